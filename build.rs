@@ -30,7 +30,7 @@ mod bindings {
         "flux_plugin_register",
         "flux_plugin_get_conf",
         "flux_plugin_aux_set",
-        "flux_plugin_arg_(unpack|set|strerror|destroy)",
+        "flux_plugin_arg_(unpack|strerror|destroy)",
         "flux_jobtap_(get_flux|service_register_ex|set_load_sort_order)",
         "flux_jobtap_(reprioritize_all|reprioritize_job|priority_unavail|error)",
         "flux_jobtap_(job_lookup|job_subscribe|job_unsubscribe|dependency_add|dependency_remove|raise_exception|event_post_pack)",
@@ -68,6 +68,8 @@ mod bindings {
                 "flux_(plugin|plugin_arg|handle_struct|future|kvs_txn|msg|msg_handler|reactor|watcher)",
             )
             .layout_tests(false)
+            .derive_debug(false)
+            .ctypes_prefix("std::ffi")
             .generate_comments(false)
             .generate_cstr(true)
             .merge_extern_blocks(true)

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
+use fairshare::{Builder, Options, Policy, Ranking, Shares};
 
 /// Creates a tree of banks with ten children each, and users in the order of a database: by bank, then by user.
 fn build_site(leaves: usize, banks: usize) -> Builder {
@@ -75,19 +75,7 @@ fn bench_sites(criterion: &mut Criterion) {
             });
         }
         group.finish();
-        print_memory(name, &tree, &ranking);
     }
-}
-
-fn print_memory(name: &str, tree: &Tree, ranking: &Ranking) {
-    let (columns, names) = tree.memory();
-    let leaves = tree.leaves().len() as f64;
-    let (tree_bytes, ranking_bytes) = (columns as f64 / leaves, ranking.memory() as f64 / leaves);
-    println!(
-        "{name}: {:.1} bytes per leaf: tree {tree_bytes:.1}, ranking {ranking_bytes:.1}; names {:.1}",
-        tree_bytes + ranking_bytes,
-        names as f64 / leaves
-    );
 }
 
 criterion_group!(benches, bench_sites);

@@ -2,17 +2,20 @@
 //! Measures limits on banks, on the site, and on users.
 //!
 //! `cost` compares 10,000 banks, 100,000 associations and 20,000 held jobs with and without a limit on each bank, the site
-//! and each user. It times the two sites alternately, so that other load on the machine affects both. `lines` measures many
-//! associations that wait for the same limit. `cargo bench --bench scopes [cost|lines]`
+//! and each user. It times the two sites alternately, so that other load on the machine affects both. `budgets` compares a
+//! site with a tree to the same site with fifty limits and ten budgets. `lines` measures many associations that wait for the
+//! same limit. `without` and `with` run one of the two sites of `budgets`, so that callgrind can count instructions.
+//! `cargo bench --bench scopes [cost|budgets|lines|without|with]`
 
+use fairshare::accrual::HalfLife;
+use fairshare::periods::Weights;
+use fairshare::{Options, Policy as Ranking, Shares};
 use fairshare_benches::{processor, records};
-use fairshare_engine::accounts::{
-    AssociationRecord, Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target,
-};
+use fairshare_engine::accounts::{AssociationRecord, Budget, Cap, Policy, SiteLimit, Target};
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State};
 use fairshare_engine::ids::{Amount, BankName, JobId, Limit, Measure, Stage, UserId};
 use fairshare_engine::limits::{Allocation, Resources, Size};
-use fairshare_engine::standing::SitePart;
+use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 use std::time::Instant;
 
 const BANKS: u32 = 10_000;
@@ -43,6 +46,60 @@ fn make_limits() -> Vec<SiteLimit> {
     banks.chain(others).collect()
 }
 
+/// Creates fifty limits: on forty banks, each bank, each user, and the site.
+fn make_fifty_limits() -> Vec<SiteLimit> {
+    let measures = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
+    let banks = (0..40).map(|at| Target::Bank(bank_name(at))).map(|bank| (bank, Measure::Nodes));
+    let others = [Target::EachUser, Target::Bank("root".into())]
+        .into_iter()
+        .flat_map(|target| measures.map(|measure| (target.clone(), measure)));
+    let each_bank = [Measure::Cores, Measure::Gpus].map(|measure| (Target::EachBank, measure));
+    let all = banks.chain(others).chain(each_bank);
+    all.map(|(target, measure)| make_limit(target, Stage::RunningAndScheduled, measure, 1_000_000)).collect()
+}
+
+/// Creates ten budgets with headroom: of the site and of nine banks.
+fn make_budgets() -> Vec<Budget> {
+    let banks = (0..9).map(bank_name).chain(["root".into()]);
+    let (start, end) = (NOW as i64 - 86_400, NOW as i64 + 86_400);
+    let (deposited, spent, rate) = (i64::MAX / 2, 0, 0);
+    let measure = Measure::NodeTime;
+    banks
+        .map(|bank| Budget { target: Target::Bank(bank), measure, start, end, deposited, spent, rate })
+        .collect()
+}
+
+/// Creates a tree of all banks and associations.
+fn make_tree(budgets: Vec<Budget>) -> SitePart {
+    let rule = Rule {
+        instant: NOW,
+        half_life: HalfLife::new(604_800.0).unwrap_or(HalfLife::NONE),
+        reset: 2_419_200.0,
+        weights: Weights::default(),
+        policy: Ranking::FairTree,
+        options: Options::default(),
+        replaces_all: false,
+    };
+    let bank = |name, parent| Bank { name, parent, shares: Shares::Count(1), usage: None, active: true };
+    let banks = (0..BANKS).map(|at| bank(bank_name(at), Some("root".into())));
+    let leaf = |user| Leaf {
+        user: Some(UserId(user)),
+        name: format!("u{user}").into(),
+        bank: bank_name(user % BANKS),
+        shares: Shares::Count(1),
+        active: true,
+        usage: Some(1.0),
+        counted: Watermark::through(NOW),
+    };
+    SitePart {
+        rule: Some(rule),
+        banks: [bank("root".into(), None)].into_iter().chain(banks).collect(),
+        associations: (0..ASSOCIATIONS).map(leaf).collect(),
+        budgets,
+        ..SitePart::default()
+    }
+}
+
 fn apply_effects(engine: &mut Engine, effects: Vec<Effect>) {
     for effect in effects {
         let more_effects = match effect {
@@ -65,34 +122,35 @@ fn handle(engine: &mut Engine, event: Event<'_>) {
     apply_effects(engine, effects);
 }
 
-fn push_site(engine: &mut Engine, limits: &[SiteLimit]) {
+fn push_site(engine: &mut Engine, limits: &[SiteLimit], tree: &SitePart) {
     handle(engine, Event::PolicyBegin { keeps_config: false });
-    let mut push_part = |part: PolicyPart| handle(engine, Event::PolicyPart(part, SitePart::default()));
+    handle(engine, Event::PolicyPart(Policy::default(), tree.clone()));
+    let mut push_part = |part: Policy| handle(engine, Event::PolicyPart(part, SitePart::default()));
     for first in (0..ASSOCIATIONS).step_by(500) {
         let users = first..first + 500;
         let records =
             users.map(|user| records::make_record(user, bank_name(user % BANKS).as_str(), 1)).collect();
-        push_part(PolicyPart { associations: Some(records), ..PolicyPart::default() });
+        push_part(Policy { associations: records, ..Policy::default() });
     }
-    push_part(PolicyPart {
-        queues: Some(Vec::new()),
-        projects: Some(vec!["*".into()]),
-        banks: Some((0..BANKS).map(|at| (bank_name(at), 0.0)).collect()),
+    push_part(Policy {
+        projects: vec!["*".into()],
+        banks: (0..BANKS).map(|at| (bank_name(at), 0.0)).collect(),
         parents: (0..BANKS).map(|at| (bank_name(at), "root".into())).collect(),
         limits: limits.to_vec(),
-        weights: Some(Vec::new()),
-        config: ConfigPatch::default(),
-        ..PolicyPart::default()
+        ..Policy::default()
     });
     handle(engine, Event::PolicyCommit);
+    // Without the list of ended jobs, the balances of budgets are unknown, and each job is held.
+    handle(engine, Event::Ended(Some(Vec::new())));
 }
 
 fn make_facts(id: u64, state: State) -> JobFacts<'static> {
     records::make_facts(id, (id % u64::from(ASSOCIATIONS)) as u32, state, NOW)
 }
 
-fn submit_job(engine: &mut Engine, id: u64) {
-    submit_with_facts(engine, make_facts(id, State::New));
+/// Submits a job. Returns true if a limit holds the job.
+fn submit_job(engine: &mut Engine, id: u64) -> bool {
+    submit_with_facts(engine, make_facts(id, State::New))
 }
 
 /// Submits a job. Returns true if a limit holds the job.
@@ -109,15 +167,33 @@ fn submit_with_facts(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
     is_held
 }
 
+/// Submits [`SAMPLE`] jobs from the id `first` on. Returns how many of them a limit holds.
+#[inline(never)]
+fn submit_sample(engine: &mut Engine, first: u64) -> usize {
+    (first..first + SAMPLE).filter(|id| submit_job(engine, *id)).count()
+}
+
+/// Starts [`SAMPLE`] jobs from the id `first` on.
+#[inline(never)]
+fn start_sample(engine: &mut Engine, first: u64) {
+    (first..first + SAMPLE).for_each(|id| run_job(engine, id));
+}
+
+/// Ends [`SAMPLE`] jobs from the id `first` on.
+#[inline(never)]
+fn end_sample(engine: &mut Engine, first: u64) {
+    (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
+}
+
 fn run_job(engine: &mut Engine, id: u64) {
     let allocation = Allocation { nodes: 1, cores: 1, gpus: 0, start: Some(NOW), expiration: None };
     handle(engine, Event::Run(JobId(id), Resources::Allocated(allocation)));
 }
 
 /// Creates an engine in which each of 20,000 associations has one running job, and a held job that waits for its end.
-fn engine_with_held_jobs(limits: &[SiteLimit]) -> Engine {
+fn engine_with_held_jobs(limits: &[SiteLimit], tree: &SitePart) -> Engine {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
-    push_site(&mut engine, limits);
+    push_site(&mut engine, limits, tree);
     for id in 0..HELD {
         submit_job(&mut engine, id);
         run_job(&mut engine, id);
@@ -137,34 +213,58 @@ fn time_events(count: u64, act: impl FnOnce()) -> f64 {
 /// of a job and of the release of a held job.
 struct MeasuredSite {
     limits: Vec<SiteLimit>,
+    tree: SitePart,
     engine: Engine,
     submit: f64,
+    start: f64,
     release: f64,
     push: f64,
 }
 
 impl MeasuredSite {
-    fn new(limits: Vec<SiteLimit>) -> MeasuredSite {
-        let engine = engine_with_held_jobs(&limits);
-        MeasuredSite { limits, engine, submit: f64::INFINITY, release: f64::INFINITY, push: f64::INFINITY }
+    fn new(limits: Vec<SiteLimit>, tree: SitePart) -> MeasuredSite {
+        let engine = engine_with_held_jobs(&limits, &tree);
+        let most = f64::INFINITY;
+        MeasuredSite { limits, tree, engine, submit: most, start: most, release: most, push: most }
     }
 
     fn run_round(&mut self, round: u64) {
         let engine = &mut self.engine;
         // These jobs belong to associations without running jobs, so no limit holds them.
         let first = HELD + SAMPLE;
-        let elapsed = time_events(SAMPLE, || (first..first + SAMPLE).for_each(|id| submit_job(engine, id)));
+        let mut held = 0;
+        let elapsed = time_events(SAMPLE, || held = submit_sample(engine, first));
+        assert_eq!(held, 0, "a limit holds jobs that should run");
         self.submit = self.submit.min(elapsed);
+        self.start = self.start.min(time_events(SAMPLE, || start_sample(engine, first)));
         (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
-        let ends = round * SAMPLE..(round + 1) * SAMPLE;
-        let elapsed = time_events(SAMPLE, || ends.for_each(|id| handle(engine, Event::Inactive(JobId(id)))));
+        let elapsed = time_events(SAMPLE, || end_sample(engine, round * SAMPLE));
         self.release = self.release.min(elapsed);
-        self.push = self.push.min(time_events(1, || push_site(engine, &self.limits)));
+        self.push = self.push.min(time_events(1, || push_site(engine, &self.limits, &self.tree)));
     }
 }
 
 fn compare_cost() {
-    let (mut without, mut with) = (MeasuredSite::new(Vec::new()), MeasuredSite::new(make_limits()));
+    let site = |limits| MeasuredSite::new(limits, SitePart::default());
+    compare(site(Vec::new()), site(make_limits()));
+}
+
+fn compare_budgets() {
+    for budgets in [Vec::new(), make_budgets()] {
+        println!("fifty limits and {} budgets", budgets.len());
+        let without = MeasuredSite::new(Vec::new(), make_tree(Vec::new()));
+        compare(without, MeasuredSite::new(make_fifty_limits(), make_tree(budgets)));
+    }
+}
+
+/// Runs three rounds of one site with a tree. Callgrind can count the instructions of `submit_sample`, `start_sample` and
+/// `end_sample`.
+fn run_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
+    let mut site = MeasuredSite::new(limits, make_tree(budgets));
+    (0..3).for_each(|round| site.run_round(round));
+}
+
+fn compare(mut without: MeasuredSite, mut with: MeasuredSite) {
     for round in 0..ROUNDS {
         without.run_round(round);
         with.run_round(round);
@@ -172,7 +272,8 @@ fn compare_cost() {
     println!("{:10} {:>14} {:>14} {:>7}", "", "without, us", "with, us", "ratio");
     for (what, without, with) in [
         ("submit", without.submit, with.submit),
-        ("pass", without.release, with.release),
+        ("start", without.start, with.start),
+        ("release", without.release, with.release),
         ("push", without.push, with.push),
     ] {
         println!("{what:10} {without:14.3} {with:14.3} {:7.3}", with / without);
@@ -314,7 +415,13 @@ fn measure_lines() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
-    let measurements: [(&str, fn()); 2] = [("cost", compare_cost), ("lines", measure_lines)];
+    let measurements: [(&str, fn()); 5] = [
+        ("cost", compare_cost),
+        ("budgets", compare_budgets),
+        ("lines", measure_lines),
+        ("without", || run_rounds(Vec::new(), Vec::new())),
+        ("with", || run_rounds(make_fifty_limits(), make_budgets())),
+    ];
     for (name, measure) in measurements {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {
             measure();

@@ -66,7 +66,7 @@ is_ours() { grep -qa 'mf_priority: loaded (version' "$1"; }
 remove_listed() {
 	local file directory
 	while IFS= read -r file; do
-		# flux-accounting may have been installed again in its place.
+		# flux-accounting's plugin may have been installed again in place of ours.
 		case $file in
 		*/mf_priority.so) [ ! -e "$dest$file" ] || is_ours "$dest$file" || { say "left: $file is not ours any more"; continue; } ;;
 		esac

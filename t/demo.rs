@@ -209,10 +209,10 @@ fn an_end_releases_and_starts() {
     };
     says(
         "released",
-        "alice physics batch 1 max-running-jobs-user-limit lets go (before: alice in physics runs 2 of 2 jobs)",
+        "alice physics batch 1 max-running-jobs-user-limit no longer holds the job (before: alice in physics runs 2 of 2 jobs)",
     );
     says("still held", "alice physics debug 1 max-run-jobs-queue");
-    says("started", "carol chemistry debug 1 with priority 150000");
+    says("started", "carol chemistry debug 1 with the highest priority, 150000");
     assert!(out.contains("associations: 0 counters differ"), "{out}");
 }
 

@@ -28,7 +28,7 @@ EOF
 chmod +x exec/flux-fairshare
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
-# run_as UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
+# run_as UID COMMAND...: runs the command as the guest UID, or as the instance owner if UID is "own".
 run_as() {
 	local as=$1
 	shift

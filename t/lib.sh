@@ -60,8 +60,8 @@ mf() {
 	python3 -IS "$T_DIR/scripts/asks.py" "$mf_socket" "$@"
 }
 
-# write_conf [JQ_FILTER]: writes the configuration of the broker; the filter adds to it. The Python steps of job ingest are off, because
-# they are slow; the filter with_frobnicator switches the frobnicator on.
+# write_conf [JQ_FILTER]: writes the configuration of the broker, to which the filter adds. The Python steps
+# of job ingest are off, because they are slow. The filter with_frobnicator switches the frobnicator on.
 write_conf() {
 	jq -n --arg so "$PLUGIN" '{
 		"fake-resources": {nnodes: 4, "cores-per-node": 4},
@@ -134,7 +134,7 @@ start_instance() {
 # stop_instance: shuts the broker down regularly. Jobs stay as they are for the next start_instance.
 stop_instance() {
 	test -n "$broker_pid" || return 0
-	# The broker would wait for the service of flux account.
+	# Stop the service of flux account first, because the broker would wait for it.
 	! type stop_service >/dev/null 2>&1 || stop_service >/dev/null 2>&1
 	exec 8>&-
 	wait $broker_pid
@@ -199,11 +199,21 @@ held_in_sched() {
 	done
 }
 
-# deps_are ID LIST: checks the names that hold the job, in the order of the query, joined by commas, or none.
+# deps_are ID LIST: checks the dependencies by which the plugin holds the job. LIST has their names in the
+# order of the query, joined by commas, or is empty.
 deps_are() {
 	local have
 	have=$(mf deps "$1")
 	test "$have" = "$2" || { echo "$1 is held by $have, not $2"; return 1; }
+}
+
+# wait_until COMMAND...: waits until the command succeeds, for $MF_WAIT seconds at most.
+wait_until() {
+	local until=$((SECONDS + MF_WAIT))
+	until "$@"; do
+		test $SECONDS -le $until || return 1
+		sleep 0.1
+	done
 }
 
 # prio_is ID N: checks the posted priority of the job.
@@ -213,7 +223,8 @@ prio_is() {
 	test "$have" = "$2" || { echo "$1 has priority $have, not $2"; return 1; }
 }
 
-# check_refused TEXT COMMAND...: checks that the command fails and that a line of its output is TEXT, or TEXT, "; " and advice.
+# check_refused TEXT COMMAND...: checks that the command fails, and that a line of its output is TEXT, or TEXT
+# followed by "; " and advice.
 check_refused() {
 	local want=$1
 	shift

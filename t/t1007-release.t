@@ -18,7 +18,7 @@ test_expect_success 'example 1: headroom for one job in SCHED releases the first
 	cancel $a && wait_running $b && wait_scheduled $d && wait_settled && deps_are $e max-sched-jobs-user-limit &&
 	mf counts 5001 A run=1 sched=2 held=1
 '
-test_expect_success 'example 2: of two names the satisfied one goes, and the job stays held while another job takes that headroom' '
+test_expect_success 'example 2: a job that two limits hold loses one dependency, and stays held while another job takes that headroom' '
 	cancel_all && mf push assoc 5002 A queues=q1 max_running_jobs=2 max_nodes=3 &&
 	a=$(mf submit 5002 -q q1 -N 2) && wait_running $a && b=$(mf submit 5002 -q q1) && wait_running $b &&
 	c=$(mf submit 5002 -q q1 -N 2) && wait_held_by $c max-resources-user-limit &&
@@ -28,7 +28,7 @@ test_expect_success 'example 2: of two names the satisfied one goes, and the job
 	d=$(mf submit 5002 -q q1) && wait_running $d && wait_settled && is_state DEPEND $c && cancel $a && wait_running $c &&
 	mf counts 5002 A run=2 held=0
 '
-test_expect_success 'example 3: a blocked job keeps its headroom within the release scan, and unblocked jobs go one after the other' '
+test_expect_success 'example 3: a blocked job reserves headroom within the release scan, and unblocked jobs are released one by one' '
 	cancel_all && mf push assoc 5003 A queues=q1 max_sched_jobs=1 && 
 	a=$(mf submit 5003 -q q1) && wait_running $a && stop_queues && b=$(mf submit 5003 -q q1) && wait_scheduled $b &&
 	c=$(mf submit 5003 -q q1 -d afterany:$a) && wait_held_by $c max-sched-jobs-user-limit &&

@@ -75,15 +75,15 @@ test_expect_success 'a push that lacks an array cannot be committed' '
 '
 test_expect_success 'a new push replaces an open one' '
 	begin_push && first=$push && begin_push && mf rpc policy_part "{\"push\":$first}" >reply;
-	grep "push $first: push $push began and took its place" reply
+	grep "push $first: push $push replaced it" reply
 '
 test_expect_success 'a policy_update in one message replaces an open push' '
 	begin_push && mf rpc policy_update "$(cat doc)" && { mf rpc policy_commit "{\"push\":$push}" >reply;
-	grep "push $push: a policy_update in one message took its place" reply; }
+	grep "push $push: a policy_update in one message replaced it" reply; }
 '
 test_expect_success 'a push without parts for the time limit expires' '
 	begin_push "{\"expires\":1}" && sleep 1.5 &&
-	mf rejects policy_commit "it expired, because no part came in time" "{\"push\":$push}"
+	mf rejects policy_commit "it expired, because no part arrived in time" "{\"push\":$push}"
 '
 test_expect_success 'a dry run replies with the changes that a commit would make' '
 	mf query >before && begin_push "{\"dry_run\":true}" && send_part "{associations: []} + $rest" && commit_push >reply &&
@@ -94,7 +94,7 @@ test_expect_success 'a dry run changes nothing' '
 '
 test_expect_success 'a part with more than 1,000 records is refused' '
 	begin_push && jq -c "{push: $push, projects: [range(1001) | {project: \"p\\(.)\"}]}" <doc >large &&
-	mf rejects policy_part "a part is at most 1000 records, this is 1001" "$(cat large)"
+	mf rejects policy_part "a part has at most 1000 records, but this part has 1001" "$(cat large)"
 '
 test_expect_success 'guests may not call the methods of a staged push' '
 	for method in policy_begin policy_part policy_commit policy_abort associations; do
@@ -153,10 +153,10 @@ test_expect_success 'load, push, reload and removal log one line each' '
 	flux dmesg | grep "job-manager.info.*mf_priority:" | sed "s/.*mf_priority: //; s/version [^)]*/version X/" >have &&
 	cat >want <<-EOF &&
 	policy: generation 2, associations: 0 added, 0 changed, 0 removed, 2 unchanged
-	removed; 1 live job left alone
+	removed; 1 live job left unchanged
 	loaded (version X): 2 associations, 1 queue
 	took over 1 live job
-	removed; 1 live job left alone
+	removed; 1 live job left unchanged
 	EOF
 	test_cmp want have && load_plugin floor
 '

@@ -33,7 +33,7 @@ test_expect_success 'a job with a dependency that its jobspec lacks is held if t
 	a=$(mf submit 5003 -q q2) && wait_running $a && drop_dependency $first license && wait_held_by $first max-resources-user-limit &&
 	is_state DEPEND $first && cancel $a && wait_running $first
 '
-test_expect_success 'a held job with an undeclared dependency gives way, gains no names as jobs end, and is released next after it is unblocked' '
+test_expect_success 'a held job with an undeclared dependency lets later jobs start, and is released next after it is unblocked' '
 	cancel_all && mf push assoc 5004 A queues=q2 max_running_jobs=1 && a=$(mf submit 5004 -q q2) && wait_running $a &&
 	kept=$(mf submit 5004 -q q2) && wait_held_by $kept max-running-jobs-user-limit && add_dependency $kept license &&
 	for i in 1 2 3 4; do

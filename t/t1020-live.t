@@ -47,8 +47,9 @@ compute_usage() {
 	print(total)
 	END
 }
-# check_curve AT START_OF_A END_OF_A START END BEGAN: compares ten fair-shares of 5002 and 5003, one second apart, with the formula of classic
-# at a half-life of 20 s. User 5002 had a usage of 1000 at AT, 5001 in the same bank ran once on one node, 5003 ran on two and runs again.
+# check_curve AT START_OF_A END_OF_A START END BEGAN: compares ten fair-shares of 5002 and 5003, one second
+# apart, with the formula of classic at a half-life of 20 s. User 5002 had a usage of 1000 at AT. User 5001 in
+# the same bank ran one job on one node. User 5003 ran a job on two nodes, and now runs another.
 check_curve() {
 	flux python - "$@" <<-'END'
 	import json, math, sys, time
@@ -163,7 +164,7 @@ test_expect_success 'a refused table keeps the old settings, and the message nam
 		test_must_fail load_settings "${bad%%|*}" 2>err && cat err && grep -F "${bad#*|}" err || return 1
 	done && query_live "[.accrual, .refresh] | @json" >out && echo "[\"committed\",1]" >expected && test_cmp expected out
 '
-test_expect_success 'priorities follow from the pushed fair-shares if query_live fair-share is off' '
+test_expect_success 'priorities follow from the pushed fair-shares if live fair-share is off' '
 	stop_queues && id=$(mf submit 5001) && wait_scheduled $id && test $(mf prio $id) != 50000 &&
 	load_settings "{live: false}" && wait_for priority $id priority=50000 && query_live .on >out && echo false >expected && test_cmp expected out
 '
@@ -175,7 +176,8 @@ test_expect_success 'a policy without a tree switches live fair-share off' '
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(query_live .on) = false
 '
 
-# Some jobs are in SCHED without a priority of this plugin, because it was loaded after them. Others wait in PRIORITY for data.
+# Some jobs are in SCHED without a priority of this plugin, because the plugin was loaded later. Other jobs
+# wait in PRIORITY for data.
 test_expect_success 'a push gives a priority to each job that has none, and to no other' '
 	cancel_all && load_settings "{refresh: 0, remember: false}" && reload_without_data && push_tree fair-tree 600 &&
 	old=$(mf submit 5002 -j 3) && wait_scheduled $old && reload_without_data &&

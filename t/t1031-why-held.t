@@ -66,7 +66,7 @@ test_expect_success 'explain names the limit that holds the job, not the name th
 	mf data assoc 5001 A queues=q max_running_jobs=5 max_nodes=1 && explain_job $held &&
 	check_job ".carries == [\"max-running-jobs-user-limit\"] and (.holds | map(.limit)) == [\"max-resources-user-limit\"]" && end_jobs $run $held
 '
-test_expect_success 'held jobs go at the predicted times if wait_running jobs use their whole time limit' '
+test_expect_success 'held jobs are released at the predicted times if running jobs use their whole time limit' '
 	push_limits max_running_jobs=2 -- && a=$(mf submit 5001 -q q -t 20 --run 1h) && b=$(mf submit 5001 -q q -t 24 --run 1h) && wait_running $a $b &&
 	one=$(mf submit 5001 -q q -t 60) && two=$(mf submit 5001 -q q -t 60) && wait_held_by $two max-running-jobs-user-limit &&
 	explain_job $one && first=$(jq .latest job) && explain_job $two && second=$(jq .latest job) && check_job ".line == {place: 2, of: 2}" &&

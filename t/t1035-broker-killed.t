@@ -7,14 +7,15 @@ test_description='kill -9 of the broker during jobs and pushes, kill -9 of a pus
 in_sequence
 
 USERS="5001 5002 5003 5004 5005 5006"
-IDLE=5007 # has no job until jobs go on after a restart
+IDLE=5007 # has no job until jobs run after a restart
 
 # print_policy N: prints a policy in which each user may run N jobs. A mix of two policies would show different numbers.
 print_policy() {
 	local user
 	mf doc $(for user in $USERS $IDLE; do echo "assoc $user A max_running_jobs=$1"; done) project "*" bank A 1
 }
-# print_limits: prints the different limits in force. A push adds a record without limits for the owner, which is left out.
+# print_limits: prints the different limits in force, except the record of the owner, which a push adds
+# without limits.
 print_limits() { mf query "sorted({b['max_run_jobs'] for u in q['mf_priority_map'] for b in u['banks'] if u['userid'] != $(id -u)})"; }
 
 # push_until_killed: pushes the two policies in turn until the broker is gone.
@@ -84,7 +85,8 @@ test_expect_success 'an instance checkpoints its KVS every 200 ms' '
 	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
 	mf rpc policy_update "$(cat doc2)" && wait_for_checkpoints
 '
-# A job goes on if it reaches SCHED: after such a crash Flux may send the scheduler no more requests, see below.
+# The jobs only have to reach SCHED, because Flux may send the scheduler no more requests after such a crash
+# (see below).
 for round in 1 2 3; do
 	test_expect_success "the instance restarts after its broker was killed during jobs and pushes, round $round" '
 		kill_broker $((round * 60)) && start_instance

@@ -67,7 +67,9 @@ test_expect_success 'why of a running job prints the waits and holds of its even
 	check_json out ".jobs[0].history.priorities | map(.priority) | last == $(mf prio $held)" &&
 	check_json out ".jobs[0].history.priorities[0].code == \"released\"" &&
 	run_as 5001 why $held >text && cat text && head -1 text | grep "is running" && grep "^It waited .* until it got its resources" text &&
-	grep "max-running-jobs-user-limit" text
+	grep "max-running-jobs-user-limit" text && tr -d , <text | grep "^Its last priority was $(mf prio $held) set " && test_must_fail grep "no priority" text &&
+	quick=$(mf submit 5002 -n1 -q r) && wait_running $quick && run_as 5002 why $quick >text && cat text && grep "^Its last priority was" text &&
+	tr "\n" " " <text | grep -E "It waited (less than a second until it got its resources [^:]*:[^:]*:[^:]*\)\. |[0-9]+ seconds? until )" && cancel $quick && wait_ended $quick
 '
 test_expect_success 'why of an ended job has the same history, without the plugin' '
 	cancel $held && wait_ended $held && run_as 5001 why $held --json >ended && check_json ended ".jobs[0].state == \"inactive\"" &&
@@ -80,6 +82,7 @@ test_expect_success 'the history names the user who changed the urgency' '
 	stop_queues && job=$(mf submit 5002 -q q) && wait_scheduled $job && flux job urgency $job 20 && wait_for priority $job priority=$(mf prio $job) &&
 	run_as own jobs -A -j $job --json >jobs && flux job raise -t cancel $job && wait_ended $job && run_as 5002 why $job --json >out &&
 	check_json out ".jobs[0].history.priorities | map(.code) == [\"submitted\", \"urgency\"]" &&
+	check_json out ".jobs[0].history.priorities | map(.former) == [null, .[0].priority]" &&
 	check_json out ".jobs[0].history.priorities[1].text == \"user $(id -u) changed the urgency from 16 to 20\"" &&
 	check_json out ".jobs[0].history.priorities | map(.when) == [$(mf times $job priority | paste -sd,)]" &&
 	check_json out ".jobs[0].history | .allocated == null and .result == \"canceled\"" &&

@@ -6,7 +6,8 @@ test_description='jobs that are held while resources are on their way to them'
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
-# wait_for_decisions ID...: waits until the scheduler has decided on these jobs; it does not answer while the file ./hold exists.
+# wait_for_decisions ID...: waits until the scheduler has decided on these jobs. The scheduler does not answer
+# while the file ./hold exists.
 wait_for_decisions() {
 	local id until=$((SECONDS + MF_WAIT))
 	for id; do

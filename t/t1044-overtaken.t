@@ -66,7 +66,7 @@ test_expect_success 'an overtaken job keeps headroom of its bank when its user h
 	cancel $big && wait_ended $big && wait_running $own && is_state DEPEND $wide && set -- $others && cancel $1 && wait_ended $1 &&
 	late=$(submit_gpu_job 5002 small debug 1) && wait_held_by $late max-run-sched-gpus-bank && wait_until_overtaken $wide $late
 '
-test_expect_success 'a reservation ends at urgency 0, and another job is released in the same turn' '
+test_expect_success 'a reservation ends at urgency 0, and another job is released at once' '
 	mf rpc job-manager.urgency "{\"id\":$(flux job id $wide),\"urgency\":0}" && wait_running $late && is_state DEPEND $wide
 '
 test_expect_success 'a full small bank holds no job outside the bank' '
@@ -87,7 +87,7 @@ test_expect_success 'a released job without resources keeps its reservation, and
 	wait_held_by $b max-run-cores-bank && cancel $a && wait_ended $a && wait_scheduled $b && wait_settled && is_state SCHED $b &&
 	c=$(mf submit 5003 -B small -q debug) && wait_held_by $c max-run-cores-bank &&
 	check_holds $c ".[0] | .used == 4 and .reserved == 4 and (.frees | map(.state)) == [\"sched\"]" &&
-	check_holds $c ".[0].text == \"0 of 4 running cores of bank small with all below it are in use, 4 are reserved for released jobs; this job takes 1\""
+	check_holds $c ".[0].text == \"0 of 4 running cores of bank small and the banks below it are in use, 4 are reserved for released jobs; this job takes 1\""
 '
 test_expect_success 'a reservation ends when the queue of the job stops, and the next job is released' '
 	flux queue stop --quiet batch && wait_running $c && is_state SCHED $b
@@ -100,11 +100,13 @@ test_expect_success 'a plugin that is loaded while the queue is stopped makes no
 	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && flux queue stop --quiet batch &&
 	reload_plugin load.json && wait_running $d && is_state SCHED $b
 '
+# Flux does not schedule a job in a named queue that was in SCHED at a restart (K40). So the plugin is removed before the queue stops, and the
+# job is still held at the restart.
 test_expect_success 'a plugin that is loaded by a restart while the queue is stopped makes no reservation' '
 	cancel $d && wait_ended $d && flux queue start --quiet batch && sleep 1 && e=$(mf submit 5003 -B small -q debug) &&
 	wait_held_by $e max-run-cores-bank && write_conf "$(with_queues batch debug) | $(with_plugin load.json) |
 		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
-	flux queue stop --quiet batch && restart_instance && MF_WAIT=$((MF_WAIT / 3)) wait_running $e && is_state SCHED $b
+	remove_plugin && flux queue stop --quiet batch && is_state DEPEND $e && restart_instance && wait_running $e && is_state SCHED $b
 '
 test_expect_success 'a limit of an association ends its reservation when the queue stops, too' '
 	cancel_all && flux queue start --quiet --all && push_site "[]" &&

@@ -65,12 +65,6 @@ test_expect_success 'why reads the database' '
 test_expect_success 'compare reads the database' '
 	flux fairshare compare --policy weighted-walk,classic -p $DB | grep "Kendall tau"
 '
-test_expect_success 'show prints the same tree from the files of export-db' '
-	mkdir -p exported && flux account export-db && mv *.csv exported &&
-	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
-	ls exported && flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv &&
-	test_cmp from_db from_csv
-'
 test_expect_success 'a bank that was deleted and added below another parent is ranked there' '
 	flux account add-bank --parent-bank=root C 10 &&
 	flux account delete-bank A && flux account add-bank --parent-bank=C A 5 &&
@@ -86,11 +80,6 @@ test_expect_success 'a bank that was deleted and added below another parent is r
 test_expect_success 'push, sync, report and why read a database with a moved bank' '
 	flux fairshare push --dry-run -p $DB && flux fairshare sync --only fairshare --dry-run -p $DB &&
 	flux fairshare report -p $DB --output moved.html && flux fairshare why user5001 -p $DB
-'
-test_expect_success 'show prints the same tree from the files of export-db after the move' '
-	rm -rf exported && mkdir exported && flux account export-db && mv *.csv exported &&
-	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
-	flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv && test_cmp from_db from_csv
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 NO_PLUGIN=t

@@ -80,7 +80,7 @@ test_expect_success 'departed users with the same user id are separate leaves of
 	check_fairshares
 '
 test_expect_success 'the log names the user whose record counts for a shared user id' '
-	log_has "have user id 65534 in bank A: jobs of that id go by the last record, that of eve; 1 more user shares an id like that"
+	log_has "have user id 65534 in bank A: the record of eve applies to jobs of this user id, because it is the last; 1 more user shares a user id"
 '
 test_expect_success 'a job of a shared user id gets the fair-share of the named record' '
 	stop_queues && id=$(mf submit 65534) && wait_scheduled $id &&

@@ -82,6 +82,13 @@ test_expect_success 'flux account view-usage-report prints the usage that sync s
 	flux fairshare usage -p $DB --json >usage.json &&
 	jq -e --argjson want "$total" "(.node_hours * 3600 - \$want) | fabs < 0.006" usage.json
 '
+test_expect_success 'usage --by bank --since 1d prints the sums of the usages computed from job-list' '
+	flux fairshare usage -p $DB --by bank --since 1d --json >usage.json &&
+	for bank in "A $(sum_usages 5001 5002)" "B $(sum_usages 5003)"; do
+		jq -e --arg bank "${bank% *}" --argjson want "${bank#* }" ".usage[] | select(.bank == \$bank) | (.node_hours * 3600 - \$want) | fabs < 0.006" \
+			usage.json || { echo "$bank"; cat usage.json; return 1; }
+	done
+'
 test_expect_success 'a second sync without new jobs changes nothing' '
 	cp $DB before.db && flux fairshare sync --only fetch --only usage --only fairshare -p $DB && cmp before.db $DB
 '

@@ -60,7 +60,8 @@ test_expect_success 'a dry run reports the same numbers of changes as the push' 
 	cat dry && echo "[1,1,0,1,0]" >want && test_cmp want dry && test_cmp dry done
 '
 test_expect_success 'why names a change of urgency and a jobspec update' '
-	flux job urgency $one 20 && check_reasons $one urgency && flux fairshare why $one >out && grep "urgency was changed from 16 to 20" out &&
+	flux job urgency $one 20 && check_reasons $one urgency && flux fairshare why $one >out && cat out && grep "urgency was changed from 16 to 20" out &&
+	tr -d "," <out >plain && sed -n "s/^Its priority is \([0-9]*\) (\([0-9]*\) before).*/\2 \1/p" plain >changed && cat changed && flux job eventlog -f json $one | jq -s -r "[.[] | select(.name == \"priority\").context.priority][-2:] | join(\" \")" >wanted && test_cmp wanted changed &&
 	flux update $one duration=60s && check_reasons $one jobspec
 '
 test_expect_success 'why names changed usage if no data changed' '

@@ -41,7 +41,7 @@ test -e "$upstream" && test_set_prereq UPSTREAM
 test_expect_success UPSTREAM 'each command says under the plugin of flux-accounting how to replace it' '
 	flux jobtap load "$upstream" &&
 	for as in own 5001; do
-		check_refusal 2 $as jobs && cat err && grep "does not answer \"jobs\": it is flux-accounting.s, or an older one" err &&
+		check_refusal 2 $as jobs && cat err && grep "does not answer \"jobs\": it is the plugin of flux-accounting, or an older version" err &&
 		grep "flux jobtap load -r mf_priority.so mf_priority.so" err || return 1
 	done &&
 	flux jobtap remove mf_priority.so
@@ -183,7 +183,10 @@ test_expect_success 'metrics --listen-any serves on all addresses of the machine
 	grep "^flux_fairshare_up 1$" out; rc=$?; kill $served_pid; return $rc
 '
 test_expect_success 'a parser of OpenMetrics accepts the metrics, and dashboard and alerts use existing metrics' '
-	python3 "$T_DIR/scripts/openmetrics.py" metrics.txt "$T_DIR/../etc"
+	push_tree 5000 && jq -c ".budgets = [{scope: \"user\", name: \"5009\", unit: \"node-hours\", start: 0, end: 100000000000, deposited: 1, spent: 0, rate: 0}]" \
+		policy.json >budget.json && mf rpc policy_update "$(cat budget.json)" && run_as own metrics >budgets.txt &&
+	{ grep -v "^# EOF$" metrics.txt && grep "flux_fairshare_budget_" budgets.txt && echo "# EOF"; } >all.txt && cat all.txt &&
+	python3 "$T_DIR/scripts/openmetrics.py" all.txt "$T_DIR/../etc"
 '
 python3 "$T_DIR/scripts/top.py" && test_set_prereq PYTE
 test_expect_success PYTE 'top prints its screen on a real terminal' '

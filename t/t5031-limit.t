@@ -44,6 +44,15 @@ test_expect_success 'push sends the limits, with user ids in place of user names
 	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"5003\",\"silver\",\"active-jobs\",3,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"],[\"queue\",\"silver\",null,\"run-node-hours\",40,\"asked\"],[\"queue\",\"silver\",null,\"job-time\",600,\"asked\"]]" >wanted &&
 	test_cmp wanted found && flux fairshare diff -p $DB >diff.out; cat diff.out; ! grep ^limit diff.out
 '
+# print_unpushed: prints the limits that the plugin lacks.
+print_unpushed() { run_limit "$@" --json | jq -c "[.limits[] | select(.pushed == false) | [.scope, .name, .measure, .value]]"; }
+test_expect_success 'limit marks the limits that no push has carried yet' '
+	test "$(print_unpushed)" = "[]" && run_limit --json | jq -e ".limits | map(.pushed) | length == 9 and all" && run_limit set bank A run-gpus=95 && run_limit set user user5004 run-jobs=1 &&
+	test "$(print_unpushed)" = "[[\"bank\",\"A\",\"run-gpus\",95],[\"user\",\"user5004\",\"run-jobs\",1]]" &&
+	run_limit >out && cat out && test $(grep -c " no$" out) = 2 && grep "do not apply until \"flux fairshare push\"" out &&
+	flux fairshare push -p $DB && test "$(print_unpushed)" = "[]" && FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare limit -p $DB --json >out && jq -e ".limits | all(.pushed == null)" out &&
+	run_limit set bank A run-gpus=96 && run_limit unset user user5004 && flux fairshare push -p $DB && test "$(print_unpushed)" = "[]" && run_limit >out && test_must_fail grep "flux fairshare push" out
+'
 test_expect_success 'the pushed limits hold jobs' '
 	run_limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && wait_running $a &&
 	b=$(mf submit 5003) && wait_held_by $b max-run-sched-jobs-bank && run_limit unset bank root && flux fairshare push -p $DB && wait_running $b &&
@@ -81,6 +90,12 @@ test_expect_success 'flux account-update-db keeps the limits from every schema v
 	for version in $(seq 1 $newest); do
 		print_limits old-$version.db >after && test_cmp before after || return 1
 	done
+'
+test_expect_success 'with --push, the plugin has a changed limit at once' '
+	is_loaded_limit() { mf query | jq -e "[.limits[] | select(.scope == \"user\" and .name == \"5004\")] $1"; } &&
+	run_limit set user user5004 run-jobs=7 --push 2>err && cat err && grep "1 added; generation" err && is_loaded_limit "| .[0].limit == 7" &&
+	run_limit set user user5004 run-jobs=7 --push --json && run_limit unset user user5004 2>err && grep "next push: flux fairshare push -p $DB" err &&
+	is_loaded_limit "| length == 1" && run_limit set user user5004 run-jobs=1 --push && run_limit unset user user5004 --push && is_loaded_limit "== []"
 '
 test_expect_success 'limit unset removes one measure or all' '
 	run_limit unset bank A run-jobs && run_limit unset bank B --queue silver && test_expect_code 1 run_limit unset bank B &&

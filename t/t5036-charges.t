@@ -33,7 +33,8 @@ compute_usages() {
 		}
 		END { for (id in used) printf "%d %.5f\n", id, used[id] }' rows rules - | sort
 }
-# check_stored: checks that the stored usages are those of the jobs and the rows, and that a recount finds no difference.
+# check_stored: checks that the stored usages equal the usages computed from the jobs and the rows of charges,
+# and that a recount finds no difference.
 check_stored() {
 	compute_usages >hand && run_sql "SELECT userid || \" \" || printf(\"%.5f\", job_usage) FROM association_table WHERE userid BETWEEN 5001 AND 5003 ORDER BY 1" >found &&
 	cat rows && paste -d" " hand found && awk '{ d = $2 - $4; if ($1 != $3 || d > 3e-5 || d < -3e-5) exit 1 }' <<<"$(paste -d" " hand found)" &&

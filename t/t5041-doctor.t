@@ -56,7 +56,7 @@ test_expect_success 'doctor finds a limit that holds everything, and names the a
 test_expect_success 'doctor finds data that were not pushed' '
 	for u in 5010 5011; do flux account add-user --username=user$u --userid=$u --bank=B || return 1; done &&
 	check_findings 1 not-pushed && check_remedy not-pushed "" && check_findings 0 &&
-	flux account edit-user user5010 --bank=B --max-nodes=7 && check_findings 1 not-pushed && grep "1 association changed" doctor.json && check_remedy not-pushed "" && check_findings 0 &&
+	flux account edit-user user5010 --bank=B --max-nodes=7 && check_findings 1 not-pushed && grep "associations: 1 changed" doctor.json && check_remedy not-pushed "" && check_findings 0 &&
 	flux account delete-user --force user5011 B && flux account delete-user --force user5010 B && check_findings 1 not-pushed && check_remedy not-pushed "" && check_findings 0
 '
 test_expect_success 'doctor finds nothing after the record of a waiting user was pushed' '

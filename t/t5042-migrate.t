@@ -58,7 +58,7 @@ test_expect_success UPSTREAM 'migrate lists the jobs that the other plugin would
 	hold_under_second_name 5002 && late=$kept && place=$taker &&
 	flux fairshare limit set user user5004 run-nodes=1 -p $DB >out && flux fairshare push -p $DB &&
 	wide=$(mf submit 5004 -N 1) && wait_running $wide && scope=$(mf submit 5004 -N 1) && wait_held_by $scope max-run-nodes-user &&
-	check_fate $held2 "stays held" && check_fate $late "ended when there is headroom" && check_fate $scope "waits forever" &&
+	check_fate $held2 "stays held" && check_fate $late "is ended when there is headroom" && check_fate $scope "waits forever" &&
 	test_expect_code 1 run_migrate >out && cat out && grep "2 of 3 jobs would be lost: flux fairshare migrate --to-upstream" out
 '
 test_expect_success UPSTREAM 'guests may not call hand_over and rest' '
@@ -78,7 +78,7 @@ test_expect_success UPSTREAM 'the other plugin takes over all jobs' '
 test_expect_success UPSTREAM 'the other plugin releases the job that it holds, and the script restores the urgencies' '
 	cancel $held1 && wait_running $held2 && sh let-go.sh && wait_running $late $scope && check_alive $held2 $late $scope
 '
-test_expect_success UPSTREAM 'a job waits indefinitely if the site skips migrate --to-upstream, migrate reports the job, and our plugin releases the job' '
+test_expect_success UPSTREAM 'a job waits forever if the site skips migrate --to-upstream, migrate reports the job, and our plugin releases the job' '
 	load_ours && cancel_all && hold_under_second_name 5002 && load_theirs && wait_settled && is_state DEPEND $kept &&
 	test_expect_code 1 run_migrate >out && cat out && grep "$kept.*waits forever.*max-running-jobs-user-limit.2" out &&
 	test_must_fail run_migrate --to-upstream 2>err && grep "flux-accounting.s plugin is already loaded" err &&
@@ -99,13 +99,13 @@ test_expect_success UPSTREAM 'an interrupted migrate --to-upstream is reported, 
 '
 test_expect_success UPSTREAM 'migrate --to-upstream leaves a held and blocked job as it is, and the other plugin still holds the job' '
 	run=$(mf submit 5002) && wait_running $run && kept=$(mf submit 5002 -d keep:x) && wait_held_by $kept max-running-jobs-user-limit && wait_settled &&
-	test_expect_code 1 run_migrate --to-upstream --all-held >let-go.sh 2>err && cat err && grep "$kept: stays held .*other plugins block it too" err && ! grep "$kept" let-go.sh &&
+	test_expect_code 1 run_migrate --to-upstream --all-held >let-go.sh 2>err && cat err && grep "$kept: stays held .*other plugins block this job too" err && ! grep "$kept" let-go.sh &&
 	load_theirs && wait_settled && cancel $run && wait_ended $run && wait_freed_from $kept max-running-jobs-user-limit && drop_dependency $kept keep=x && wait_running $kept && check_no_event $kept exception
 '
 test_expect_success UPSTREAM 'migrate reports a blocked job that the other plugin would end' '
 	load_ours && cancel_all && run=$(mf submit 5002) && wait_running $run && kept=$(mf submit 5002 -d keep:x) && wait_held_by $kept max-running-jobs-user-limit &&
 	cancel $run && wait_ended $run && wait_freed_from $kept max-running-jobs-user-limit && wait_settled && run_migrate && run=$(mf submit 5002) && wait_running $run &&
-	check_fate $kept "ended when there is headroom" && test_expect_code 1 run_migrate >out && cat out && grep "1 job of these is blocked by other plugins too" out &&
+	check_fate $kept "is ended when there is headroom" && test_expect_code 1 run_migrate >out && cat out && grep "1 job of these is blocked by other plugins too" out &&
 	drop_dependency $kept keep=x && wait_held_by $kept max-running-jobs-user-limit.2 && run_migrate --to-upstream >let-go.sh && wait_scheduled $kept && load_theirs && wait_settled &&
 	cancel $run && wait_ended $run && sh let-go.sh && wait_running $kept && check_no_event $kept exception && cancel_all
 '

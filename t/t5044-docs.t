@@ -34,7 +34,7 @@ test_expect_success 'every command of the documents that needs no Flux prints th
 	cat out && grep "[1-9] blocks, .* 0 wrong" out
 '
 test_expect_success 'a test runs each kind of block in the documents' '
-	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" credits deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
+	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" budgets credits deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
 	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
 test_expect_success 'the README has the same figures as the table of flaws' '
@@ -94,7 +94,7 @@ cat >pieces.py <<-'END'
 	        json.dump(whole, open(f"piece{at}.json", "w"))
 END
 test_expect_success 'Flux and the plugin accept each piece of configuration in the documents' '
-	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 3 &&
+	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 4 &&
 	for piece in piece*.json; do
 		flux config load <$piece && sed -E "s/running-limits|run-sched-gpus|charge/no-such-key/" $piece >bad.json && test_must_fail flux config load <bad.json || return 1; done &&
 	flux config load <conf.json
@@ -102,5 +102,8 @@ test_expect_success 'Flux and the plugin accept each piece of configuration in t
 test_expect_success 'the service that edits the database ends' 'stop_service'
 test_expect_success 'docs/admin.md refunds and sets usage' '
 	flux fairshare sync && copy_document docs/admin.md && run_and_show bash "$docs" --live credits docs/admin.md
+'
+test_expect_success 'docs/admin.md grants and shows a budget' '
+	copy_document docs/admin.md && run_and_show bash "$docs" --live budgets docs/admin.md
 '
 finish

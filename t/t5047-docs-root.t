@@ -20,7 +20,8 @@ else
 	echo "!! no root of its own can be made here (root, mount namespaces, overlayfs): what root does in the documents is NOT run" >&2
 fi
 
-# The configuration in docs/admin.md that loads the plugin, and the same for install.sh.
+# The configuration in docs/admin.md that loads the plugin, and its form for a plugin that install.sh
+# installed.
 sed -n '/^```toml$/,/^```$/{/^```/d;p;}' "$admin" >boot.toml
 sed 's|/usr/lib/flux/flux-fairshare/||' boot.toml >boot-sources.toml
 # in_broker FILE COMMAND: starts a broker with a configuration and a database, and runs a command in it.
@@ -78,7 +79,8 @@ cat >sources.sh <<-'END'
 	! test -e "$there" || cp "$there" before
 	mkdir -p "$TOP/target/release"
 	cp built/* "$TOP/target/release/"
-	# The blocks to install and to uninstall are of one kind, and the checks come between them.
+	# The blocks that install and the blocks that uninstall have the same word. The document is split, so that
+	# the checks run between them.
 	sed '/^## Upgrade, and remove/,$d' "$admin" >install.md
 	sed -n '/^## Upgrade, and remove/,$p' "$admin" >remove.md
 	run() { (cd "$TOP" && bash "$docs" --live sources "$OLDPWD/$1"); }
@@ -91,7 +93,7 @@ END
 test_expect_success ROOT 'install.sh installs from the sources, a broker boots with the plugin, and --uninstall restores the machine' '
 	run_in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
 '
-# This makes dpkg assume that the plugin belongs to a package flux-accounting.
+# Makes dpkg assume that the plugin belongs to a package flux-accounting.
 cat >packaged.sh <<-'END'
 	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 	cp "$(dirname "$there")/alloc-bypass.so" "$there"

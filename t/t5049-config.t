@@ -46,7 +46,7 @@ an unknown measure|[[fairshare.limits]]\nscope = "bank"\nname = "chem"\ngpus = 4
 a queue that is not there|[fairshare.queues.bach]\nrunning-limits = "strict"|fairshare.queues.bach: no such queue; known are batch, debug
 a table that is none|fairshare = 3|[fairshare]: expected a table, got integer 3
 a syntax error|[fairshare]\nrefresh = = 3|line 2: not TOML
-a number that Flux does not read|[fairshare]\nrefresh = nan|the number NaN is in it
+a number that Flux does not read|[fairshare]\nrefresh = nan|contains the number NaN
 END
 test_expect_success 'Flux does not start with a configuration that the check refuses: an option at load' '
 	write_conf_dir "[fairshare]\nrefresh = 5" && write_fragment 40-load <<-END &&

@@ -32,6 +32,18 @@ test_expect_success 'metrics count jobs in every state' '
 	mf submit 5003 -q batch -d afterany:$(flux job id --to=dec $(tail -1 b)) >blocked && wait_settled && flux jobs -A &&
 	check_metrics db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=1
 '
+test_expect_success 'the check of the dashboard fails without panels and without alerts' '
+	cp -r "$T_DIR/../etc/grafana" "$T_DIR/../etc/prometheus" . && jq ".panels = []" grafana/flux-fairshare.json >none && cp none grafana/flux-fairshare.json &&
+	test_must_fail python3 "$T_DIR/scripts/panels.py" http://127.0.0.1:1 . 2>err && cat err && grep "the dashboard has no panels" err &&
+	cp "$T_DIR/../etc/grafana/flux-fairshare.json" grafana/ && echo "groups: []" >prometheus/flux-fairshare.rules.yml &&
+	test_must_fail python3 "$T_DIR/scripts/panels.py" http://127.0.0.1:1 . 2>err && cat err && grep "there are no alerts" err
+'
+command -v prometheus >/dev/null && test_set_prereq PROMETHEUS
+test_expect_success PROMETHEUS 'in Prometheus, the query of each panel of the dashboard returns data, and each alert is valid' '
+	flux fairshare metrics --listen 127.0.0.1:0 >served 2>&1 8>&- 9>&- & served_pid=$! &&
+	for i in $(seq 100); do grep -q http served && break; sleep 0.1; done &&
+	python3 "$T_DIR/scripts/panels.py" "$(sed -n "s/.*\(http[^ ]*\).*/\1/p" served)" "$T_DIR/../etc"; rc=$?; kill $served_pid; return $rc
+'
 test_expect_success 'metrics count requests by method, and refused requests apart' '
 	flux fairshare jobs -A >/dev/null && flux fairshare jobs -A >/dev/null && flux fairshare why $(tail -1 b) >/dev/null &&
 	{ mf rpc jobs "{\"bank\": \"$(printf "x%.0s" $(seq 70000))\"}" >/dev/null; :; } &&

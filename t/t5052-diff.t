@@ -58,6 +58,13 @@ test_expect_success 'diff lists queues that only the database or only the config
 test_expect_success 'diff changes neither the database nor the data of the plugin' '
 	cp $DB before.db && mf query | jq "del(.live)" >before && run_diff 1 && cmp $DB before.db && mf query | jq "del(.live)" >after && test_cmp before after
 '
+test_expect_success 'diff and doctor list a credit until a sync has counted it' '
+	flux account delete-queue gold && flux account add-queue silver && flux fairshare sync -p $DB && flux fairshare push -p $DB && run_diff 0 &&
+	flux fairshare credit add user5003/B 2 --reason "a workstation" -p $DB && check_rows 1 "credit user5003/B credit 1 - 2 node-hours not counted -" &&
+	test_expect_code 1 flux fairshare diff -p $DB >out && cat out && grep "flux fairshare sync" out && test_must_fail grep "flux fairshare push" out &&
+	test_might_fail flux fairshare doctor -p $DB >out && cat out && grep "^-- credits-not-counted: " out &&
+	flux fairshare sync -p $DB && flux fairshare push -p $DB && run_diff 0 && test_might_fail flux fairshare doctor -p $DB >out && test_must_fail grep credits-not-counted out
+'
 test_expect_success 'diff is for the owner' '
 	test_expect_code 2 env FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare diff -p $DB 2>err && cat err && grep "owner" err
 '

@@ -29,10 +29,13 @@ check_prediction() {
 	esac || { echo "$kind, exit status $code, job $id:"; jq . checked.json; cat submit.err; return 1; }
 }
 
-test_expect_success 'an instance has users in two banks, with limits' '
-	write_conf "$(with_queues q r)" && start_instance && load_plugin &&
+push_site() {
 	mf push assoc 5001 A max_running_jobs=1 queues=q,r fairshare=0.3 assoc 5001 B queues=q fairshare=0.6 max_active_jobs=2 \
 		assoc 5002 A queues=q fairshare=0.8 max_nodes=2 queue q priority=2 queue r priority=5 project p project "*"
+}
+
+test_expect_success 'an instance has users in two banks, with limits' '
+	write_conf "$(with_queues q r)" && start_instance && load_plugin && push_site
 '
 test_expect_success 'jobs of several users and banks have the predicted outcome' '
 	check_prediction free 5001 -N1 -q q -t 1h && run=$id && wait_running $run &&
@@ -60,8 +63,8 @@ test_expect_success 'the answer is in sentences, and the exit status is 1 for a 
 '
 test_expect_success 'a job that asks for more than any node has is reported before and after its submission' '
 	never="can never run as it is: it requests 1 node with 9 cores, and the instance has no such node" &&
-	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && grep "It $never" out &&
-	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && grep "It $never" out &&
+	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && head -1 out | grep "^Accepted, but it $never" &&
+	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && head -1 out | grep "^3 of 3 jobs are accepted, but each $never" &&
 	run_as 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out &&
 	run_as 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
 	run_as 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && wait_ended $id
@@ -70,9 +73,46 @@ test_expect_success 'what-if --submit counts rejected and held jobs' '
 	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&
 	test_expect_code 1 run_as 5001 what-if --submit 5 -N1 -q q -B B >out && cat out && grep "^Rejected: user has max active jobs" out
 '
+test_expect_success 'all reasons for which a job is rejected are named at once' '
+	test_expect_code 1 run_as 5001 check -N9 -q nosuch -B C >out && cat out && tr "\n" " " <out >joined &&
+	grep "^Rejected by Flux: .nosuch. is not a valid queue (queues: q, r)" out && grep "^Rejected: cannot find user/bank or user/default bank entry for uid: 5001; yours: A, B" out &&
+	grep "It can never run as it is: it requests 9 nodes" joined && test_expect_code 1 run_as 5001 check -N3 -q r -B B --setattr=system.project=secret --json >out &&
+	jq -e "(.rejection | startswith(\"queue \\\"r\\\" not valid for user\")) and (.further_rejections[0] | startswith(\"project \\\"secret\\\" not valid\")) and (.further_rejections[1] | startswith(\"user has max active jobs\")) and (.further_rejections | length == 2)" out &&
+	run_as 5001 check -N1 -q q --json >out && jq -e ".further_rejections == []" out
+'
+test_expect_success 'as many submitted jobs are rejected and held as what-if --submit predicted' '
+	flux cancel $(flux jobs -An --filter=sched -o "{id}") && wait_settled &&
+	test_expect_code 1 run_as 5001 what-if --submit 5 -N1 -q q -t1h -B B --json >predicted && run_as 5001 what-if --submit 3 -N1 -q q -t1h --json >held &&
+	flux submit --dry-run -N1 -q q -t1h -B B true >spec.json && for job in 1 2 3 4 5; do mf submit 5001 --spec spec.json; done >ids 2>err
+	jq -c "[.jobs, .jobs_rejected]" predicted && test "$(jq -r "5 - .jobs_rejected" predicted)" = $(wc -l <ids) && test $(grep -c "max active jobs" err) = 3 &&
+	jq -e ".active_limit == \"max-active-jobs: 0 of 2 jobs of user 5001 in bank B are active now\"" predicted && jq -e ".active_limit == null" held &&
+	mf submit 5001 -N1 -q q -j 3 >ids && wait_settled && jq -e ".jobs_held > 0" held && test "$(jq .jobs_held held)" = $(flux jobs -n -o "{dependencies}" $(cat ids) | grep -c max-running)
+'
+test_expect_success 'what-if --submit names the limit on active jobs of a scope that rejects jobs, with its numbers' '
+	flux config get >before.json && jq ".fairshare.limits = [{scope: \"user\", name: \"5002\", \"active-jobs\": 9}]" before.json >more.json && flux config load <more.json &&
+	active=$(flux jobs -An -o "{userid}" | grep -c "^5002$") && test_expect_code 1 run_as 5002 what-if --submit 20 -N1 -q q -t1h >out &&
+	cat out && tr "\n" " " <out >joined && grep "Rejected: the last $((11 + active)) jobs, by max-active-jobs-user: $active of 9 jobs of user 5002 are active now" joined && flux config load <before.json
+'
 test_expect_success 'a queue that takes no jobs is reported' '
 	flux queue disable -q r -m closed && test_expect_code 1 run_as 5001 check -n1 -q r >out && cat out &&
 	grep "Rejected by Flux: queue r takes no new jobs: closed" out && ! mf submit 5001 -n 1 -q r
+'
+# check_refusal_by_flux OPTION...: checks a job that Flux rejects, submits it, and compares the texts.
+check_refusal_by_flux() {
+	test_expect_code 1 run_as 5001 check "$@" >out && ! mf submit 5001 "$@" >submit.out 2>&1 && cat submit.out out &&
+	grep -F "Rejected by Flux: $(cat submit.out) (" out
+}
+test_expect_success 'a missing or unknown queue is reported with the text of Flux, with and without queues and frobnicator' '
+	check_refusal_by_flux -n1 && check_refusal_by_flux -q nosuch -n1 && write_conf "$(with_plugin) | $(with_frobnicator)" && restart_instance &&
+	check_refusal_by_flux -q nosuch -n1 && write_conf "$(with_plugin) | $(with_queues q r) | $(with_frobnicator)" && restart_instance &&
+	check_refusal_by_flux -n1 && check_refusal_by_flux -q nosuch -n1
+'
+test_expect_success 'a job without a queue is told which queues the user may use, and the next command works' '
+	push_site && flux queue enable --all && for words in "check" "what-if --submit 100"; do
+		test_expect_code 1 run_as 5001 $words -N1 -t 1h -B A >out && cat out && tr "\n" " " <out >joined && grep "(add -q QUEUE: q, r), as in \"flux fairshare $words -q q -N1 -t 1h -B A\"" joined &&
+		test_expect_code 1 run_as 5002 $words -n1 >out && cat out && tr "\n" " " <out >joined && grep "(add -q QUEUE: q), as in \"flux fairshare $words -q q -n1\"" joined &&
+		code=0 && { bash -c "$(sed "s/.*as in \"flux fairshare \([^\"]*\)\".*/FLUX_HANDLE_USERID=5002 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare \1/" joined)" >out || code=$?; } && cat out && test $code = 0 || return 1
+	done
 '
 test_expect_success 'check changes nothing' '
 	mf query >before && run_as 5001 check -N1 -q q >out && mf query >after && test_cmp before after

@@ -20,7 +20,7 @@ test_expect_success 'an instance has the plugin, a site, a running job and a hel
 '
 test_expect_success 'commands on the database print a document' '
 	prints show && prints show -p $DB && prints update --dry-run && prints policy && prints limit && prints sync --dry-run && prints recount &&
-	prints usage && prints usage --by period && prints credit log && prints compare && prints compare --policy fair-tree,pbs && prints report && prints doctor &&
+	prints usage && prints usage --by period && prints credit log && prints budget && prints budget log && prints compare && prints compare --policy fair-tree,pbs && prints report && prints doctor &&
 	prints what-if --in 7d
 '
 test_expect_success 'commands on the plugin print a document' '

@@ -34,7 +34,7 @@ test_expect_success 'the user with more usage has the pending job with the lower
 '
 test_expect_success 'credit add stores amount, author and reason, and names the next step' '
 	credit add user5004/B -$(cat before) --unit usage --reason "node 3 failed" >out 2>err && cat out err &&
-	grep "node 3 failed" out && grep "Takes effect at the next \"flux fairshare sync\"" err &&
+	grep "node 3 failed" out && grep "Takes effect at the next sync: flux fairshare sync -p $DB" err &&
 	is_usage user5004 $(cat before)
 '
 test_expect_success 'after a refund and a debit, sync stores the new usage and the order of the pending jobs changes' '
@@ -54,12 +54,17 @@ test_expect_success 'a recount agrees with the usage after a sync' '
 '
 test_expect_success 'credit set changes the usage as of now, and a recount agrees' '
 	credit set user5003/B 1.5 --reason "agreed with the bank" && sync && is_usage user5003 5400 &&
-	credit set user5004/B 0 --reason "new project year" && sync && is_usage user5004 0 &&
+	credit set user5004/B 0 --reason "new project year" --push 2>err && cat err && grep "generation [0-9]* is in the plugin" err && is_usage user5004 0 &&
 	flux fairshare recount -p $DB --json | jq -e ".differences == []"
 '
 test_expect_success 'usage --by period and why show the credits of each period' '
 	flux fairshare usage --by period -p $DB -u user5003 --json >out && cat out && jq -e "[.periods[].usage] | length == 1 and (.[0] - 5400 | fabs) < 1e-4" out &&
 	flux fairshare why user5003/B -p $DB --json >out && jq -e "[.. | .usage_bins? // empty] | .[0] | map(.usage) | add - 5400 | fabs < 1e-4" out
+'
+test_expect_success 'a credit that reduces nothing is not stored without a warning' '
+	credit log --json | jq ".credits | length" >before.count && cp $DB kept.db && credit add user5004/B -1 --reason "too much" 2>err && cat err &&
+	grep "warning: user5004/B has no usage, so the credit reduces nothing now" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && cp kept.db $DB &&
+	test "$(credit log --json | jq ".credits | length")" = "$(cat before.count)"
 '
 test_expect_success 'the log has each credit with its author and reason' '
 	me=$(id -un) && credit log --json >out && cat out &&

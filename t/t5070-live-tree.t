@@ -23,23 +23,23 @@ test_expect_success 'an instance has the plugin, a site and a running job' '
 	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && wait_running $id
 '
 test_expect_success 'show prints the live tree, and the running job counts' '
-	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
-	flux fairshare show --json >show.json && jq -e ".source.from == \"plugin\" and .source.as_of > 0" show.json &&
+	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs. Policy: weighted-walk." &&
+	flux fairshare show --policy fair-tree >out && head -1 out | grep " Policy: fair-tree, instead of weighted-walk\.$" && flux fairshare show --json >show.json && jq -e ".source.from == \"plugin\" and .source.as_of > 0" show.json &&
 	jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage > 4"  show.json
 '
 test_expect_success 'show and standing print the same places and usages' '
 	print_shown >a && flux fairshare standing -A --json >standing.json && print_standing standing.json >b && check_close a b
 '
 test_expect_success 'why of a user prints live numbers' '
-	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&
 	place=$(jq -r "[.associations[] | select(.userid == 5001)][0].rank.place" standing.json) &&
 	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
 	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
 '
 test_expect_success 'compare and what-if print live numbers, and usage decays by the half-life of the plugin' '
-	flux fairshare compare >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare compare >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&
 	flux fairshare compare --policy weighted-walk,fair-tree --json | jq -e ".source.from == \"plugin\"" &&
-	flux fairshare what-if --shares A=99 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare what-if --shares A=99 >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&
 	flux fairshare what-if --in 14d --idle user5004 >out && cat out && grep "steady\|idle" out &&
 	flux fairshare what-if --in 14d --json | jq -e ".source.from == \"plugin\""
 '
@@ -48,9 +48,23 @@ test_expect_success 'report uses the database and names the time of its last cou
 	flux fairshare report --json | jq -e ".head | test(\"^As of the last count\")"
 '
 test_expect_success 'show and why with -p use the database and name the time of its last count' '
-	flux fairshare show -p $DB >out && cat out && head -1 out | grep "^As of the last count .*, from $DB\.$" &&
+	flux fairshare show -p $DB >out && cat out && head -1 out | grep "^As of the last count .*, from $DB\. Policy: weighted-walk\.$" &&
+	flux fairshare show -p $DB --policy fair-tree >out && head -1 out | grep " Policy: fair-tree, instead of weighted-walk\.$" &&
 	flux fairshare show -p $DB --json | jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage == 0" &&
 	flux fairshare why user5001 -p $DB | head -1 | grep "^As of the last count"
+'
+test_expect_success 'standing of a user in two banks prints the usage of the database' '
+	flux account add-user --username=user5003 --userid=5003 --bank=A --shares=9 &&
+	run_sql "UPDATE association_table SET job_usage = 720000 WHERE userid = 5003 AND bank = \"B\"" && flux fairshare update && flux fairshare push &&
+	run_as 5003 standing --json | jq -e "[.associations[] | {(.bank): (.usage / 3600 | round)}] | add == {A: 0, B: 200}"
+'
+test_expect_success 'a job in the bank that standing advises gets the higher priority' '
+	run_as 5003 standing >out && tail -1 out && bank=$(sed -n "s/^Submit to \([AB]\): .*(-B [AB])\.$/\1/p" out) && test -n "$bank" &&
+	stop_queues && a=$(mf submit 5003 -B A) && b=$(mf submit 5003 -B B) && wait_scheduled $a $b && echo "A $(mf prio $a), B $(mf prio $b)" &&
+	case $bank in
+	A) test $(mf prio $a) -gt $(mf prio $b) ;;
+	B) test $(mf prio $b) -gt $(mf prio $a) ;;
+	esac
 '
 test_expect_success 'show uses the database if no plugin answers' '
 	flux jobtap remove mf_priority.so && flux fairshare show >out && head -1 out | grep "^As of the last count" &&

@@ -4,7 +4,7 @@
 use super::site::T0;
 use fairshare_benches::processor::thread_time;
 use fairshare_benches::records;
-use fairshare_engine::accounts::PolicyPart;
+use fairshare_engine::accounts::Policy;
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::limits::{Allocation, Resources};
@@ -125,7 +125,7 @@ impl Flux {
         *longest = (thread_time() - before).max(*longest);
     }
 
-    pub fn push_site(&mut self, parts: Vec<(PolicyPart, SitePart)>) {
+    pub fn push_site(&mut self, parts: Vec<(Policy, SitePart)>) {
         self.handle_event("begin", Event::PolicyBegin { keeps_config: false });
         for (part, site) in parts {
             self.handle_event("part", Event::PolicyPart(part, site));

@@ -6,7 +6,7 @@ use fairshare::periods::Weights;
 use fairshare::{Options, Policy, Shares};
 use fairshare_benches::random::Random;
 use fairshare_benches::records;
-use fairshare_engine::accounts::{AssociationRecord, PolicyPart};
+use fairshare_engine::accounts::{AssociationRecord, Policy as Accounts};
 use fairshare_engine::ids::UserId;
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
@@ -45,7 +45,7 @@ pub fn make_push(
     policy: Policy,
     nodes: f64,
     half_life: f64,
-) -> Vec<(PolicyPart, SitePart)> {
+) -> Vec<(Accounts, SitePart)> {
     let mut random = Random(users as u64);
     let rule = Rule {
         instant: T0,
@@ -81,21 +81,17 @@ pub fn make_push(
         counted: Watermark::through(T0),
     };
     let mut parts = vec![(
-        PolicyPart {
-            queues: Some(Vec::new()),
-            projects: Some(vec!["*".into()]),
-            banks: Some(Vec::new()),
-            weights: Some(vec![("fairshare".to_owned(), 100_000)]),
-            ..PolicyPart::default()
+        Accounts {
+            projects: vec!["*".into()],
+            weights: vec![("fairshare".to_owned(), 100_000)],
+            ..Accounts::default()
         },
         SitePart { rule: Some(rule), banks, ..SitePart::default() },
     )];
     for first in (0..users).step_by(PART_SIZE) {
         let users = first..users.min(first + PART_SIZE);
-        let records = PolicyPart {
-            associations: Some(users.clone().map(make_record).collect()),
-            ..PolicyPart::default()
-        };
+        let records =
+            Accounts { associations: users.clone().map(make_record).collect(), ..Accounts::default() };
         parts.push((
             records,
             SitePart { associations: users.map(&mut make_leaf).collect(), ..SitePart::default() },

@@ -16,6 +16,9 @@ _flux__fairshare() {
             ",$1")
                 cmd="flux__fairshare"
                 ;;
+            flux__fairshare,budget)
+                cmd="flux__fairshare__subcmd__budget"
+                ;;
             flux__fairshare,check)
                 cmd="flux__fairshare__subcmd__check"
                 ;;
@@ -101,12 +104,90 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit credit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check check-import doctor diff config migrate"
+            opts="-h -V --help --version show update policy limit budget credit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check check-import doctor diff config migrate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__budget)
+            opts="-r -p -P -n -h --unit --from --until --reason --job --push --path --wait --json --csv --parsable --no-header --color --no-pager --help show deposit refund remove log association bank user"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --unit)
+                    COMPREPLY=($(compgen -W "node-hours core-hours gpu-hours" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --until)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --reason)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                -r)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --job)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -151,7 +232,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__check__subcmd__import)
-            opts="-p -t -P -n -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --limit --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-p -t -P -n -h --path --wait --tree --tree-format --usage-file --unknown-shares --policy --set --limit --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -165,6 +246,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -174,7 +262,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage-file)
@@ -182,13 +270,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -228,7 +309,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__compare)
-            opts="-p -t -P -n -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --limit --uri --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-p -t -P -n -h --path --wait --tree --tree-format --usage-file --unknown-shares --policy --set --limit --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -242,6 +323,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -251,7 +339,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage-file)
@@ -259,13 +347,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -326,7 +407,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__credit)
-            opts="-r -p -P -n -h --reason --unit --from --now --path --wait --json --csv --parsable --no-header --color --no-pager --help log add set"
+            opts="-r -p -P -n -h --reason --unit --from --push --now --path --wait --json --csv --parsable --no-header --color --no-pager --help log add set"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -571,7 +652,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__limit)
-            opts="-q -p -P -n -h --queue --given --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help show set unset association bank user queue"
+            opts="-q -p -P -n -h --queue --given --push --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help show set unset association bank user queue"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -850,7 +931,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__report)
-            opts="-p -t -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --half-life --output --title --json --no-jobs --uri --help"
+            opts="-p -t -h --path --wait --tree --tree-format --usage-file --unknown-shares --policy --set --half-life --output --title --json --no-jobs --uri --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -864,6 +945,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -873,7 +961,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage-file)
@@ -881,13 +969,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -985,7 +1066,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -U -a -S -l -o -P -n -h --path --tree --usage-file --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --format --uri --json --csv --parsable --no-header --color --no-pager --tree-format --help"
+            opts="-p -t -u -b -U -a -S -l -o -P -n -h --path --wait --tree --usage-file --unknown-shares --policy --set --user --bank --users-only --all --depth --sort --long --format --uri --json --csv --parsable --no-header --color --no-pager --tree-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -997,6 +1078,13 @@ _flux__fairshare() {
                     ;;
                 -p)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --tree)
@@ -1012,13 +1100,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1090,7 +1171,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1101,7 +1182,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__simulate)
-            opts="-p -t -P -n -h --trace --path --tree --tree-format --usage-file --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --uri --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-p -t -P -n -h --trace --path --wait --tree --tree-format --usage-file --unknown-shares --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --config --set --threads --by --report --title --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1119,6 +1200,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1128,7 +1216,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage-file)
@@ -1136,13 +1224,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1186,6 +1267,10 @@ _flux__fairshare() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1289,7 +1374,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__status)
-            opts="-u -b -p -P -n -h --user --bank --uri --path --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-u -b -p -P -n -h --user --bank --uri --path --wait --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1326,6 +1411,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -1341,7 +1433,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__sync)
-            opts="-p -c -v -P -h --path --wait --uri --copy --only --watch --usage-rule --policy --set --now --dry-run --limit --verbose --json --csv --parsable --color --no-pager --no-header --help"
+            opts="-p -v -P -h --path --wait --uri --only --watch --usage-rule --policy --set --now --dry-run --limit --verbose --json --csv --parsable --color --no-pager --no-header --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1367,14 +1459,6 @@ _flux__fairshare() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
-                    return 0
-                    ;;
-                --copy)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --only)
@@ -1614,7 +1698,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__what__subcmd__if)
-            opts="-p -t -P -n -h --path --tree --tree-format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --submit --limit --uri --json --csv --parsable --no-header --color --no-pager --usage-file --help"
+            opts="-p -t -P -n -h --path --wait --tree --tree-format --unknown-shares --policy --set --shares --usage --add-user --in --idle --half-life --weight --submit --limit --uri --json --csv --parsable --no-header --color --no-pager --usage-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1628,6 +1712,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1637,17 +1728,10 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1707,6 +1791,13 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --weight)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --submit)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -1747,7 +1838,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help $(flux fairshare complete subjects -- "${cur}" 2>/dev/null)"
+            opts="-p -t -l -h --path --wait --tree --tree-format --usage-file --unknown-shares --policy --set --long --json --half-life --uri --color --no-pager --help $(flux fairshare complete subjects -- "${cur}" 2>/dev/null)"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1761,6 +1852,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --tree)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1770,7 +1868,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --tree-format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage-file)
@@ -1778,13 +1876,6 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --unknown-shares)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --wait)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

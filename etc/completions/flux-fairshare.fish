@@ -30,6 +30,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show"
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "policy" -d 'Show or choose the ranking policy of the site and its options'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "limit" -d 'Show, set or remove limits on GPUs, whole banks, and users over all their banks'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "budget" -d 'Show budgets of node-hours, core-hours or GPU-hours, and add to them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "credit" -d 'Add or subtract usage of an association, with a reason and a log'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank and push, in one step'
@@ -39,13 +40,13 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: gains, losses, and how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "report" -d 'Write a report of the site as a single HTML page'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain why a job is waiting, a user\'s or a bank\'s fair-share, or why one is ahead of another'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show which users would move if shares, usage, users or the policy were different; changes nothing'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move under other shares, usage, half-life, weights or policy; changes nothing'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "simulate" -d 'Replay a job history under other policies, weights, half-lives, limits and refresh intervals'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "jobs" -d 'Show the priorities of pending jobs and the terms that they are made of'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "standing" -d 'Show where you stand, your limits and how much of them is used'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "top" -d 'Watch banks, standings, pending and held jobs on the whole screen'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metrics" -d 'Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin: its data, weights and half-life, jobs held by each limit'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check" -d 'Show whether a job would be accepted, what would hold it, and its priority; submits nothing'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values that Slurm, PBS or flux-accounting computed with ours'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Check the database and the plugin for silent problems, and say what to do about each'
@@ -53,10 +54,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "diff"
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "config" -d 'Check Flux\'s configuration files before Flux reads them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before you go back to flux-accounting\'s plugin: list the held jobs that it would lose, and save them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
@@ -85,7 +86,7 @@ fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
 usage_over_perc\t'pbs: the value that its scheduler compares if no formula is set'
 walk\t'pbs: the place in the order of its scheduler'
-stored\t'the fair-share in the database, which the plugin uses until the next update'
+stored\t'the fair-share that the last update stored in the database'
 served\t'below its share, above its share, even, or has no (own) shares'
 active\t'whether the association is active, and so ranked'
 depth\t'levels below the root'
@@ -111,19 +112,17 @@ fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
 usage_over_perc\t'pbs: the value that its scheduler compares if no formula is set'
 walk\t'pbs: the place in the order of its scheduler'
-stored\t'the fair-share in the database, which the plugin uses until the next update'
+stored\t'the fair-share that the last update stored in the database'
 served\t'below its share, above its share, even, or has no (own) shares'
 active\t'whether the association is active, and so ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -176,17 +175,37 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s q -l queue -d 'Count only jobs in this queue' -r -f -a '(flux fairshare complete queues -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l given -d 'Count the resources that running jobs were allocated, not those they asked for'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l push -d 'Put the change into force at once by a push'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l unit -d 'The unit [default for deposit and refund: node-hours]' -r -f -a "node-hours\t''
+core-hours\t''
+gpu-hours\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l from -d 'The start of the window: 2027-01-01, 2027-01-01T08:00, or seconds since the epoch [default: now with --until, else the current window]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l until -d 'The end of the window, which the window does not include: a time, or the length of the window, like 52w or 365d' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s r -l reason -d 'The reason, for the log' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l job -d 'For refund: the ended job that spent the amount' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l push -d 'Put the change into force at once by a push'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s n -l no-header -d 'Print no header'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s r -l reason -d 'The reason, for the log' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l unit -d 'The unit of the amount' -r -f -a "node-hours\t'Node hours, times the weight of a node'
 core-hours\t'Core hours, times the weight of a core'
@@ -199,6 +218,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l push -d 'Put the change into force at once by a sync, which also pushes'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
@@ -207,15 +227,14 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l dry-run -d 'Change nothing; show what would be sent, and what the plugin would do'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Print a summary of the push'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'Print the result as JSON; the changes are null if the plugin does not report them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s c -l copy -d 'Also read the jobs of a job archive, which flux-core wrote before 0.40' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l only -d 'Do only this step; may be given several times' -r -f -a "fetch\t'Bring records of ended jobs into the database'
 usage\t'Count usage'
 fairshare\t'Compute fair-shares'
@@ -284,11 +303,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l dry-run -d 'Remove nothing; show what would be removed'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -297,7 +315,6 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies, the present one first [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
 weighted-walk\,depth-oblivious\t''
@@ -319,8 +336,8 @@ pbs\,fair-tree\t''
 pbs\,classic\t''
 pbs\,depth-oblivious\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers, or the users with the largest differences; 0 is all' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -331,11 +348,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -344,7 +360,6 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
@@ -354,16 +369,15 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'The half-life of usage, like 7d, if the tree has none; a database has one' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l output -d 'The file, which is replaced atomically; - is standard output. A link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l title -d 'The title of the page' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l json -d 'Print only the data, as a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l no-jobs -d 'Do not ask the plugin which jobs are held'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -372,7 +386,6 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
@@ -380,7 +393,7 @@ depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l half-life -d 'The half-life of usage, like 7d, if the tree has none; a database has one' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -389,11 +402,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l js
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -401,7 +413,6 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
@@ -413,10 +424,11 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l add-user -d 'A new user without usage, with one share by default' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l in -d 'After this time, like 7d, 36h or "2 weeks"' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: users or banks that are idle until then; for a single user, also plots the fair-share at points in between' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'With --in: the half-life of usage, like 7d, if the tree has none; a database has one' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'Another half-life of usage, like 3d; with --in, the half-life until then' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l weight -d 'Instead: other weights of priority factors, as fairshare=50000,age=1000; shows which pending jobs would move' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l submit -d 'Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -429,11 +441,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz) [default: the accounting database]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -442,7 +453,6 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, if the trace does not say [default: those of the Flux instance]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l cores-per-node -d 'Cores of each node, if the trace does not say [default: with --nodes 1, otherwise those of the Flux instance]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l scheduler -d 'The scheduler: fcfs starts jobs in the order of priority; easy also starts jobs that do not delay the first' -r -f
@@ -453,13 +463,14 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l sweep -d 'A setting and its values; if given several times, all combinations are simulated' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l config -d 'Flux\'s configuration, of which [fairshare] applies: a file, or the directory with all *.toml. --sweep takes precedence' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l threads -d 'How many scenarios run at once [default: as many as there are cores]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l by -d 'The groups of the second table; with --csv, print these instead of the scenarios' -r -f -a "bank\t'Banks'
 size\t'Sizes, in cores'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l report -d 'Also write an HTML page with all results; the file is replaced atomically, and a link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l title -d 'The title of the page' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -476,7 +487,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s b
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s j -l jobs -d 'These jobs; ids may have any form that Flux accepts' -r -f -a '(flux fairshare complete jobs -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s o -l format -d 'Show these columns; names, or a format of sprio' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s S -l sort -d 'Sort by these columns; with a leading -, the largest first' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -491,7 +502,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Show only the association in this bank' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -503,8 +514,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s d -l delay -d 'Ask the plugin this often, like 5s' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s d -l delay -d 'The time between two requests to the plugin, for example 5s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -516,14 +527,15 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics, like 127.0.0.1:9909; other machines reach only addresses that need --listen-any' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'The time over which promised and delivered shares are compared, at most the time that the command has run' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l most -d 'How many banks, and pairs of bank and queue, get labels of their own at most' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen-any -d 'With --listen: allow an address that other machines reach, which can then read the metrics without a password'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l users -d 'Also print metrics of each association, with its user\'s name'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -534,7 +546,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -s u -l user -d 'The user that would submit the job, by name or number [default: yourself]' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -542,11 +554,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
-export-db\t''
-csv\t''
 resource-group\t''
 pbsfs\t''
 sshare\t''
@@ -555,14 +566,13 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
 classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l limit -d 'In the table, show this many differences, the largest first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -574,13 +584,13 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-impo
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Report data and usage older than this many hours' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -592,7 +602,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l n
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::pending::{Future, PendingRequest, read_reply};
-use super::{Host, Jobtap, ReplyKind, sys};
+use super::{Host, Jobtap, reply, sys};
 use std::ffi::{CStr, c_void};
 
 /// The key of the request for ended jobs. No job has this id (FLUX_JOBID_ANY).
@@ -27,7 +27,8 @@ impl<J: Jobtap> Host<'_, J> {
     /// replaces a pending request to `job-list.list`.
     pub fn list_ended(self, request: &str) {
         let plugin = self.instance.plugin;
-        let outcome = self.start_request(ENDED, |arg| plugin.list_jobs(request, on_reply::<J>, arg));
+        let outcome = self
+            .start_request(ENDED, |arg| plugin.send_request(c"job-list.list", request, on_reply::<J>, arg));
         if outcome.is_err() {
             self.instance.jobtap.receive_ended_jobs(self, None);
         }
@@ -36,7 +37,9 @@ impl<J: Jobtap> Host<'_, J> {
     /// Asks job-list for the job's outstanding dependencies and passes the reply to [`Jobtap::receive_dependencies`].
     pub fn read_dependencies(self, id: u64) {
         let plugin = self.instance.plugin;
-        let outcome = self.start_request(id, |arg| plugin.list_dependencies(id, on_reply::<J>, arg));
+        let payload = format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}");
+        let send = |arg| plugin.send_request(c"job-list.list-id", &payload, on_reply::<J>, arg);
+        let outcome = self.start_request(id, send);
         if outcome.is_err() {
             self.instance.jobtap.receive_dependencies(self, id, None);
         }
@@ -71,5 +74,5 @@ unsafe extern "C" fn on_reply<J: Jobtap>(future: *mut sys::flux_future_t, arg: *
             _ => instance.jobtap.receive_dependencies(instance.host(), id, text.as_deref()),
         }
     };
-    instance.catch_panic(ReplyKind::Dependencies.name(), || Some(id).filter(|id| *id < SERVICES), body);
+    instance.catch_panic(reply::DEPENDENCIES, || Some(id).filter(|id| *id < SERVICES), body);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
+//! Calls from the plugin into Flux. Each call may re-enter the plugin's callbacks before it returns.
 
 use super::error::Error;
 use super::pending::Future;
@@ -172,34 +172,18 @@ impl Plugin {
     /// Raises a fatal exception of type `kind`. The note is cut to the size of Flux's buffer.
     pub fn raise_exception(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
         let note = to_c_line(note, NOTE_MAX);
+        let (raw, format) = (self.as_ptr(), c"%s".as_ptr());
         // SAFETY: the handle is valid; the format is a constant that takes one C string.
-        let rc = unsafe {
-            sys::flux_jobtap_raise_exception(
-                self.as_ptr(),
-                id,
-                kind.as_ptr(),
-                0,
-                c"%s".as_ptr(),
-                note.as_ptr(),
-            )
-        };
+        let rc =
+            unsafe { sys::flux_jobtap_raise_exception(raw, id, kind.as_ptr(), 0, format, note.as_ptr()) };
         Error::check_rc("flux_jobtap_raise_exception", rc)
     }
 
     /// Posts a memo with one number to a job's eventlog.
     pub fn post_memo(self, id: u64, key: &CStr, value: f64) -> Result<(), Error> {
-        let format = c"{s:f}";
+        let (raw, name, format) = (self.as_ptr(), c"memo".as_ptr(), c"{s:f}".as_ptr());
         // SAFETY: the handle is valid; the format takes a C string (the key) and a double.
-        let rc = unsafe {
-            sys::flux_jobtap_event_post_pack(
-                self.as_ptr(),
-                id,
-                c"memo".as_ptr(),
-                format.as_ptr(),
-                key.as_ptr(),
-                value,
-            )
-        };
+        let rc = unsafe { sys::flux_jobtap_event_post_pack(raw, id, name, format, key.as_ptr(), value) };
         Error::check_rc("flux_jobtap_event_post_pack", rc)
     }
 
@@ -252,10 +236,7 @@ impl Plugin {
     /// Calls `done` when the job manager has sent the events posted so far to the KVS. The job manager commits events
     /// in batches. It answers every submission, even one without jobs, after it has sent the open batch.
     pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
-        let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
-        // SAFETY: topic and payload are static and copied.
-        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        set_continuation("flux_rpc", future, done, arg)
+        self.send_request(c"job-manager.submit", "{\"jobs\":[]}", done, arg)
     }
 
     /// Calls `done` when the KVS has finished all commits sent so far. The KVS finishes commits in order, so this
@@ -269,30 +250,6 @@ impl Plugin {
             future
         };
         set_continuation("flux_kvs_commit", future, done, arg)
-    }
-
-    /// Asks job-list for a job's outstanding dependencies.
-    pub(super) fn list_dependencies(
-        self,
-        id: u64,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<Future, Error> {
-        let payload = to_c_string(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
-        let topic = c"job-list.list-id";
-        // SAFETY: topic and payload are copied.
-        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        set_continuation("flux_rpc", future, done, arg)
-    }
-
-    /// Sends a request to `job-list.list`.
-    pub(super) fn list_jobs(
-        self,
-        request: &str,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<Future, Error> {
-        self.send_request(c"job-list.list", request, done, arg)
     }
 
     /// Sends a request to a service.

@@ -4,7 +4,7 @@
 use super::call::{REFUSAL_MAX, to_c_line};
 use super::caller::{Caller, Request};
 use super::error::{EPROTO, Error};
-use super::{LogLevel, Plugin, Reply, RequestError, sys, to_c_string};
+use super::{LogLevel, Plugin, Reply, RequestError, Result, sys, to_c_string};
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
@@ -31,7 +31,7 @@ impl Deferred {
     }
 
     /// Decodes the request.
-    pub fn decode(&self) -> Result<Request<'_>, RequestError> {
+    pub fn decode(&self) -> Result<Request<'_>> {
         // SAFETY: the message is alive as long as `self`.
         unsafe { decode_request(self.plugin, self.msg) }
     }
@@ -59,10 +59,7 @@ impl Drop for Deferred {
 ///
 /// # Safety
 /// `msg` lives for `'a`.
-pub(super) unsafe fn decode_request<'a>(
-    plugin: Plugin,
-    msg: *const sys::flux_msg_t,
-) -> Result<Request<'a>, RequestError> {
+pub(super) unsafe fn decode_request<'a>(plugin: Plugin, msg: *const sys::flux_msg_t) -> Result<Request<'a>> {
     let mut payload: *const c_char = null();
     // SAFETY: contract of this function; the payload is borrowed from the message. With a null topic Flux returns none.
     let rc = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };

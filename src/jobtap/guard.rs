@@ -178,7 +178,7 @@ impl<J: Jobtap> Instance<J> {
         self.faults.leave_call();
         if result.is_none() {
             let text = format!(
-                "{}: internal error in {what}; the plugin gives the safe answer and compares its jobs with Flux's",
+                "{}: internal error in {what}; the plugin returns a safe answer and compares its jobs with the jobs of Flux",
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);

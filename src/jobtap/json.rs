@@ -59,7 +59,7 @@ impl<'a> Json<'a> {
     }
 
     /// Returns the members of an array; no members if the value is not an array.
-    pub fn items(self) -> impl Iterator<Item = Json<'a>> {
+    pub fn items(self) -> impl DoubleEndedIterator<Item = Json<'a>> {
         // SAFETY: jansson accepts any value here, and returns 0 if it is not an array.
         let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
         // SAFETY: as above; the member is borrowed from the array, or null.

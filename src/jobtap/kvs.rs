@@ -7,7 +7,7 @@ use super::error::{ENOENT, Error};
 use super::guard::Instance;
 use super::pending::{Future, PendingRequest, read_look_up_value};
 use super::shared::borrow_from_c;
-use super::{Host, Jobtap, Plugin, ReplyKind, sys};
+use super::{Host, Jobtap, Plugin, reply, sys};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -27,7 +27,7 @@ pub enum LookUpResult<'a> {
     Unreadable(String),
 }
 
-/// What a look-up does if its key does not exist.
+/// The behavior of a look-up whose key does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingKey {
     /// The look-up returns [`LookUpResult::Missing`].
@@ -161,7 +161,7 @@ unsafe extern "C" fn on_written<J: Jobtap>(future: *mut sys::flux_future_t, arg:
         instance.kvs_requests.set_write(None);
         instance.jobtap.receive_commit_result(instance.host(), outcome);
     };
-    instance.catch_panic(ReplyKind::Written.name(), || None, body);
+    instance.catch_panic(reply::WRITTEN, || None, body);
 }
 
 unsafe extern "C" fn on_found<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
@@ -179,5 +179,5 @@ unsafe extern "C" fn on_found<J: Jobtap>(future: *mut sys::flux_future_t, arg: *
         };
         instance.jobtap.receive_look_up(instance.host(), number, result);
     };
-    instance.catch_panic(ReplyKind::Found.name(), || None, body);
+    instance.catch_panic(reply::FOUND, || None, body);
 }

@@ -53,53 +53,34 @@ pub fn own_user() -> u32 {
     getuid()
 }
 
-/// The replies for which Flux calls the plugin, besides callbacks, requests and timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyKind {
+/// The names, in the log, of the replies for which Flux calls the plugin, besides callbacks, requests and timers.
+pub mod reply {
     /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
-    Batch,
+    pub const BATCH: &str = "batch";
     /// The KVS has committed the events that were sent.
-    Commits,
-    /// The reply for [`Jobtap::receive_eventlog`].
-    Eventlog,
-    /// The reply for [`Jobtap::receive_dependencies`].
-    Dependencies,
-    /// The reply for [`Jobtap::receive_commit_result`].
-    Written,
-    /// The reply for [`Jobtap::receive_look_up`].
-    Found,
-}
+    pub const COMMITS: &str = "commits";
+    /// The reply for [`Jobtap::receive_eventlog`](super::Jobtap::receive_eventlog).
+    pub const EVENTLOG: &str = "eventlog";
+    /// The reply for [`Jobtap::receive_dependencies`](super::Jobtap::receive_dependencies).
+    pub const DEPENDENCIES: &str = "dependencies";
+    /// The reply for [`Jobtap::receive_commit_result`](super::Jobtap::receive_commit_result).
+    pub const WRITTEN: &str = "written";
+    /// The reply for [`Jobtap::receive_look_up`](super::Jobtap::receive_look_up).
+    pub const FOUND: &str = "found";
 
-impl ReplyKind {
     /// All replies.
-    pub const ALL: [ReplyKind; 6] = [
-        ReplyKind::Batch,
-        ReplyKind::Commits,
-        ReplyKind::Eventlog,
-        ReplyKind::Dependencies,
-        ReplyKind::Written,
-        ReplyKind::Found,
-    ];
-
-    /// Returns the name of the reply in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReplyKind::Batch => "batch",
-            ReplyKind::Commits => "commits",
-            ReplyKind::Eventlog => "eventlog",
-            ReplyKind::Dependencies => "dependencies",
-            ReplyKind::Written => "written",
-            ReplyKind::Found => "found",
-        }
-    }
+    pub const ALL: [&str; 6] = [BATCH, COMMITS, EVENTLOG, DEPENDENCIES, WRITTEN, FOUND];
 }
 
-/// Makes the callback report failure to Flux. Its error text has been set already.
+/// The error that makes a callback report failure to Flux. The error text of the callback is set already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
 /// The reply to a request: a JSON text, an empty reply, or an error.
-pub type Reply = Result<Option<String>, RequestError>;
+pub type Reply = Result<Option<String>>;
+
+/// The result of a function that serves a request.
+pub type Result<T, E = RequestError> = std::result::Result<T, E>;
 
 /// An error reply: errno and text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +118,7 @@ impl<J: Jobtap> Copy for Method<J> {}
 
 /// A jobtap plugin.
 pub trait Jobtap: Sized + 'static {
-    /// The name that the plugin registers. Requests to its services begin with it.
+    /// The name that the plugin registers. The topics of its methods begin with this name.
     const NAME: &'static CStr;
     /// The topics of the plugin's callbacks. `*` matches any text.
     const TOPICS: &'static [&'static CStr];

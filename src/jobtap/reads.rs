@@ -6,7 +6,7 @@ use super::error::Error;
 use super::guard::Instance;
 use super::pending::{Future, PendingRequest, read_look_up_value};
 use super::shared::borrow_from_c;
-use super::{Host, Jobtap, ReplyKind, sys};
+use super::{Host, Jobtap, reply, sys};
 use std::ffi::c_void;
 
 /// The number of eventlogs read at a time. It keeps the KVS busy, but leaves time for its other clients.
@@ -97,7 +97,7 @@ unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: 
         instance.end_wait_step();
         instance.store_wait_step(instance.plugin.await_commits(on_commits::<J>, arg));
     };
-    instance.catch_panic(ReplyKind::Batch.name(), || None, body);
+    instance.catch_panic(reply::BATCH, || None, body);
 }
 
 unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
@@ -107,7 +107,7 @@ unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg
         instance.end_wait_step();
         instance.end_wait();
     };
-    instance.catch_panic(ReplyKind::Commits.name(), || None, body);
+    instance.catch_panic(reply::COMMITS, || None, body);
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
@@ -121,5 +121,5 @@ unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *m
         instance.jobtap.receive_eventlog(instance.host(), id, text.as_deref());
         instance.start_reads();
     };
-    instance.catch_panic(ReplyKind::Eventlog.name(), || Some(id), body);
+    instance.catch_panic(reply::EVENTLOG, || Some(id), body);
 }

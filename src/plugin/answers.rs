@@ -9,7 +9,6 @@ use super::services::request_error;
 use crate::jobtap::{Deferred, EAGAIN, EINVAL, Host, Method, Reply, Request};
 use fairshare_engine::engine::answers::RequestStats;
 use fairshare_engine::engine::{Event, Timer};
-use fairshare_engine::ids::QueueName;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -36,8 +35,9 @@ pub(super) type AllCalls = BTreeMap<&'static str, RequestStats>;
 /// The number of the request that identifies the loaded scheduler. Requests about queues have numbers from 1 on.
 const SCHEDULER: u32 = 0;
 
-/// Pings sched-simple, which keeps the jobs of all queues in one list. A reply means that it is loaded.
-pub(super) fn ask_scheduler(host: Host<'_, MfPriority>) {
+/// Pings sched-simple, which keeps the jobs of all queues in one list. A reply means that sched-simple is
+/// loaded.
+pub(super) fn ping_sched_simple(host: Host<'_, MfPriority>) {
     host.ask_service(SCHEDULER, c"sched-simple.ping", "{}");
 }
 
@@ -64,7 +64,7 @@ impl MfPriority {
         counts.total += 1;
         if let Some(length) = request.payload.map(str::len).filter(|length| *length > MAX_PAYLOAD) {
             counts.refused += 1;
-            let text = format!("a request of {length} bytes; at most {MAX_PAYLOAD} are read");
+            let text = format!("the request has {length} bytes; at most {MAX_PAYLOAD} are allowed");
             return Some(Err(request_error(EINVAL, text)));
         }
         match guest.map(|user| self.pace.borrow_mut().admit(user, host.now(), delay)) {
@@ -114,7 +114,7 @@ impl MfPriority {
         }
     }
 
-    /// Answers delayed requests for `ANSWER_TIME`, and arms the timer for the remaining ones.
+    /// Answers delayed requests for `ANSWER_TIME`, and arms the timer for the remaining requests.
     pub(super) fn answer_delayed_requests(&self, host: Host<'_, Self>) {
         let began = Instant::now();
         while began.elapsed() < ANSWER_TIME {
@@ -149,8 +149,8 @@ impl MfPriority {
         ask_queues(host, questions);
     }
 
-    /// Answers the parked requests of owners. Those of guests are paced again, because thousands of explanations take
-    /// seconds.
+    /// Answers the parked requests of owners. The parked requests of guests are paced again, because
+    /// thousands of explanations take seconds.
     fn unpark_requests(&self, host: Host<'_, Self>) {
         let owners = self.pace.borrow_mut().unpark();
         self.arm_answer_timer(host);
@@ -158,8 +158,7 @@ impl MfPriority {
     }
 
     /// Asks the job manager, for the engine, which of the queues `names` are stopped.
-    pub(super) fn ask_queues_for_engine(&self, host: Host<'_, Self>, names: Vec<Option<QueueName>>) {
-        let names = names.into_iter().map(|name| name.map(|name| name.as_str().to_owned())).collect();
+    pub(super) fn ask_queues_for_engine(&self, host: Host<'_, Self>, names: Vec<Name>) {
         let questions = self.queues.borrow_mut().number_engine_questions(names);
         ask_queues(host, questions);
     }
@@ -174,8 +173,6 @@ impl MfPriority {
         if self.queues.borrow().is_from_engine(number) {
             let states = self.queues.borrow_mut().note_engine_reply(number, state.as_ref());
             let Some(states) = states else { return };
-            let name = |name: Option<String>| name.map(|name| QueueName::from(name.as_str()));
-            let states = states.into_iter().map(|(queue, state)| (name(queue), state)).collect();
             let _ = self.handle_event(host, None, Event::QueueStates(states));
             return;
         }

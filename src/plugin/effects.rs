@@ -2,13 +2,13 @@
 //! Carries out the effects of the engine. No borrow of the engine is alive in this module, because each call into Flux
 //! may re-enter the plugin.
 
-use super::answers::ask_scheduler;
+use super::answers::ping_sched_simple;
 use super::jobspec::read_facts_leniently;
 use super::resources::read_resources;
 use super::services::{busy_error, request_error};
 use super::{MfPriority, SITE_RESOURCES};
 use crate::jobtap::{
-    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, RequestError,
+    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, Result,
 };
 use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, with_f58};
@@ -46,11 +46,7 @@ impl MfPriority {
 
     /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
     /// Flux refused an effect.
-    pub(super) fn handle_request_event(
-        &self,
-        host: Host<'_, Self>,
-        event: Event<'_>,
-    ) -> Result<(), RequestError> {
+    pub(super) fn handle_request_event(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<()> {
         self.refusal.take();
         self.handle_event(host, None, event).map_err(|_| busy_error())?;
         match self.refusal.take() {
@@ -88,7 +84,7 @@ impl MfPriority {
                 Outcome::Then(step) => self.engine.update(|engine| engine.step(step)),
                 Outcome::Followed(effects) => Some(effects),
             };
-            // The effects that follow from an effect precede the remaining ones.
+            // The effects that follow from an effect precede the remaining effects.
             following.unwrap_or_default().into_iter().rev().for_each(|effect| pending.push_front(effect));
         }
         result
@@ -160,7 +156,7 @@ impl MfPriority {
                 }
             }
             Effect::AskScheduler => {
-                ask_scheduler(host);
+                ping_sched_simple(host);
                 return Outcome::Done;
             }
             Effect::AskQueues(names) => {

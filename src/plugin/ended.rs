@@ -5,6 +5,9 @@ use fairshare_engine::engine::EndedJob;
 use fairshare_engine::ids::{JobId, UserId};
 use serde_json::json;
 
+/// The longest time in seconds that Flux needs to store the R of a job before the job starts.
+const LONGEST_STORE: f64 = 60.0;
+
 /// FLUX_JOB_STATE_INACTIVE.
 const INACTIVE: u32 = 64;
 
@@ -17,7 +20,8 @@ pub(super) fn build_list_request(since: f64, before: Option<f64>, most: usize) -
         Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
         None => json!({"states": [INACTIVE]}),
     };
-    let attributes = ["userid", "bank", "queue", "t_run", "t_inactive", "nnodes", "ncores"];
+    let attributes =
+        ["userid", "bank", "queue", "t_run", "t_inactive", "nnodes", "ncores", "expiration", "duration"];
     json!({"max_entries": most, "since": since.max(0.0), "attrs": attributes, "constraint": constraint})
         .to_string()
 }
@@ -41,6 +45,23 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         nnodes: u64,
         #[serde(default)]
         ncores: u64,
+        /// 0 without a time limit.
+        #[serde(default)]
+        expiration: f64,
+        /// 0 without a time limit.
+        #[serde(default)]
+        duration: f64,
+    }
+    impl Job {
+        /// Returns the start in R and the end of the time limit. job-list does not report the start in R;
+        /// schedulers set the expiration in R to the start in R plus the time limit. If the expiration of the
+        /// instance is earlier, only `t_run` is known.
+        fn allocated(&self) -> Option<(f64, f64)> {
+            let (start, t_run) = (self.expiration - self.duration, self.t_run?);
+            let is_limited = self.expiration > 0.0 && self.duration > 0.0;
+            let is_plausible = (0.0..LONGEST_STORE).contains(&(t_run - start));
+            is_limited.then_some((if is_plausible { start } else { t_run }, self.expiration))
+        }
     }
     let reply: Reply = serde_json::from_str(reply).ok()?;
     let job = |job: Job| EndedJob {
@@ -51,6 +72,7 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         nodes: job.nnodes,
         cores: job.ncores,
         ran: job.t_run.map(|start| (start, job.t_inactive)),
+        allocated: job.allocated(),
         end: job.t_inactive,
     };
     Some(reply.jobs.into_iter().map(job).collect())

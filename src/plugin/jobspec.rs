@@ -5,7 +5,7 @@ use super::resources::read_resources;
 use crate::jobtap::{JobArgs, Json};
 use fairshare_engine::engine::{JobFacts, Past, State};
 use fairshare_engine::ids::{JobId, UserId};
-use fairshare_engine::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
+use fairshare_engine::limits::{Kind, Resources, Size, Vertex, measure};
 use std::ffi::CStr;
 
 /// Returns the state of an RFC 21 state bit.
@@ -21,25 +21,26 @@ pub fn state_from_bit(bit: i64) -> State {
     }
 }
 
-/// The text that rejects a job whose bank, queue or project is not a text.
+/// The text that rejects a job whose bank, queue or project is not a string.
 pub const UNREADABLE_NAMES: &str = "unable to unpack bank arg";
 
-/// Returns the facts of a job, or `None` if its bank, queue or project is not a text.
+/// Returns the facts of a job, or `None` if its bank, queue or project is not a string.
 pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
     let system = find_system(job.jobspec).filter(|system| system.is_object())?;
     let is_readable = |key: &CStr| system.get(key).is_none_or(|value| value.as_str().is_some());
     [c"bank", c"queue", c"project"].into_iter().all(is_readable).then(|| read_facts_leniently(job))
 }
 
-/// Returns the facts of a job that Flux has already accepted. A bank, queue or project that is not a text counts as
-/// absent.
+/// Returns the facts of a job that Flux has already accepted. A bank, queue or project that is not a string
+/// counts as absent.
 pub fn read_facts_leniently<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let size = read_size(job.jobspec, find_system(job.jobspec));
     JobFacts { size, resources: read_resources(job.resources), ..read_brief_facts(job) }
 }
 
-/// Returns the facts of a job without its size and its resources. Reading those takes time linear in the length of the
-/// jobspec and R. The user chooses that length, and a request may ask about a hundred jobs.
+/// Returns the facts of a job without its size and its resources. Reading the size and the resources takes
+/// time linear in the length of the jobspec and R. The user chooses this length, and a request may ask about
+/// a hundred jobs.
 pub fn read_brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let system = find_system(job.jobspec);
     let text = |key: &CStr| system?.get(key)?.as_str();
@@ -77,54 +78,35 @@ pub fn has_dependencies(jobspec: Json<'_>) -> bool {
     list.is_some_and(|list| list.items().next().is_some())
 }
 
-fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> {
-    let malformed_error = |what: &str| Err(SizeError::Malformed(what.to_owned()));
-    if jobspec.get(c"version").and_then(Json::as_int).is_none() {
-        return malformed_error("version is not an integer");
+fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, String> {
+    jobspec.get(c"version").and_then(Json::as_int).ok_or("version is not an integer")?;
+    let duration = system.and_then(|system| system.get(c"duration")?.as_number());
+    duration.ok_or("attributes.system.duration is not a number")?;
+    let resources = jobspec.get(c"resources").ok_or("resources is missing")?;
+    if !resources.is_array() {
+        return Err(format!("resources is {}, not an array", resources.describe_type()));
     }
-    if system.and_then(|system| system.get(c"duration")?.as_number()).is_none() {
-        return malformed_error("attributes.system.duration is not a number");
-    }
-    match jobspec.get(c"resources") {
-        Some(resources) if resources.is_array() => measure(&flatten_resources(resources)?),
-        Some(other) => malformed_error(&format!("resources is {}, not an array", other.describe_type())),
-        None => malformed_error("resources is missing"),
-    }
+    measure(&flatten_resources(resources)?)
 }
 
 /// Returns the vertices of the resource tree in depth-first order.
-fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
+fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, String> {
     let mut vertices = Vec::new();
-    /// Pushes the members of `array` in reverse, so that the first is popped first.
-    fn push_reversed<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
-        let from = stack.len();
-        stack.extend(array.items().map(|member| (member, depth)));
-        if let Some(added) = stack.get_mut(from..) {
-            added.reverse();
-        }
-    }
-    let mut stack = Vec::new();
-    push_reversed(&mut stack, resources, 0);
+    // Members are pushed in reverse, so that the first is popped first.
+    let mut stack: Vec<(Json<'_>, usize)> = resources.items().rev().map(|member| (member, 0)).collect();
     while let Some((member, depth)) = stack.pop() {
         vertices.push(read_vertex(member, depth)?);
-        match member.get(c"with") {
-            Some(below) if below.is_array() => push_reversed(&mut stack, below, depth + 1),
-            Some(other) => {
-                return Err(SizeError::Malformed(format!(
-                    "'with' of a resource is {}, not an array",
-                    other.describe_type()
-                )));
-            }
-            None => {}
+        let Some(below) = member.get(c"with") else { continue };
+        if !below.is_array() {
+            return Err(format!("'with' of a resource is {}, not an array", below.describe_type()));
         }
+        stack.extend(below.items().rev().map(|member| (member, depth + 1)));
     }
     Ok(vertices)
 }
 
-fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
-    let Some(name) = member.get(c"type").and_then(Json::as_str) else {
-        return Err(SizeError::Malformed("a resource has no type".to_owned()));
-    };
+fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, String> {
+    let name = member.get(c"type").and_then(Json::as_str).ok_or("a resource has no type")?;
     let kind = match name {
         "node" => Kind::Node,
         "slot" => Kind::Slot,
@@ -132,22 +114,13 @@ fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
         "gpu" => Kind::Gpu,
         _ => Kind::Other,
     };
-    let count = match member.get(c"count") {
-        None => return Err(SizeError::Malformed(format!("{name} has no count"))),
-        Some(count) => match count.as_int() {
-            Some(count) if count > 0 => count.unsigned_abs(),
-            Some(count) => {
-                return Err(SizeError::Malformed(format!("count of {name} is {count}, not positive")));
-            }
-            None => {
-                let type_name = count.describe_type();
-                return Err(SizeError::Malformed(format!(
-                    "count of {name} is {type_name}, not an integer (no ranges)"
-                )));
-            }
-        },
-    };
-    Ok(Vertex { depth, kind, count })
+    let given = member.get(c"count").ok_or_else(|| format!("{name} has no count"))?;
+    let type_error = || format!("count of {name} is {}, not an integer (no ranges)", given.describe_type());
+    let count = given.as_int().ok_or_else(type_error)?;
+    if count <= 0 {
+        return Err(format!("count of {name} is {count}, not positive"));
+    }
+    Ok(Vertex { depth, kind, count: count.unsigned_abs() })
 }
 
 /// Returns the outstanding dependencies in job-list's reply, or `None` if the reply has no such list.
@@ -165,9 +138,10 @@ pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// Returns the events, with their times, that show when a job was eligible and when it began to run: urgencies,
-/// acceptance, dependencies and the allocation, in the order of `eventlog`.
-pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
+/// Returns the events that show when a job was eligible and when it began to run, with their times, in the
+/// order of `eventlog`. These are urgencies, acceptance, dependencies and the allocation. An eventlog has one
+/// JSON object a line (RFC 18).
+pub fn read_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct HistoryEntry<'a> {
         timestamp: f64,
@@ -194,26 +168,4 @@ pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
         Some((timestamp, past))
     };
     lines.filter_map(read_entry).collect()
-}
-
-/// Returns the descriptions of dependencies in an eventlog (RFC 18: one JSON object a line), in order. Each has a flag:
-/// true if the dependency was added, false if it was removed.
-pub fn read_dependency_history(eventlog: &str) -> Vec<(String, bool)> {
-    #[derive(serde::Deserialize)]
-    struct DependencyEntry {
-        name: String,
-        #[serde(default)]
-        context: serde_json::Value,
-    }
-    let lines = eventlog.lines().filter(|line| line.contains("\"dependency-"));
-    let entries = lines.filter_map(|line| serde_json::from_str::<DependencyEntry>(line).ok());
-    let read_entry = |entry: DependencyEntry| {
-        let added = match entry.name.as_str() {
-            "dependency-add" => true,
-            "dependency-remove" => false,
-            _ => return None,
-        };
-        Some((entry.context.get("description")?.as_str()?.to_owned(), added))
-    };
-    entries.filter_map(read_entry).collect()
 }

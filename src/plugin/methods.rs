@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of RPC methods, with the role that may call each. To add a method, add a row and a file.
+//! The table of RPC methods, with the role that may call each. To add a method, add a row and a function in `methods`.
 
-mod associations;
 mod changes;
-mod check;
 mod check_job;
 mod explain;
 mod hand_over;
-mod jobs;
+mod pages;
 pub(super) mod pieces;
 mod policy_update;
-mod priorities;
-mod rest;
 pub(super) mod staged_push;
-mod standing;
 mod stats;
-mod tree;
-mod usages;
 
 use super::MfPriority;
 use crate::jobtap::{Host, Method, Reply, Request, Role};
@@ -54,61 +47,41 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
 /// All methods. As in flux-accounting's plugin, only the instance owner may call the methods that both plugins have.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owner_method(c"rec_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_update", |reader| {
-            wire::associations(request.payload, reader).map(Event::Associations)
-        })
+        pieces::answer(plugin, host, request, "rec_update", wire::associations, Event::Associations)
     }),
     owner_method(c"rec_q_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_q_update", |reader| {
-            wire::queues(request.payload, reader).map(Event::Queues)
-        })
+        pieces::answer(plugin, host, request, "rec_q_update", wire::queues, Event::Queues)
     }),
     owner_method(c"rec_proj_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_proj_update", |reader| {
-            wire::projects(request.payload, reader).map(Event::Projects)
-        })
+        pieces::answer(plugin, host, request, "rec_proj_update", wire::projects, Event::Projects)
     }),
     owner_method(c"rec_bank_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_bank_update", |reader| {
-            wire::banks(request.payload, reader).map(Event::Banks)
-        })
+        pieces::answer(plugin, host, request, "rec_bank_update", wire::banks, Event::Banks)
     }),
     owner_method(c"rec_fac_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_fac_update", |reader| {
-            wire::weights(request.payload, reader).map(Event::Weights)
-        })
+        pieces::answer(plugin, host, request, "rec_fac_update", wire::weights, Event::Weights)
     }),
     owner_method(c"rec_config_update", |plugin, host, request| {
-        pieces::answer(plugin, host, "rec_config_update", |reader| {
-            wire::config(request.payload, reader).map(Event::Config)
-        })
+        pieces::answer(plugin, host, request, "rec_config_update", wire::config, Event::Config)
     }),
-    owner_method(c"policy_update", |plugin, host, request| {
-        policy_update::answer(plugin, host, request.payload)
-    }),
-    owner_method(c"policy_begin", |plugin, host, request| staged_push::begin(plugin, host, request.payload)),
-    owner_method(c"policy_part", |plugin, host, request| {
-        staged_push::stage_part(plugin, host, request.payload)
-    }),
-    owner_method(c"policy_commit", |plugin, host, request| {
-        staged_push::commit(plugin, host, request.payload)
-    }),
-    owner_method(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
-    admin_method(c"associations", |plugin, host, request| {
-        associations::answer(plugin, host, request.payload)
-    }),
-    admin_method(c"priorities", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
-    // The name of `priorities` until 0.1.0, which one more release answers.
-    admin_method(c"prices", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
-    admin_method(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
-    admin_method(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),
-    owner_method(c"reprioritize", |plugin, host, _| pieces::reprioritize(plugin, host)),
-    owner_method(c"hand_over", |plugin, host, request| hand_over::answer(plugin, host, request.payload)),
-    owner_method(c"rest", |plugin, host, request| rest::answer(plugin, host, request.payload)),
-    admin_method(c"check", |plugin, _, _| check::answer(plugin)),
+    owner_method(c"policy_update", policy_update::answer),
+    owner_method(c"policy_begin", staged_push::begin),
+    owner_method(c"policy_part", staged_push::stage_part),
+    owner_method(c"policy_commit", staged_push::commit),
+    owner_method(c"policy_abort", staged_push::abort),
+    admin_method(c"associations", pages::list_associations),
+    admin_method(c"priorities", pages::list_priorities),
+    // The name of `priorities` until version 0.1.0. One more release answers requests to this name.
+    admin_method(c"prices", pages::list_priorities),
+    admin_method(c"usages", pages::list_usages),
+    admin_method(c"tree", pages::list_tree),
+    owner_method(c"reprioritize", pieces::reprioritize),
+    owner_method(c"hand_over", hand_over::list_fates),
+    owner_method(c"rest", hand_over::rest_jobs),
+    admin_method(c"check", stats::check),
     guest_method(c"explain", explain::answer),
-    guest_method(c"standing", standing::answer),
-    guest_method(c"jobs", jobs::answer),
+    guest_method(c"standing", pages::list_standings),
+    guest_method(c"jobs", pages::list_jobs),
     guest_method(c"check_job", check_job::answer),
-    admin_method(c"stats", |plugin, host, request| stats::answer(plugin, host, request.payload)),
+    admin_method(c"stats", stats::answer),
 ];

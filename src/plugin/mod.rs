@@ -18,10 +18,9 @@ mod services;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod why;
 
 use crate::jobtap::{
-    self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request,
+    self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Result,
 };
 use answers::{AllCalls, DelayedRequest};
 use costs::Costs;
@@ -101,10 +100,10 @@ impl MfPriority {
         self.is_private.get() && !caller.is_privileged()
     }
 
-    /// Returns the part of the tree that guests may see; `None` while the engine is in use.
-    fn open_to_guests(&self) -> Option<Open> {
-        let public = self.engine.view(|view| view.settings().public)?;
-        Some(if self.is_private.get() { Open::Own } else { public })
+    /// Returns the part of the tree that guests may see. Fails if the engine is in use.
+    fn open_to_guests(&self) -> Result<Open> {
+        let public = self.view(|view| view.settings().public)?;
+        Ok(if self.is_private.get() { Open::Own } else { public })
     }
 
     fn count_live_jobs(&self) -> usize {
@@ -197,8 +196,9 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // The timestamp of an event is in the job's eventlog, and usage is computed from it, but the reactor's time is
-        // only the start of its current turn. `job.priority.get` has no event, and Flux calls it for every job.
+        // The engine computes usage from the timestamps of events, which are in the job's eventlog. The
+        // reactor's time is only the start of the current turn. `job.priority.get` has no event, and Flux
+        // calls it for every job.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
@@ -251,11 +251,12 @@ impl Jobtap for MfPriority {
     }
 
     fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
-        if let Some(text) = text {
-            let _ =
-                self.handle_event(host, None, Event::Past(JobId(id), jobspec::read_eligible_history(text)));
+        let past = text.map(jobspec::read_history);
+        let history =
+            past.as_ref().map(|past| past.iter().filter_map(|(_, past)| past.dependency()).collect());
+        if let Some(past) = past {
+            let _ = self.handle_event(host, None, Event::Past(JobId(id), past));
         }
-        let history = text.map(jobspec::read_dependency_history);
         let _ = self.handle_event(host, None, Event::Eventlog(JobId(id), history));
     }
 
@@ -314,7 +315,7 @@ impl Drop for MfPriority {
             return;
         }
         let jobs = self.count_live_jobs();
-        let text = format!("mf_priority: removed; {} left alone", format_count(jobs, "live job"));
+        let text = format!("mf_priority: removed; {} left unchanged", format_count(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }
 }

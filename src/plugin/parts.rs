@@ -7,7 +7,7 @@
 //! A timer ends a push for which no request comes.
 
 use super::services::request_error;
-use crate::jobtap::{ENOENT, RequestError};
+use crate::jobtap::{ENOENT, Result};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::Beginning;
 
@@ -34,7 +34,7 @@ impl StagedPushes {
     pub fn begin(&mut self, beginning: Beginning) -> u64 {
         self.latest += 1;
         let number = self.latest;
-        self.end(&format!("push {number} began and took its place"));
+        self.end(&format!("push {number} replaced it"));
         self.open = Some(OpenStagedPush { number, beginning, reader: Reader::default() });
         number
     }
@@ -62,7 +62,7 @@ impl StagedPushes {
     }
 
     /// Removes and returns the open push if its number is `number`. Otherwise the error says how push `number` ended.
-    pub fn take(&mut self, number: u64) -> Result<OpenStagedPush, RequestError> {
+    pub fn take(&mut self, number: u64) -> Result<OpenStagedPush> {
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);
         }

@@ -12,7 +12,7 @@ const FRESH_SECONDS: f64 = 1.0;
 const MAX_KNOWN: usize = 1000;
 
 /// The name of a queue; `None` for the queue without a name.
-pub(super) type Name = Option<String>;
+pub(super) type Name = Option<QueueName>;
 
 /// The state of a queue, as `job-manager.queue-status` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -26,7 +26,7 @@ pub(super) struct QueueState {
     /// Why the queue is stopped.
     pub stop_reason: Option<String>,
     /// The queue whose resources a virtual queue uses.
-    pub parent: Option<String>,
+    pub parent: Option<QueueName>,
     /// Why the jobs of a started queue do not reach the scheduler: `scheduler` or `parent`.
     pub blocked: Option<String>,
 }
@@ -69,15 +69,14 @@ struct EngineQuestions {
 }
 
 impl EngineQuestions {
-    /// Records the answer to question `number`. Returns all answers when the last has arrived, without the queues whose
-    /// states are unknown.
+    /// Records the answer to question `number`. Returns all answers when the last answer has arrived, without
+    /// the queues whose states are unknown.
     fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
             None => self.answers.push((name, QueueTold::default())),
             Some((state, is_stopped @ Some(_))) => {
-                let parent = state.parent.as_deref().map(QueueName::from);
-                self.answers.push((name, QueueTold { is_stopped, parent }));
+                self.answers.push((name, QueueTold { is_stopped, parent: state.parent.clone() }));
             }
             Some((_, None)) => {}
         }
@@ -135,7 +134,8 @@ impl QueueStates {
         self.by_engine.open.contains_key(&number)
     }
 
-    /// Records the answer to question `number` of the engine. Returns all answers when the last has arrived.
+    /// Records the answer to question `number` of the engine. Returns all answers when the last answer has
+    /// arrived.
     pub fn note_engine_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         self.by_engine.note_reply(number, state)
     }
@@ -175,14 +175,14 @@ mod tests {
 
     #[test]
     fn the_engine_gets_all_answers_when_the_last_has_come() {
-        let name = |name: &str| Some(name.to_owned());
+        let name = |name: &str| Some(QueueName::from(name));
         let queue_told = |is_stopped| QueueTold { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
         let mut queues = EngineQuestions { open, ..EngineQuestions::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
         assert_eq!(queues.note_reply(1, Some(&state(false))), None);
         assert_eq!(queues.note_reply(1, Some(&state(false))), None, "an answer counts once");
-        let offline = QueueState { blocked: name("scheduler"), ..state(false) };
+        let offline = QueueState { blocked: Some("scheduler".to_owned()), ..state(false) };
         assert_eq!(queues.note_reply(2, Some(&offline)), None);
         let all = queues.note_reply(3, None);
         assert_eq!(all, Some(vec![(name("a"), queue_told(Some(true))), (name("c"), queue_told(None))]));

@@ -60,7 +60,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
         sum.nodes = sum.nodes.checked_add(nodes).ok_or("it exceeds 64 bits")?;
     }
     if [sum.nodes, sum.cores, sum.gpus].into_iter().any(|amount| amount > Size::MOST) {
-        return Err("it has more of a kind than there can be");
+        return Err("it has too many nodes, cores or GPUs");
     }
     if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
 }

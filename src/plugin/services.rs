@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writes the error texts of rejected payloads, for the log and for the sender.
+//! Code that the RPC methods share: error texts for the log and for the sender, the user that a request is about, and replies.
+//!
+//! Every user may call `explain`, `standing`, `jobs` and `check_job`. A guest may ask about their own jobs
+//! and associations; the plugin refuses any other request with an error text. The plugin identifies a guest
+//! by the user id that Flux gives for the request. Faults in requests of these methods are not logged.
 
-use crate::jobtap::{EINVAL, EIO, EPROTO, LogLevel, Plugin, RequestError};
+use super::MfPriority;
+use crate::jobtap::{
+    Caller, EINVAL, EIO, EPERM, EPROTO, Host, LogLevel, Plugin, Reply, RequestError, Result,
+};
+use fairshare_engine::engine::View;
+use fairshare_engine::engine::answers::Heading;
+use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Warnings;
 use fairshare_protocol::wire::WireError;
+use serde::Serialize;
 
 pub(super) fn request_error(errno: i32, text: String) -> RequestError {
     RequestError { errno, text }
@@ -13,21 +24,19 @@ pub(super) fn busy_error() -> RequestError {
     request_error(EIO, "internal error: the engine is in use".to_owned())
 }
 
-pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
+impl MfPriority {
+    /// Reads from the engine. Fails if the engine is in use.
+    pub(super) fn view<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Result<R> {
+        self.engine.view(read).ok_or_else(busy_error)
+    }
+}
+
+/// Returns the answer to a request of `method` whose payload is rejected.
+pub(super) fn payload_error(method: &str, fault: &WireError) -> RequestError {
     let is_config = method == "rec_config_update";
     let text = match fault {
         WireError::Undecodable(detail) => {
-            let what = match method {
-                "rec_config_update" => "config update",
-                "rec_update" | "rec_q_update" | "rec_proj_update" | "rec_bank_update" | "rec_fac_update" => {
-                    "custom_priority.trigger"
-                }
-                other => other,
-            };
-            // Programs parse this log line, so only the sender gets the detail.
-            let line = format!("failed to unpack {what} msg: Protocol error");
-            plugin.log(LogLevel::Error, &line);
-            return request_error(EPROTO, format!("{line}: {detail}"));
+            return request_error(EPROTO, format!("{}: {detail}", describe_unreadable(method)));
         }
         WireError::WrongType("config") if is_config => "mf_priority: invalid config payload".to_owned(),
         WireError::WrongType(what @ ("config" | "policy")) => {
@@ -37,8 +46,34 @@ pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) ->
         WireError::Record(text) if is_config => format!("mf_priority config unpack: {text}"),
         WireError::Record(text) => format!("mf_priority unpack: {text}"),
     };
-    plugin.log(LogLevel::Error, &text);
     request_error(EINVAL, text)
+}
+
+fn describe_unreadable(method: &str) -> String {
+    let what = match method {
+        "rec_config_update" => "config update",
+        "rec_update" | "rec_q_update" | "rec_proj_update" | "rec_bank_update" | "rec_fac_update" => {
+            "custom_priority.trigger"
+        }
+        other => other,
+    };
+    format!("failed to unpack {what} msg: Protocol error")
+}
+
+/// Returns what was read from the payload of `method`. If the payload is invalid, logs the fault and returns it as the answer.
+pub(super) fn accept<T>(host: Host<'_, MfPriority>, method: &str, read: Result<T, WireError>) -> Result<T> {
+    read.map_err(|fault| refuse_payload(host.plugin(), method, &fault))
+}
+
+/// Logs that the payload of `method` is rejected, and returns the answer.
+pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
+    let error = payload_error(method, fault);
+    match fault {
+        // Programs parse this log line, so only the sender gets the detail.
+        WireError::Undecodable(_) => plugin.log(LogLevel::Error, &describe_unreadable(method)),
+        WireError::WrongType(_) | WireError::Record(_) => plugin.log(LogLevel::Error, &error.text),
+    }
+    error
 }
 
 /// Rejects a push whose tree is invalid.
@@ -69,4 +104,39 @@ pub(super) fn describe_load_fault(fault: &WireError) -> String {
         WireError::Record(text) => text.clone(),
     };
     format!("error initializing plugin with JSON object: {detail}")
+}
+
+/// Returns the user that a request is about; `None` means all users. A guest gets only their own user.
+pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>> {
+    let own = UserId(caller.userid);
+    match named {
+        named if caller.is_privileged() => Ok(named),
+        Some(other) if other != own => {
+            let text =
+                format!("user {own} may not ask for user {other}: only the instance owner and admins may");
+            Err(request_error(EPERM, text))
+        }
+        _ => Ok(Some(own)),
+    }
+}
+
+/// Creates the heading of an answer, as of now.
+pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading> {
+    let (now, overruled) = (host.now(), plugin.others.overruled_job());
+    plugin.view(|view| Heading::new(view, now, overruled))
+}
+
+/// Returns the JSON text of an answer as a reply. The members of each object are sorted by name.
+pub(super) fn make_reply(answer: &impl Serialize) -> Reply {
+    let value = serde_json::to_value(answer).map_err(serialize_error)?;
+    Ok(Some(value.to_string()))
+}
+
+/// Returns an answer as a reply. The members of each object are in the order of the type.
+pub(super) fn make_ordered_reply(answer: &impl Serialize) -> Reply {
+    serde_json::to_string(answer).map(Some).map_err(serialize_error)
+}
+
+fn serialize_error(fault: serde_json::Error) -> RequestError {
+    request_error(EIO, format!("mf_priority: {fault}"))
 }

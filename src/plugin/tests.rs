@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests that parse payloads, and check the error texts of invalid payloads.
 
-use super::jobspec::read_dependency_history;
+use super::jobspec::read_history;
 use fairshare_engine::accounts::{ConfigPatch, ZeroScore};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
@@ -136,7 +136,7 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
         assert!(warnings[1].contains("no job can match user ann in bank A"), "{warnings:?}");
         let part = format!("{{\"associations\":[{record},{named}]}}");
         let (part, site) = wire::policy_part(Some(&part), &mut Reader::default()).unwrap();
-        assert_eq!(part.associations, Some(Vec::new()));
+        assert_eq!((part.associations, part.arrays), (Vec::new(), ["associations"].into()));
         let leaves =
             site.associations.iter().map(|leaf| (leaf.user, &*leaf.name, leaf.usage)).collect::<Vec<_>>();
         assert_eq!(leaves, [(None, "ann", Some(7.0))], "the leaf stays in the tree: plugin 3.6 #4");
@@ -360,7 +360,8 @@ fn an_eventlog_gives_the_dependencies_added_and_removed() {
         "not json \"dependency-add\"\n",
     );
     let name = || "max-run-jobs-queue".to_owned();
-    assert_eq!(read_dependency_history(log), [(name(), true), (name(), false)]);
+    let dependencies = read_history(log).into_iter().filter_map(|(_, past)| past.dependency());
+    assert_eq!(dependencies.collect::<Vec<_>>(), [(name(), true), (name(), false)]);
 }
 
 /// Returns the error text of a rejected payload.

@@ -34,8 +34,8 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
     let damages: [Damage<'_>; 13] = [
         ("is missing", &|site| site.host.kvs_put(&groups(site), None)),
         ("is damaged", &|site| site.host.kvs_put(&groups(site), Some("[]"))),
-        ("it has format 1, this plugin knows 2", &|site| {
-            let json = r#"{"format":1,"owner":0,"at":1.0,"associations":1,"rest":[],"groups":[]}"#;
+        ("it has format 2, this plugin reads format 3", &|site| {
+            let json = r#"{"format":2,"owner":0,"at":1.0,"associations":1,"rest":[],"groups":[]}"#;
             let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
             site.host.kvs_put(MANIFEST, Some(&format!("{sum:016x}\n{json}")));
         }),

@@ -30,7 +30,7 @@ fn play_with_fault(fault: &Fault) -> bool {
     let (failures, _) = play.site.host.fault_counts();
     play.site.host.set_fault(None);
     play.site.host.settle();
-    // All payloads of the history are valid.
+    // All payloads of the history are valid, so the plugin may refuse a payload only after a fault.
     let is_misread = play.refusals.iter().any(|text| text.contains("mf_priority unpack:"));
     assert!(failures > 0 || !is_misread, "{:?}", play.refusals);
     assert!(!play.log.iter().any(|line| line.contains("panic")), "{fault:?}: {:#?}", play.log);
@@ -77,7 +77,7 @@ fn a_load_in_which_a_call_fails_is_refused_and_leaves_no_timer() {
                     let name = call.replace("add_handler", "register");
                     assert!(texts.contains(&name), "{call}: {texts}");
                 }
-                Ok(()) => panic!("call {after} of {call} failed, and the plugin is loaded"),
+                Ok(()) => panic!("call {after} of {call} failed, but the plugin is loaded"),
             }
             assert_eq!((site.host.live_watchers(), site.host.plugin_aux_count()), (0, 0), "{call} {after}");
             site.host.load(&site.so.path(), Some(&conf)).expect("the next load succeeds");
@@ -107,7 +107,7 @@ fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
                 })
                 .collect();
             let unknown_user = site.submit(&job_in(6000, "A", 1));
-            // flux-accounting sends the record of the owner last.
+            // flux-accounting sends the record of the instance owner last.
             let mut all = document();
             all["associations"].as_array_mut().unwrap().push(association(1000, "A", json!({})));
             site.host.set_fault(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
@@ -121,9 +121,9 @@ fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
             site.host.advance(11.0);
             let (failures, calls) = site.host.fault_counts();
             site.host.set_fault(None);
-            // The plugin ends only one job, so a fault that spares the first call does not occur.
+            // The plugin ends only one job, so there is no second call that could fail.
             let is_once = call == FOR_WAITING_JOBS[0] && n % 2 == 1;
-            assert!(failures > 0 || is_once, "{call} was called {:?} times", calls.get(call));
+            assert!(failures > 0 || is_once, "no call of {call} failed in {:?} calls", calls.get(call));
             // Another push must repair the state.
             site.push(&all);
             site.host.advance(11.0);
@@ -139,7 +139,8 @@ fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
     }
 }
 
-/// flux-accounting sends the record of the owner last, and this record releases held jobs of the owner.
+/// flux-accounting sends the record of the instance owner last, and this record releases held jobs of the
+/// owner.
 #[test]
 fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
     let site = Site::without_data();
@@ -181,7 +182,7 @@ fn an_answer_that_cannot_be_sent_is_logged() {
     }
 }
 
-/// Plays histories in which each function of a quarter of all functions fails.
+/// Plays histories in which functions of Flux fail, for the quarter of all functions that `shard` selects.
 fn play_with_faults(shard: usize) {
     let is_here =
         |call: &str| !AT_LOAD.contains(&call) && !FOR_WAITING_JOBS.contains(&call) && call != "flux_respond";
@@ -190,7 +191,8 @@ fn play_with_faults(shard: usize) {
         let mut failures = 0;
         let began = std::time::Instant::now();
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            // Each time another one of the first four calls fails. The last two errors occur five times in a row.
+            // From history to history, another of the first four calls fails. The last two errors occur five
+            // times in a row.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
             failures += usize::from(play_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
         }

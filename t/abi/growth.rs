@@ -2,8 +2,9 @@
 //! A push must write only the chunks of the snapshot that it changes, and the snapshot must be readable after any sequence of pushes. These
 //! tests also measure how much hourly pushes add to the content store, for each ranking policy.
 //!
-//! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week of hourly
-//! pushes. [`a_week_of_syncs`] prints those of `flux fairshare sync`.
+//! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the
+//! growth in a week of hourly pushes. [`a_week_of_syncs`] prints the growth in a week of `flux fairshare
+//! sync`.
 
 use std::collections::BTreeMap;
 
@@ -291,8 +292,11 @@ fn a_write_contains_only_the_changed_chunks() {
     // The rule of the tree contains the time of the push, so it is written with each push.
     let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     let changed = site.host.kvs_written() - all - lists();
-    assert!(changed < 12_000, "{changed} of {all} bytes: the usages of a group, and the list of groups");
-    assert_eq!(site.host.kvs().len(), count, "each new chunk replaces one");
+    assert!(
+        changed < 12_000,
+        "{changed} of {all} bytes were written instead of the usages of one group and the list of groups"
+    );
+    assert_eq!(site.host.kvs().len(), count, "each new chunk replaces an old chunk");
     // An added user changes only the chunks that contain this user.
     let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
@@ -300,7 +304,10 @@ fn a_write_contains_only_the_changed_chunks() {
     site.ask("policy_update", &more);
     site.host.settle();
     let changed = site.host.kvs_written() - before - lists();
-    assert!(changed < 110_000, "{changed} of {all} bytes: a group, and the list of groups");
+    assert!(
+        changed < 110_000,
+        "{changed} of {all} bytes were written instead of one group and the list of groups"
+    );
     site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
     site.host.settle();
     assert_eq!(site.host.kvs().len(), count, "chunks of the previous snapshot are removed");

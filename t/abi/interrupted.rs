@@ -25,7 +25,7 @@ pub(super) fn site_in_read_with(so: &Path) -> Site {
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();
     while count_tree_entries(&site) == 0 {
-        assert!(site.host.step(), "the plugin reads and applies the snapshot");
+        assert!(site.host.step(), "the plugin must still be reading the snapshot");
     }
     assert!(count_tree_entries(&site) < 200);
     site
@@ -49,7 +49,7 @@ fn switching_off_during_a_read_removes_the_whole_snapshot() {
     assert!(!site.has_data() && site.host.kvs().is_empty());
 }
 
-/// The plugin drops the staged parts of the snapshot, but must keep those of a client's push.
+/// The plugin drops the staged parts of the snapshot, but must keep the staged parts of a client's push.
 #[test]
 fn data_during_a_read_do_not_drop_an_open_push() {
     let site = site_in_read();

@@ -52,7 +52,10 @@ fn play_with_failures(after: u64, times: u64) -> u64 {
     let count = COUNT.load(Relaxed);
     set_failures(u64::MAX, 0);
     let log = &play.log;
-    assert!(!log.iter().any(|line| line.contains("panic")), "the {after}th, {times} times: {log:#?}");
+    assert!(
+        !log.iter().any(|line| line.contains("panic")),
+        "{times} failures after {after} allocations: {log:#?}"
+    );
     play.site.push(&full_document());
     play.site.host.advance(70.0);
     play.site.host.reprioritize_all();
@@ -60,7 +63,8 @@ fn play_with_failures(after: u64, times: u64) -> u64 {
     count
 }
 
-/// Every `STEP`th allocation of a history fails (1499 by default), one or five in a row.
+/// In each history, one allocation fails, or five in a row. From history to history, the first failing
+/// allocation is `STEP` allocations later (1499 by default).
 #[test]
 fn an_allocation_of_jansson_fails_anywhere() {
     super::run_in_own_process("memory::histories_survive_failed_allocations");
@@ -81,7 +85,7 @@ fn histories_survive_failed_allocations() {
         histories += 1;
     }
     println!("{histories} histories, in each of which one or five of {all} allocations failed");
-    assert!(all > 1000, "a history makes more than {all} allocations");
+    assert!(all > 1000, "expected a history of more than 1,000 allocations, got {all}");
 }
 
 /// The name of an action, and the action.
@@ -165,14 +169,20 @@ fn each_of_an_act() {
             // The action needs data, and running, pending and held jobs.
             let submitted = [job(5002, 1), job(5001, 1), job(5001, 1), job(5001, 1)]
                 .map(|job| site.host.submit(&job).ok());
-            assert!(submitted.iter().all(Option::is_some), "{what}, the {after}th: {submitted:?}");
+            assert!(
+                submitted.iter().all(Option::is_some),
+                "{what}, a failure after {after} allocations: {submitted:?}"
+            );
             set_failures(after, 1);
             act(&site);
             site.host.settle();
             let is_over = COUNT.load(Relaxed) <= after;
             set_failures(u64::MAX, 0);
             let errors = site.errors();
-            assert!(!errors.iter().any(|line| line.contains("panic")), "{what}, the {after}th: {errors:#?}");
+            assert!(
+                !errors.iter().any(|line| line.contains("panic")),
+                "{what}, a failure after {after} allocations: {errors:#?}"
+            );
             site.push(&document());
             site.host.reload_config(&json!({})).unwrap();
             site.host.advance(11.0);
@@ -181,7 +191,7 @@ fn each_of_an_act() {
             }
             site.host.settle();
             let check = site.check();
-            assert_eq!(check["jobs"], 0, "{what}, the {after}th: {check}");
+            assert_eq!(check["jobs"], 0, "{what}, a failure after {after} allocations: {check}");
             if is_over {
                 break;
             }

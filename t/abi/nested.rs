@@ -84,7 +84,7 @@ fn an_update_that_moves_a_job_releases_another() {
     assert_eq!(site.state(second), State::Depend);
     site.host.update(second, &[("attributes.system.queue", json!("q"))], OWNER).unwrap();
     site.check();
-    assert_eq!(site.state(second), State::Run, "no limit of queue q holds it");
+    assert_eq!(site.state(second), State::Run, "no limit of queue q holds the moved job");
     site.finish(first);
     site.finish(blocking_job);
     site.check();

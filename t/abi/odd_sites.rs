@@ -75,7 +75,7 @@ impl Site {
     }
 
     fn fairshare(&self, user: u32, bank: &str) -> f64 {
-        self.association(user, bank)["fairshare"].as_f64().expect("it has a fair-share")
+        self.association(user, bank)["fairshare"].as_f64().expect("an association has a fair-share")
     }
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A panic in each callback, method, timer and future: before the work, before each effect, and after the work. That call must fail safely,
-//! and the log must name the place. Afterwards the counters, holds and priorities of the plugin must equal those of the host's jobs.
+//! A panic in each callback, method, timer and future: before the work, before each effect, and after the
+//! work. The call must fail safely, and the log must name the place of the panic. Afterwards the counters,
+//! holds and priorities of the plugin must equal those of the host's jobs.
 //!
 //! An environment variable names the call that panics. So each case runs in a process of its own, which is this binary with one test.
 
 use std::process::Command;
 
 use fairshare_embedded::{Cred, Errno};
-use mf_priority_testing::jobtap::{Jobtap, ReplyKind};
+use mf_priority_testing::jobtap::{Jobtap, reply};
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
@@ -56,7 +57,7 @@ fn a_panic_in_each_method_fails_safely() {
 
 /// Returns the names of the timers and futures, by which Flux calls the plugin besides callbacks and requests.
 fn timers_and_futures() -> impl Iterator<Item = &'static str> {
-    ReplyKind::ALL.iter().map(|kind| kind.name()).chain(MfPriority::TIMERS.iter().copied())
+    reply::ALL.into_iter().chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]
@@ -142,7 +143,8 @@ fn check_panic(what: &str, place: &str) -> bool {
     struck
 }
 
-/// Flux calls flux_plugin_init before it checks for a plugin of the same file name. It does not find a copy under another file name.
+/// Flux calls flux_plugin_init before it checks whether a plugin of the same file name is loaded. This check
+/// does not find a copy with another file name, so the plugin itself must refuse the second load.
 #[test]
 fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
     run_in_process("a_second_load_of_the_faulty_plugin_is_refused", "stats");
@@ -164,7 +166,7 @@ fn a_second_load_of_the_faulty_plugin_is_refused() {
         assert!(refused.contains("mf_priority: already loaded, possibly under another name"), "{refused}");
     }
     let log = || -> Vec<String> { host.take_log().into_iter().map(|line| line.text).collect() };
-    assert_eq!(log(), [""; 0], "no load or removal is logged");
+    assert_eq!(log(), [""; 0], "the refused loads log nothing");
     arm("stats@before");
     let refused = host.request(&topic("stats"), None, OWNER).unwrap_err();
     assert!(refused.text.contains("internal error"), "{}", refused.text);
@@ -179,7 +181,8 @@ fn a_second_load_of_the_faulty_plugin_is_refused() {
     println!("struck");
 }
 
-/// The snapshot is applied after the end of a client's push. A panic in between must not mix the parts of the two.
+/// A client pushes while the plugin reads the snapshot, and another call panics. The result must be the
+/// complete push, without parts of the snapshot.
 #[test]
 fn a_push_during_a_read_is_complete_after_a_panic() {
     run_in_process("a_panic_during_a_read", "stats");
@@ -247,7 +250,8 @@ fn the_plugin_goes_on_while_each_call_of_a_kind_panics() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // While each call panics, the plugin only has to go on, so the test does not compare its state with the host's.
+    // While each call panics, the plugin only has to keep running, so the test does not compare its state
+    // with the host's.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();

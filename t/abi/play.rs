@@ -38,7 +38,8 @@ fn queues() -> Value {
     json!({"q": {}, "r": {}})
 }
 
-/// Returns a configuration with the table `fairshare`. If the timer of limits on node-hours panics, a limit that counts no job arms it.
+/// Returns a configuration with the table `fairshare`. If `what` is the timer of limits on node-hours, the
+/// table gets such a limit, which arms the timer and counts no job.
 fn make_configuration(what: &str, mut fairshare: Value) -> Value {
     if what == Timer::TimeLeft.name() {
         fairshare["limits"] = json!([{"scope": "user", "name": "4999", "run-node-hours": 1}]);
@@ -48,10 +49,11 @@ fn make_configuration(what: &str, mut fairshare: Value) -> Value {
 
 impl Play {
     pub fn new(what: &str) -> Play {
-        // The retry timer is armed only if job-list does not answer either.
+        // The plugin arms the retry timer only if job-list does not answer.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
-        // The plugin does not ask for the states of queues that the configuration lists, so that each answer has only its own effects.
+        // The configuration lists the queues, so the plugin does not request their states. Each answer then
+        // has only its own effects.
         host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
         let site = Site { host, so: SoCopy::new(faulty_plugin()) };
         site.load(&first_document());
@@ -156,7 +158,8 @@ impl Play {
         self.compare_with_host();
     }
 
-    /// Prepares held jobs for another plugin, and then gives them their urgency again.
+    /// Prepares held jobs for another plugin with urgency 0 and the requests `hand_over` and `rest`. Then
+    /// sets their urgency to 16 again.
     fn hand_over(&mut self) {
         let mut held = self.site.host.jobs();
         held.retain(|id| self.site.state(*id) == State::Depend);
@@ -385,7 +388,7 @@ impl Play {
             let named = self.site.host.job(id, |job| job.attribute("bank").map(str::to_owned));
             assert!(
                 named.is_none_or(|named| named.as_ref() == Some(bank)),
-                "job {id} named {bank}\n{:#?}",
+                "bank {bank} was changed in the jobspec of job {id}\n{:#?}",
                 self.log
             );
         }
@@ -402,7 +405,7 @@ impl Play {
         for job in &jobs {
             assert!(
                 !job.priorities.contains(&DEFAULT_PRIORITY),
-                "a priority of another plugin: {job:?}\n{:#?}",
+                "the job got a priority from another plugin: {job:?}\n{:#?}",
                 self.log
             );
             let waits = job.state == State::Priority && known(job) && !is_held(job);

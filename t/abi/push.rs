@@ -103,7 +103,7 @@ fn a_push_that_is_not_open_is_refused_with_the_reason() {
     let first = site.begin();
     let second = site.begin();
     let text = site.refusal_text("policy_part", &push(first));
-    assert!(text.contains(&format!("push {second} began and took its place")), "{text}");
+    assert!(text.contains(&format!("push {second} replaced it")), "{text}");
     let mut bad = association(5001, "A", json!({}));
     bad["active"] = json!("no");
     let fault = site.refusal_text("policy_part", &json!({"push": second, "associations": [bad]}));
@@ -122,7 +122,7 @@ fn a_push_that_is_not_open_is_refused_with_the_reason() {
     site.ask("policy_update", &document());
     assert!(
         site.refusal_text("policy_commit", &push(fourth))
-            .contains("a policy_update in one message took its place")
+            .contains("a policy_update in one message replaced it")
     );
     push_parts(&site, &document(), 2);
     assert!(site.refusal_text("policy_commit", &push(fourth + 1)).contains("it was committed"));
@@ -144,7 +144,7 @@ fn an_abandoned_push_expires() {
     site.host.advance(2.5);
     let before = site.query();
     let text = site.refusal_text("policy_commit", &json!({"push": begun["push"]}));
-    assert!(text.contains("it expired, because no part came in time"), "{text}");
+    assert!(text.contains("it expired, because no part arrived in time"), "{text}");
     assert_eq!(site.query(), before);
 }
 
@@ -177,11 +177,14 @@ fn a_part_with_too_many_records_or_bytes_is_refused() {
     site.ask("policy_part", &json!({"push": begun["push"], "associations": records(most)}));
     let text =
         site.refusal_text("policy_part", &json!({"push": begun["push"], "associations": records(most + 1)}));
-    assert!(text.contains(&format!("a part is at most {most} records, this is {}", most + 1)), "{text}");
+    assert!(
+        text.contains(&format!("a part has at most {most} records, but this part has {}", most + 1)),
+        "{text}"
+    );
     let begun = site.ask("policy_begin", &json!({}));
     let long = "x".repeat(begun["max_bytes"].as_u64().unwrap() as usize);
     let text = site.refusal_text("policy_part", &json!({"push": begun["push"], "later": long}));
-    assert!(text.contains("bytes, this is "), "{text}");
+    assert!(text.contains("bytes, but this part has "), "{text}");
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn switches_that_a_push_does_not_mention_stay() {
     site.ask("policy_commit", &json!({ "push": push }));
     assert_eq!(score(&site), "floor");
     push_parts(&site, &document(), 9);
-    assert_eq!(score(&site), "hold", "a push without keep_config replaces all switches");
+    assert_eq!(score(&site), "hold", "a push without keep_config resets all switches");
 }
 
 #[test]
@@ -351,13 +354,14 @@ fn the_log_has_one_line_for_each_load_push_and_removal() {
     assert_eq!(info_lines(&site), [""; 0]);
     site.submit(&job(5002, 1));
     site.host.remove(SO).unwrap();
-    assert_eq!(info_lines(&site), ["mf_priority: removed; 1 live job left alone"]);
+    assert_eq!(info_lines(&site), ["mf_priority: removed; 1 live job left unchanged"]);
     site.load(&document());
     site.host.settle();
     assert_eq!(info_lines(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
 }
 
-/// If job-list does not answer, each push asks it again. That must not restart the timer after which the plugin reads an eventlog again.
+/// If job-list does not answer, each push asks job-list again. These requests must not restart the timer
+/// after which the plugin reads an eventlog again.
 #[test]
 fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
     let site = Site::with_options(

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures a push: its allocations, the memory that it leaves allocated, and its processor time. The last one is run by hand.
+//! Measures a push: its allocations, the memory that it leaves allocated, and its processor time. The
+//! measurements of processor time are run by hand.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use fairshare_engine::accounts::{Association, AssociationRecord, PolicyPart};
+use fairshare_engine::accounts::{Association, AssociationRecord, Policy};
 use fairshare_engine::engine::{Engine, Event};
 use fairshare_engine::ids::{Limit, UserId};
 use fairshare_engine::standing::SitePart;
@@ -96,7 +97,8 @@ fn record(user: u32, fairshare: f64) -> AssociationRecord {
     AssociationRecord { association, fairshare, def_bank: "A".into() }
 }
 
-/// Pushes to an engine with `count` associations. Returns the most allocations of a part with 500 records, and those of the commit.
+/// Pushes to an engine with `count` associations. Returns the largest number of allocations for a part with
+/// 500 records, and the number of allocations for the commit.
 fn count_allocations(count: u32) -> [u64; 2] {
     let mut engine = Engine::new(UserId(1));
     let records = |users: std::ops::Range<u32>, fairshare| users.map(|n| record(n, fairshare)).collect();
@@ -111,8 +113,8 @@ fn count_allocations(count: u32) -> [u64; 2] {
         };
         counted(Event::PolicyBegin { keeps_config: false });
         let parts = (0..count).step_by(500).map(|first| {
-            let associations = Some(records(first..first + 500, fairshare));
-            let part = PolicyPart { associations, ..PolicyPart::default() };
+            let associations = records(first..first + 500, fairshare);
+            let part = Policy { associations, ..Policy::default() };
             counted(Event::PolicyPart(part, SitePart::default()))
         });
         last[0] = parts.max().unwrap();
@@ -125,7 +127,10 @@ fn count_allocations(count: u32) -> [u64; 2] {
 #[test]
 fn the_allocations_of_a_part_depend_only_on_its_records() {
     let [few, many] = [1_000, 50_000].map(count_allocations);
-    assert_eq!(few, many, "of a part and of the commit, among 1,000 and among 50,000 associations");
+    assert_eq!(
+        few, many,
+        "the allocations of a part and of the commit must not depend on the number of associations"
+    );
     assert!(few[0] <= 500 * 4, "{} for 500 records", few[0]);
     assert!(few[1] <= 16, "{} for the commit", few[1]);
 }
@@ -181,7 +186,8 @@ fn an_abandoned_push() {
     assert!(left < 64 << 10, "{left} of {taken} bytes");
 }
 
-/// `cargo test --release --test abi -- --ignored --nocapture longest_call`, with PLUGIN_UNDER_TEST a release build.
+/// Run by hand, with PLUGIN_UNDER_TEST a release build: `cargo test --release --test abi -- --ignored
+/// --nocapture longest_call`.
 #[test]
 #[ignore = "a measurement"]
 fn longest_call() {
@@ -237,7 +243,8 @@ fn longest_call() {
     println!("the query as one document: {:.0} ms, the host's own reading included", (now() - start) * 1e3);
 }
 
-/// `cargo test --release --test abi -- --ignored --nocapture a_million`, with PLUGIN_UNDER_TEST a release build; t/run.sh --long does.
+/// `t/run.sh --long` runs this test. By hand, with PLUGIN_UNDER_TEST a release build: `cargo test --release
+/// --test abi -- --ignored --nocapture a_million`.
 #[test]
 #[ignore = "takes gigabytes, and a minute"]
 fn a_million_associations() {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::job;
 use super::remember::{site_with_ended_jobs, tree, usage_of};
 
-/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay, with `usage` for each user, which covers user 1000's jobs up to `until`.
+/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay. Each user has `usage`, which includes the
+/// jobs of user 1000 that ended by `until`.
 fn tree_without_decay(usage: f64, until: f64) -> Value {
     let mut document = tree(3, |_| usage);
     document["tree"]["half_life"] = json!(0);
@@ -28,7 +29,8 @@ fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
         site.reload_only(None);
         site.host.settle();
         let usage = usage_of(&site, 1000);
-        // Either the push is restored, or the previous push and later jobs, if the snapshot of the push was incomplete.
+        // The plugin restores the last push. If the snapshot of that push was incomplete, the plugin restores
+        // the previous push and the jobs that ended since.
         assert!(usage == 7.0 || usage > 300.0, "after {turns} turns: {usage}");
         seen[usize::from(usage == 7.0)] += 1;
         let more = site.submit(&job(1000, 1));
@@ -39,7 +41,10 @@ fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
         site.reload();
         assert!(site.has_data() && !site.has_logged("is refused"), "after {turns} turns");
         let shown = usage_of(&site, 1000);
-        assert!((shown - usage).abs() < 1e-9, "after {turns} turns: {shown} {usage}");
+        assert!(
+            (shown - usage).abs() < 1e-9,
+            "the usage after {turns} turns is {shown}, before the reload {usage}"
+        );
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }

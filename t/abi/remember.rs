@@ -132,7 +132,11 @@ fn a_restored_snapshot_is_written_unchanged() {
     };
     let manifest = (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     assert_eq!(texts(site.host.kvs()), texts(before));
-    assert_eq!(site.host.kvs_written() - written, manifest, "only the lists are written again");
+    assert_eq!(
+        site.host.kvs_written() - written,
+        manifest,
+        "only the manifest and the list of ended jobs are written again"
+    );
 }
 
 #[test]
@@ -159,7 +163,7 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.set_kvs_errors(None, None);
-    // The host now gets the values of a site where that commit succeeded.
+    // The host now gets the values of a site where the commit succeeded.
     let twin = site_with_push(&first_document);
     twin.ask("policy_update", &other);
     twin.host.settle();
@@ -335,7 +339,7 @@ fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
     site.host.settle();
     let log_lines: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refusals: Vec<_> = log_lines.iter().filter(|line| line.contains("is refused")).collect();
-    assert!(refusals.len() == 1 && refusals[0].contains("job-list knows"), "{log_lines:?}");
+    assert!(refusals.len() == 1 && refusals[0].contains("job-list lists"), "{log_lines:?}");
     site.reload();
     assert!(site.has_data(), "the push has replaced the snapshot");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Restarts and reloads with jobs in each state. Before and after each, the counters must equal those of the host's jobs.
+//! Restarts and reloads with jobs in each state. Before and afterwards, the counters must equal the counts of
+//! the host's jobs.
 
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
@@ -89,7 +90,10 @@ fn counters_are_right_after_reloads_with_and_without_data() {
         site.load(&document());
         let mut now = site.query();
         now["generation"] = before["generation"].clone();
-        assert_eq!(now, before, "the first query after the load is right, before the reactor runs");
+        assert_eq!(
+            now, before,
+            "the first query after the load has the same counters, before the reactor runs"
+        );
         site.host.settle();
         assert_counts_equal_host(&site);
         site.host.remove(SO).unwrap();
@@ -153,7 +157,8 @@ fn a_dependency_that_is_not_committed_at_a_reload_is_removed_later() {
     let other = after(5002, other);
     let blocked = after(5001, other);
     site.finish(run);
-    // The job is released but blocked. Another job takes its headroom, so it is held again when it is unblocked.
+    // The job is released but blocked. Another job takes its headroom, so the blocked job is held again when
+    // it is unblocked.
     let running = site.submit(&job(5001, 1));
     let names = |id| site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
     assert_eq!(names(blocked).len(), 1, "{:?}", names(blocked));

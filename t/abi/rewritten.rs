@@ -45,5 +45,5 @@ fn a_push_during_a_write_that_fails_is_written_later() {
     let in_force = site.pushed_data();
     site.host.advance(130.0);
     site.reload();
-    assert!(site.pushed_data() == in_force, "other data are in force");
+    assert!(site.pushed_data() == in_force, "the data after the reload differ from the data before");
 }

@@ -168,8 +168,8 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
 pub(super) const QUEUE_STATUS: &str = "job-manager.queue-status";
 pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reason": "repairs"}"#;
 
-/// The plugin answers a request about a pending job when the job manager has reported the state of its queue. Of each guest, eight such
-/// requests may wait.
+/// The plugin answers a request about a pending job when the job manager has reported the state of its queue.
+/// At most eight such requests of each guest may wait.
 #[test]
 fn eight_requests_of_a_guest_may_wait_for_the_state_of_a_queue() {
     let site = Site::with(&document());
@@ -197,7 +197,10 @@ fn eight_requests_of_a_guest_may_wait_for_the_state_of_a_queue() {
     // A request that would be stored may have at most 64 KiB.
     let payload = json!({"jobs": [waiting[0]], "more": "x".repeat(65_536)}).to_string();
     let (errno, text) = expect_refusal(&site, "explain", &payload, Cred::guest(5002));
-    assert_eq!((errno, text), (22, format!("a request of {} bytes; at most 65536 are read", payload.len())));
+    assert_eq!(
+        (errno, text),
+        (22, format!("the request has {} bytes; at most 65536 are allowed", payload.len()))
+    );
     site.check();
 }
 
@@ -246,7 +249,8 @@ fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
         assert!(at_once < 100_000, "no request is delayed");
     };
     assert_eq!(waits.errno, Errno::EINPROGRESS);
-    // Eight requests of one user may wait. Further ones are refused with a text that says when to try again.
+    // Eight requests of one user may wait. The plugin refuses further requests with a text that says when to
+    // try again.
     let mut waiting = 1;
     let full = loop {
         match ask(5002) {
@@ -282,7 +286,8 @@ fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
 }
 
-/// The answer lists limits over scopes together with the other limits. Each has its scope, and the use by all jobs that it counts.
+/// The answer lists limits over scopes together with the other limits. Each limit has its scope, and the use
+/// by all jobs that the limit counts.
 #[test]
 fn limits_over_scopes_are_listed_with_their_scope() {
     let mut site_document = document();
@@ -302,6 +307,8 @@ fn limits_over_scopes_are_listed_with_their_scope() {
         {"scope": "bank", "name": "B", "run-jobs": 7},
         {"scope": "user", "name": "*", "run-sched-jobs": 1},
         {"scope": "association", "name": "5001/A", "queue": "q", "run-gpus": 4},
+        {"scope": "bank", "name": "A", "active-jobs": 6},
+        {"scope": "queue", "name": "q", "run-nodes": 50},
     ]);
     let site = Site::with(&site_document);
     site.submit(&job(5002, 2));
@@ -316,12 +323,15 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let shown: Vec<_> = limits.iter().filter(|it| !it["name"].is_null()).map(of).collect();
     let wanted = json!([
         ["max-run-gpus-association-queue", "association", "5001/A", "q", 0, 4],
+        ["max-active-jobs-bank", "bank", "A", null, 4, 6],
         ["max-run-jobs-bank-queue", "bank", "A", "q", 2, 9],
         ["max-run-sched-nodes-bank", "bank", "root", null, 3, 3],
         ["max-run-sched-jobs-user", "user", "5001", null, 1, 1],
+        ["max-run-nodes-in-queue", "queue", "q", "q", 3, 50],
     ]);
     assert_eq!(json!(shown), wanted);
-    // The use of a bank includes other users, so the answer hides it. It shows the use of the user.
+    // The use of a bank or a queue includes other users, so the answer hides this use. The answer shows the
+    // use of the user alone.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
     let usage_of = |cred| {
         let answer = ask(&site, "standing", json!({"user": 5001}), cred);
@@ -329,18 +339,28 @@ fn limits_over_scopes_are_listed_with_their_scope() {
         let over = limits.filter(|it| !it["name"].is_null());
         over.map(|it| json!([it["name"], it["used"], it["limit_is"]])).collect::<Value>()
     };
-    let own = json!([["5001/A", 0, 4], ["A", null, 9], ["root", null, 3], ["5001", 1, 1]]);
+    let own = json!([
+        ["5001/A", 0, 4],
+        ["A", null, 6],
+        ["A", null, 9],
+        ["root", null, 3],
+        ["5001", 1, 1],
+        ["q", null, 50]
+    ]);
     assert_eq!(usage_of(Cred::guest(5001)), own);
-    assert_eq!(usage_of(OWNER), json!([["5001/A", 0, 4], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1]]));
-    // Whether a job of a given size is held would reveal the use, and so would the number of held jobs.
+    let all =
+        json!([["5001/A", 0, 4], ["A", 4, 6], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1], ["q", 3, 50]]);
+    assert_eq!(usage_of(OWNER), all);
+    // A guest could learn the use from the size at which a job is held, and from the number of held jobs.
     let check = |cred| {
         let payload = json!({"jobspec": job(5001, 1).jobspec, "user": 5001, "count": 5});
         let checked = ask(&site, "check_job", payload, cred);
         let names = checked["holds"].as_array().unwrap().iter().map(|hold| hold["name"].clone());
-        (names.collect::<Value>(), checked["leaves_out_banks"].clone())
+        let more = ["jobs_rejected", "leaves_out_shared_limits"].map(|key| checked[key].clone());
+        (names.collect::<Value>(), json!(more))
     };
-    assert_eq!(check(Cred::guest(5001)), (json!(["5001"]), json!(true)));
-    assert_eq!(check(OWNER), (json!(["root", "5001"]), json!(false)));
+    assert_eq!(check(Cred::guest(5001)), (json!(["5001"]), json!([0, true])));
+    assert_eq!(check(OWNER), (json!(["root", "5001"]), json!([3, false])));
     let why = ask(&site, "explain", json!({"jobs": [held]}), Cred::guest(5001));
     let holds = why["jobs"][0]["holds"].as_array().unwrap();
     let of = |hold: &Value| ["limit", "scope", "name"].map(|key| hold[key].clone());

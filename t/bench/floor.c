@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// The floor of a submission: a priority plugin that registers mf_priority's callbacks and posts the same events for each job, with
-// constant values. It decides, stores and reads nothing. What mf_priority costs beyond this plugin is mf_priority's own part. With
-// EVENTS_ALONE it registers only the callbacks in which it posts events.
+// The minimum cost of a submission: a priority plugin that registers mf_priority's callbacks and posts the
+// same events for each job, with constant values. It decides, stores and reads nothing, so the cost of
+// mf_priority above this minimum is mf_priority's own work. With EVENTS_ALONE, this plugin registers only the
+// callbacks in which it posts events.
 #include <flux/core.h>
 #include <flux/jobtap.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@ static int pass (flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, v
 }
 #endif
 
-// The jobs of floor.py name their bank: the project is all that is missing.
+// The jobs of floor.py name their bank, so only the project is missing.
 static int new_job (flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, void *arg)
 {
     return flux_jobtap_jobspec_update_pack (p, "{s:s}", "attributes.system.project", "*");
@@ -48,7 +49,7 @@ static int state (flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, 
     return strcmp (topic, "job.state.priority") == 0 ? state_priority (p, topic, args, arg) : 0;
 }
 
-// As in src/plugin/mod.rs.
+// The handlers of src/plugin/mod.rs.
 static const struct flux_plugin_handler handlers[] = {
     { "job.priority.get", priority_get, NULL },
 #ifdef EVENTS_ALONE

@@ -124,7 +124,7 @@ def one_by_one_or_loop():
                 handle.rpc("job-manager.stats-get", {}).get()
                 start = used()
                 if way is singly:
-                    # Another setting has the plugin refresh.
+                    # A changed setting makes the plugin refresh.
                     age_max += 1
                     configure(refresh=0, **{"age-max": age_max})
                     rest()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// A jobtap plugin that tells what the C library has given out in the broker: to all of its threads, and to that of the job manager,
-// in which our plugin lives. Resident memory also holds what was freed and kept for later, and says little about who keeps what.
+// A jobtap plugin that reports the bytes that the C library has allocated in the broker: for all threads, and
+// for the thread of the job manager, which runs our plugin. Resident memory also includes freed memory that
+// the C library keeps, and does not show which thread allocated the memory.
 #include <flux/core.h>
 #include <flux/jobtap.h>
 #include <malloc.h>
@@ -14,7 +15,8 @@
 
 static int job_managers;
 
-// The bytes that each arena has given out, as malloc_info(3) lists them; how many there are.
+// Stores in `used` the number of bytes that each arena has allocated, by malloc_info(3). Returns the number
+// of arenas.
 static int arenas (int64_t *used)
 {
     char *text = NULL;
@@ -38,7 +40,7 @@ static int arenas (int64_t *used)
     return count;
 }
 
-// Which arena serves this thread: the one that grows when it asks for memory.
+// Returns the index of the arena of this thread: the arena that grows when this thread allocates memory.
 static int arena_of_this_thread (void)
 {
     int64_t before[MOST] = { 0 }, after[MOST] = { 0 };

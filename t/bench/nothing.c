@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// A priority plugin that does nothing: the floor under every timing. It answers the methods of mf_priority and ignores their
-// payloads; each job's priority is 50000.
+// A priority plugin that does nothing, which gives the minimum of every timing. It answers the methods of
+// mf_priority, ignores their payloads, and gives each job the priority 50000.
 #include <flux/core.h>
 #include <flux/jobtap.h>
 #include <stdint.h>

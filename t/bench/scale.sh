@@ -14,12 +14,13 @@ read -ra names <<<"${NAMES:-flux-fairshare flux-accounting}"
 : >"$out.jsonl"
 meter
 export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t
-# When 50,000 jobs get a new priority, job-list is busy for minutes with any plugin, and the end of the instance waits for it. That time is
-# not measured.
+# When 50,000 jobs get a new priority, job-list is busy for minutes with any plugin, and the end of the
+# instance waits for job-list. This time is not part of the measurement, so job-list is not loaded.
 export FLUX_MODPROBE_DISABLE=job-list
 
 limit=()
-# instance STATE CONF COMMAND: runs a command in an instance on a state directory, of one broker, of several, or as a batch job.
+# instance STATE CONF COMMAND: runs a command in an instance with a state directory. The instance has one
+# broker or several, or is a batch job.
 instance() {
 	local options=(-c"$2" -Slog-stderr-level=0 -Sstatedir="$1")
 	if [ -n "${NESTED:-}" ]; then
@@ -67,7 +68,7 @@ for jobs in ${JOBS-1000 10000 50000}; do
 	for so; do run "$(name "$n" "$so")" "$so" "$jobs" "$one"; n=$((n + 1)); done
 done
 for leaves in ${LEAVES-1000 10000 100000}; do
-	[ "$leaves" != "$one" ] || continue # was among the jobs
+	[ "$leaves" != "$one" ] || continue # the loop over JOBS measures this size
 	n=0
 	for so; do run "$(name "$n" "$so")" "$so" "$one" "$leaves"; n=$((n + 1)); done
 done

@@ -72,7 +72,7 @@ fn a_damaged_page_is_reported() {
     let site = Site::large("damaged", 3, 400);
     let mut bytes = site.bytes();
     let page = 4096;
-    // All pages except the first, which has the schema.
+    // The damage spares the first page, which has the schema.
     bytes[page..].fill(0xA5);
     fs::write(&site.path, &bytes).expect("written");
     for command in ["show", "update"] {
@@ -183,7 +183,7 @@ fn a_database_locked_by_another_process_is_reported() {
     other
         .execute_batch("ROLLBACK; BEGIN IMMEDIATE; UPDATE association_table SET shares = 9")
         .expect("locked");
-    // A writer before its commit does not disturb readers.
+    // A writer that has not committed does not disturb readers.
     fairshare(["show", "-p", site.path()]).ok();
     let ran = fairshare(["update", "-p", site.path(), "--wait", "0"]);
     let expected = format!(
@@ -235,7 +235,7 @@ fn an_interrupted_write_is_rolled_back_by_a_permitted_user() {
     other
         .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE association_table SET fairshare = 0.9")
         .expect("begun");
-    // A crash leaves the half-written file and its journal.
+    // Copies the half-written file and its journal, as a crash leaves them.
     let left = Site { path: super::directory("cut_off_left").join("site.db") };
     for suffix in ["", "-journal"] {
         fs::copy(with_suffix(&site.path, suffix), with_suffix(&left.path, suffix)).expect("copied");
@@ -260,7 +260,10 @@ fn a_database_in_wal_mode_is_read_in_a_read_only_directory() {
     let site = Site::small("wal_read_only");
     site.sql("PRAGMA journal_mode = WAL");
     let view = UnprivilegedDirectory::new("wal #1?%", &site);
-    assert!(view.run("show").ok().contains("ann"), "no process writes: there is nothing to coordinate");
+    assert!(
+        view.run("show").ok().contains("ann"),
+        "show must read the database while no process writes to it"
+    );
     assert!(view.run("why").ok().contains("ann"));
     let ran = view.run("update");
     let text = ": read-only: the file or its directory can't be written; nothing was changed";
@@ -274,10 +277,11 @@ fn a_log_without_its_index_needs_a_writable_directory() {
     writer
         .execute_batch("PRAGMA journal_mode = WAL; UPDATE association_table SET shares = 9")
         .expect("written into the log");
-    // A crash leaves a log without its index, which a reader would have to create.
+    // After a crash, the log has no index. A reader would have to create the index.
     let view = UnprivilegedDirectory::new("wal-log", &site);
     let path = view.database.display();
-    let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";
+    let text =
+        "can't be read: the database is in WAL mode, so reading it needs write permission for its directory";
     assert_eq!(view.run("show").error(), format!("flux-fairshare: {path}: {text}"));
 }
 
@@ -344,7 +348,8 @@ fn tables_without_row_numbers_are_shown_but_not_updated() {
         site.sql(sql);
         assert!(fairshare(["show", "-p", site.path()]).ok().contains("ann"));
         let expected = format!(
-            "flux-fairshare: {}: association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns of their names; nothing was changed",
+            "flux-fairshare: {}: association_table has no row numbers (rowid), which writes need: it is a \
+             view, a table WITHOUT ROWID, or has columns named rowid, _rowid_ and oid; nothing was changed",
             site.path()
         );
         assert_eq!(fairshare(["update", "-p", site.path()]).error(), expected);

@@ -31,7 +31,7 @@ fn update_keeps_full_precision_and_writes_only_changes() {
     let before = site.bytes();
     fairshare(["update", "-p", site.path()]).ok();
     assert_eq!(site.bytes(), before, "a second update finds nothing to write");
-    // A policy with the same order changes nothing either.
+    // A ranking policy that gives the same order changes nothing either.
     fairshare(["update", "-p", site.path(), "--policy", "fair-tree"]).ok();
     assert_eq!(site.bytes(), before);
 }
@@ -43,7 +43,7 @@ fn update_ranks_by_the_given_policy() {
     assert_eq!(ran.status, 0);
     let path = site.path();
     assert_eq!(ran.err, format!("{path}: 4 associations ranked by classic, 4 fair-shares changed\n"));
-    // ann: norm shares 1/4, usage 40/100: 2^-(0.4 / 0.25 / 2)
+    // Ann has a quarter of the shares and 40 of 100 usage, so her fair-share is 2^-(0.4 / 0.25 / 2).
     let ann = site.fairshares().first().expect("ann").1;
     assert!((ann - (-0.8f64).exp2()).abs() < 1e-15, "{ann}");
 }
@@ -78,7 +78,8 @@ fn usage_in_json_has_its_unit_in_the_key_if_the_unit_is_known() {
     assert!(!weighted[0].as_object().expect("an object").contains_key("usage_node_seconds"));
 }
 
-/// The rows that `flux account delete-bank A` and `add-bank --parent-bank=B A` leave, once and several times.
+/// `flux account delete-bank A` and `flux account add-bank --parent-bank=B A` move bank A, and leave an
+/// inactive row of it. A bank may be moved once or several times.
 #[test]
 fn the_inactive_row_of_a_moved_bank_is_ignored() {
     let moves = [
@@ -110,7 +111,8 @@ fn the_inactive_row_of_a_moved_bank_is_ignored() {
         for inactive in ["count", "ignore"] {
             let set = format!("inactive_usage={inactive}");
             fairshare(["update", "-p", site.path(), "--set", &set]).ok();
-            // A's usage counts in B: 40 of 70 for 3 of 6 shares, against 30 of 70 for 2 of 6.
+            // The usage of bank A counts in bank B, which has 40 of 70 usage for 3 shares. Bank C has 30 of
+            // 70 for 2 shares, so B is ahead.
             let stored = [("ann", 1.0), ("cat", 0.5)].map(|(user, value)| (user.to_owned(), value));
             assert_eq!(site.fairshares(), stored, "{name} {set}");
             let shown = fairshare(["show", "-p", site.path(), "--json", "--set", &set]).json();
@@ -208,7 +210,11 @@ fn update_accepts_columns_named_like_the_row_number() {
     }
     let site = site("rowid, oid, _rowid_");
     fairshare(["show", "-p", site.path()]).ok();
-    assert!(fairshare(["update", "-p", site.path()]).error().contains("has no row numbers to write by"));
+    assert!(
+        fairshare(["update", "-p", site.path()])
+            .error()
+            .contains("has no row numbers (rowid), which writes need")
+    );
 }
 
 #[test]
@@ -299,7 +305,7 @@ fn push_without_an_instance_fails() {
     let site = Site::small("push_nowhere");
     let ran = fairshare(["push", "-p", site.path(), "--uri", "local:///nonexistent/socket"]);
     let text = ran.error();
-    assert!(text.contains("can't connect to Flux") || text.contains("Flux is needed for this"), "{text}");
+    assert!(text.contains("can't connect to Flux") || text.contains("this command needs Flux"), "{text}");
 }
 
 #[test]
@@ -317,12 +323,15 @@ fn push_reads_the_output_of_export_json() {
     );
     let ran = fairshare(["show", "--tree", &good]);
     assert!(
-        ran.error().contains("has neither a tree nor shares nor usage: it can only be pushed"),
+        ran.error().contains("has neither a tree nor shares nor usage, so only push accepts it"),
         "{ran:?}"
     );
     let bad = super::file("push_json_bad", r#"{"associations": [{"userid": 1}], "queues": []}"#);
     let ran = fairshare(["push", "--dry-run", "-p", &bad]);
-    assert!(ran.error().ends_with("the plugin would refuse it: policy.projects: key is missing"), "{ran:?}");
+    assert!(
+        ran.error().ends_with("the plugin would refuse the data: policy.projects: key is missing"),
+        "{ran:?}"
+    );
     let ran = fairshare(["push", "-p", &bad]);
     assert!(ran.error().contains("missing field"), "names the field: {ran:?}");
 }
@@ -345,7 +354,7 @@ fn all_commands_use_the_policy_of_the_site() {
     assert_eq!(ran.status, 0, "{}", ran.err);
     assert!(ran.err.contains("at the next push"), "{}", ran.err);
     assert_eq!(shown(&[]), ("classic".to_owned(), Some(2.0)));
-    // A policy and an option on the command line take precedence over the stored ones, each by itself.
+    // The ranking policy and each option on the command line take precedence over the stored value.
     assert_eq!(shown(&["--policy", "depth-oblivious"]), ("depth-oblivious".to_owned(), Some(2.0)));
     assert_eq!(shown(&["--set", "dampening=3"]), ("classic".to_owned(), Some(3.0)));
     fairshare(["update", "-p", site.path()]).ok();
@@ -360,7 +369,7 @@ fn all_commands_use_the_policy_of_the_site() {
         .open()
         .query_row("SELECT count(*) FROM config_table WHERE key LIKE 'fairshare.%'", [], |row| row.get(0))
         .expect("a count");
-    assert_eq!(rows, 1, "an option at its default takes no row");
+    assert_eq!(rows, 1, "an option with its default value is not stored");
 }
 
 #[test]
@@ -378,7 +387,7 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
         assert!(ran.err.contains(expected), "{words:?}: {}", ran.err);
         assert_eq!(site.bytes(), before, "{words:?}");
     }
-    // "flux account edit-config" may store this.
+    // "flux account edit-config" may store a name that is not a ranking policy.
     site.sql("INSERT INTO config_table VALUES ('fairshare.policy', 'fairtree')");
     for command in ["show", "update", "push"] {
         let ran = fairshare(if command == "push" {

@@ -13,9 +13,9 @@ use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 /// The fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation fails, a write after half of its bytes; the next one succeeds.
+    /// The operation fails, a write after half of its bytes. The next operation succeeds.
     Once,
-    /// The operation and all later ones fail, as if the disk were gone or locked.
+    /// The operation and all later operations fail, as if the disk were gone or locked.
     Gone,
     /// All writes fail from this operation on; reads and removals succeed.
     Full,
@@ -26,7 +26,7 @@ static FAILS_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
-/// Lets the operation with this number fail, counted from 1.
+/// Makes operation `number` fail, counted from 1.
 pub fn fail_at(number: u64, fault: Fault) {
     COUNTED.store(0, Ordering::SeqCst);
     GOES_ON.store(fault != Fault::Once, Ordering::SeqCst);
@@ -57,7 +57,8 @@ fn must_fail(kind: Kind) -> bool {
     number == at || number > at && GOES_ON.load(Ordering::SeqCst)
 }
 
-/// Returns the error of a lock: held by another process, or an error of the system.
+/// Returns the error of a failed lock: SQLITE_BUSY, as if another process held the lock, or the error
+/// `system`.
 fn lock_error(system: c_int) -> c_int {
     if GOES_ON.load(Ordering::SeqCst) { ffi::SQLITE_BUSY } else { system }
 }
@@ -113,7 +114,7 @@ macro_rules! real {
         // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
         let real = unsafe { (*$file.cast::<File>()).real };
         // SAFETY: `open` sets our methods only for files that have the system's methods.
-        (unsafe { (*(*real).pMethods).$method.expect("the system's files have it") }, real)
+        (unsafe { (*(*real).pMethods).$method.expect("the system's file has this method") }, real)
     }};
 }
 
@@ -175,7 +176,7 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     unsafe { method(real) }
 }
 
-/// Version 2 has no memory maps. Reads of a memory map could not be counted.
+/// Version 2 has no memory maps. The layer could not count reads of a memory map.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),

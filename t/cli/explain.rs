@@ -69,7 +69,7 @@ fn why_names_the_level_that_lowers_the_fair_share_most() {
         text.contains(
             "ann in bank phys is 1st of 4: no one is ahead of ann, tied with 1 other; fair-share 1.000000"
         ),
-        "both banks of ann: {text}"
+        "why must list both banks of ann: {text}"
     );
     assert!(text.contains("No level has used more than its share."), "{text}");
 }
@@ -88,7 +88,8 @@ fn why_shows_the_levels_of_both_users_under_a_formula_policy() {
         text.contains("Each fair-share is computed from the levels on its own path from the root:"),
         "{text}"
     );
-    // perc 1/4; tree usage: phys 0.1, bob 0.1 + (0.1 - 0.1) / 3, cat 0 + 0.1 / 3
+    // The target is 1/4. Bob's tree usage is 0.1 + (0.1 - 0.1) / 3, and cat's is 0 + 0.1 / 3, because phys
+    // has 0.1.
     assert!(text.contains("(tree usage 0.100000 / target 0.250000)"), "{text}");
     assert!(text.contains("(tree usage 0.033333 / target 0.250000)"), "{text}");
     assert!(text.ends_with("level by level from the root: cat in bank phys is more deserving.\n"), "{text}");
@@ -128,8 +129,8 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. Counting keeps as many bins as there
-/// are rows; an association without rows keeps one bin less.
+/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. A
+/// count keeps as many bins as there are rows. For an association without rows, the count keeps one bin less.
 #[test]
 fn as_many_parts_are_kept_as_there_are_rows() {
     let site = Site::small("why_rows");
@@ -185,8 +186,9 @@ fn compare_shows_the_moves_between_two_policies() {
     let rows = json["associations"].as_array().expect("rows");
     let fairshares =
         |column: &str| rows.iter().map(|row| row[column].as_f64().expect("a number")).collect::<Vec<f64>>();
-    // First the ranks of four. Then, computed by hand with 0.25 of the shares each: 2^-(0.9 / 0.25) of chem, and 2^-(usage / 0.25), where
-    // bob has the 0.1 of phys and the two idle users a third of it.
+    // The first values are ranks among four users. The second values are 2^-(usage / 0.25), because each user
+    // has a quarter of the shares. The user in chem has a usage of 0.9. Bob has the 0.1 of phys, and each of
+    // the two idle users has a third of it.
     assert_eq!(fairshares("fairshare_first"), [0.25, 1.0, 0.5, 1.0]);
     for (found, exponent) in
         fairshares("fairshare_second").into_iter().zip([3.6f64, 0.4 / 3.0, 0.4, 0.4 / 3.0])
@@ -223,7 +225,7 @@ fn compare_names_the_policies_and_counts_in_the_singular() {
     assert!(rest.contains("\n1 association: 0 gain, 0 lose, 1 keeps its place\n"), "{rest}");
 }
 
-/// Usages of pbs have a minimum, which the sums and their parts leave out.
+/// Under pbs, each usage has a minimum. The sums and percentages must leave this minimum out.
 #[test]
 fn no_percentage_exceeds_100_under_pbs() {
     let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1}],
@@ -306,7 +308,8 @@ fn why_says_how_a_user_and_an_equal_bank_are_ranked() {
         (
             &["v", "w", "--policy", "fair-tree", "--set", "ties=slurm-program"],
             "v in bank b is tied with w in bank c (fair-tree)",
-            "Equal level fair-share: Slurm's program visits the banks in the order of the input; the first user below the later one shares the rank of the last user before.",
+            "Equal level fair-share: Slurm's program visits the banks in the order of the input; the first \
+             user of the later bank shares the rank of the last user ranked before.",
         ),
     ];
     for (arguments, first, reason) in rows {
@@ -339,7 +342,7 @@ fn a_user_without_shares_is_not_above_the_share() {
     let path = file("why_no_shares", tree);
     let ran = fairshare(["why", "cat", "--tree", &path, "--policy", "fair-tree"]);
     assert!(ran.ok().contains("which makes level fair-share 0: it has no shares.\n"), "{ran:?}");
-    assert!(ran.ok().contains("  of level  level fair-share\n"), "a gap between titles: {ran:?}");
+    assert!(ran.ok().contains("  of level  level fair-share\n"), "two spaces separate the titles: {ran:?}");
     assert!(ran.ok().contains("with 1 share instead of 0.\n"), "{ran:?}");
     let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,served", "--user", "cat"]);
     assert!(ran.ok().ends_with("cat,has no shares\n"), "{ran:?}");

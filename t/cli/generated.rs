@@ -2,13 +2,13 @@
 //! Manual pages, completions and the sample configuration in `etc/` equal those generated from the definitions, and so does the table of
 //! settings in docs/reference.md. `UPDATE_GOLDEN=1` rewrites them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use fairshare_engine::engine::Settings;
-use fairshare_protocol::document;
+use fairshare_protocol::settings::read_table;
 use fairshare_protocol::settings::{SETTINGS, Setting};
 
 use super::{PROGRAM, directory, fairshare, run_with_input};
@@ -66,6 +66,34 @@ fn the_reference_has_the_table_of_settings() {
     }
 }
 
+/// Returns the methods of a role in the plugin's table, without `prices`, the old name of `priorities`.
+fn methods_of<'a>(table: &'a str, role: &str) -> BTreeSet<&'a str> {
+    let start = format!("{role}_method(c\"");
+    let rows = table.split(start.as_str()).skip(1);
+    rows.filter_map(|row| row.split('"').next()).filter(|name| *name != "prices").collect()
+}
+
+#[test]
+fn the_manual_page_and_the_reference_have_all_methods_of_each_role() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("text");
+    let (table, page, reference) =
+        (read("src/plugin/methods.rs"), read("etc/man7/flux-fairshare-plugin.7"), read("docs/reference.md"));
+    let section = page.split(".SH \"METHODS\"\n").nth(1).and_then(|rest| rest.split("\n.SH").next());
+    let lists: Vec<&str> = section.expect("a section").split("For ").skip(1).collect();
+    let roles = ["owner", "admin", "guest"];
+    assert_eq!(lists.len(), roles.len());
+    for (role, list) in roles.into_iter().zip(lists) {
+        let methods = methods_of(&table, role);
+        let names = list.split_once(": ").map_or("", |(_, names)| names);
+        let words = names.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let listed: BTreeSet<&str> = words.filter(|word| table.contains(&format!("(c\"{word}\""))).collect();
+        assert_eq!(listed, methods, "{role}");
+        let missing = methods.iter().find(|name| !reference.contains(&format!("`{name}`")));
+        assert_eq!(missing, None);
+    }
+}
+
 /// The defaults in the sample are those of the plugin.
 #[test]
 fn the_sample_sets_each_setting_to_its_default() {
@@ -82,9 +110,9 @@ fn the_sample_sets_each_setting_to_its_default() {
     let table = table["fairshare"].as_table().expect("a table");
     assert!(SETTINGS.iter().all(|setting| table.contains_key(setting.name)), "{table:?}");
     let text = serde_json::to_string(table).expect("JSON");
-    assert_eq!(document::settings(&text), Ok(Settings::default()), "{text}");
+    assert_eq!(read_table(&text, Settings::default()), Ok(Settings::default()), "{text}");
     let other = text.replace("\"7d\"", "\"8d\"");
-    assert_ne!(document::settings(&other), Ok(Settings::default()), "{text}");
+    assert_ne!(read_table(&other, Settings::default()), Ok(Settings::default()), "{text}");
 }
 
 #[test]
@@ -160,7 +188,8 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
         (&["flux-fairshare", "why", "ann,b"], "subjects"),
         (&["flux-fairshare", "standing", "ann,b"], "users"),
     ] {
-        // A shell function replaces flux. It prints names only if its arguments are those of a completion of this kind.
+        // A shell function replaces flux. The function prints names only if its arguments request a
+        // completion of this kind.
         let flux = r#"flux() { [[ "$*" == "fairshare complete KIND -- ann,b" ]] && echo ann,ben; }"#
             .replace("KIND", asked);
         let shell = fresh.join("flux.bash");
@@ -285,7 +314,7 @@ fn manual_pages_describe_the_exit_status_of_their_command() {
     for other in ["doctor", "status", "check-import", "migrate", "config"] {
         assert_eq!(one(other).as_deref(), Some("see above"), "{other}");
     }
-    for usual in ["show", "why", "jobs", "standing", "limit", "credit", "usage"] {
+    for usual in ["show", "why", "jobs", "standing", "limit", "budget", "credit", "usage"] {
         assert!(
             one(usual).is_some_and(|text| text.contains("the user, bank or job does not exist")),
             "{usual}"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees from Slurm in all formats of its programs, made from the values in `t/golden/`; and check-import, which must find our values equal
-//! to Slurm's.
+//! Trees from Slurm in all formats of its programs, made from the values in `t/golden/`. check-import must
+//! find our values equal to Slurm's.
 
 use std::collections::HashMap;
 
@@ -259,7 +259,7 @@ pub fn format_assoc_list(golden: &Value) -> String {
 #[test]
 fn shares_of_sacctmgr_are_read_without_usage() {
     let columns = ["--csv", "-o", "bank,user,shares,norm_shares", "--sort", "name"];
-    let note = "has shares, but no usage: everyone's counts as 0";
+    let note = "has shares but no usage, so the usage of each user is 0";
     for name in ["t09_parent_users.fair_tree", "t07_deep_irregular.fair_tree"] {
         let golden = find_golden("slurm", name);
         let show = |path: &str, more: &[&str]| {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Outputs of Slurm from 14.03 to 26.05 and of OpenPBS, one small input for each version and format, as their sources print them; and inputs
-//! that earlier versions refused or ranked wrongly.
+//! Outputs of Slurm from 14.03 to 26.05 and of OpenPBS, one small input for each version and format, in the
+//! form that the sources of these programs print. Also inputs that earlier versions of the command refused or
+//! ranked wrongly.
 
 use std::path::Path;
 
@@ -86,7 +87,10 @@ fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
     let path = file("flat_undecided", FLAT);
     for arguments in [vec!["show"], vec!["why", "u1"], vec!["what-if", "--shares", "u1/root=2"]] {
         let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
-        assert!(ran.error().contains("--policy says it: fair-tree is Slurm's default, classic"), "{ran:?}");
+        assert!(
+            ran.error().contains("name the policy with --policy: fair-tree is Slurm's default, classic"),
+            "{ran:?}"
+        );
     }
     assert_eq!(list_fairshares(&path, &["--policy", "classic"]), "u1,0.0625 u2,1");
     assert_eq!(list_fairshares(&path, &["--policy", "fair-tree"]), "u1,0.5 u2,1");
@@ -263,7 +267,10 @@ fn a_usage_of_an_unknown_user_gets_a_note() {
 fn nodes_of_pbs_are_identified_by_name_not_by_number() {
     let ran = run_show(&input_path("f08-resource_group"), &[]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    assert!(ran.err.contains("line 2: the number 502 of \"u2\" is that of \"u1\" (line 1)"), "{ran:?}");
+    assert!(
+        ran.err.contains("line 2: the number 502 of \"u2\" is also the number of \"u1\" (line 1)"),
+        "{ran:?}"
+    );
     // A leaf has the number of a group, and two groups share a number: pbsfs prints each node right before its children.
     let rows = [
         ("TREEROOT", -1, 0, -1),
@@ -331,8 +338,8 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
 #[test]
 fn a_fair_share_that_slurm_had_not_computed_is_not_compared() {
     let ran = fairshare(["check-import", "--tree", &input_path("f11-not-computed-yet.txt")]);
-    let text = "LevelFS: 2 of 2 agree\nnot compared: 1 FairShare of 0 that Slurm had not computed yet: it does so once in \
-        PriorityCalcPeriod (5 minutes)\n";
+    let text = "LevelFS: 2 of 2 agree\nnot compared: 1 FairShare that Slurm prints as 0, because Slurm computes \
+        FairShare only once in PriorityCalcPeriod (5 minutes)\n";
     assert!(ran.ok().starts_with(text), "{ran:?}");
     let ran = fairshare(["check-import", "--tree", &input_path("f11-not-computed-yet.txt"), "--json"]);
     assert_eq!(ran.json()["not_computed"], 1);
@@ -408,10 +415,10 @@ fn the_error_about_a_partial_tree_names_the_option() {
     let assoc = "Cluster|Account|User|Partition|Share\nc|a|x||1\nc|b|x||1\n";
     let group = "# name id parent shares\n# u1 60 root 10\n";
     for (name, text, what, how) in [
-        ("accounts", part, "the account above it is not listed, as with -A", "\"sshare -a -l -P\""),
+        ("accounts", part, "run it without -A", "\"sshare -a -l -P\""),
         ("one_account", &part[..49], "not at the root", "run it without -A"),
-        ("user", assoc, "account \"a\" is not listed, as with user=NAME", "\"sacctmgr show assoc tree -P\""),
-        ("group", group, "has only comments", "PBS_HOME/sched_priv/resource_group"),
+        ("user", assoc, "account \"a\" is not listed", "\"sacctmgr show assoc tree -P\""),
+        ("group", group, "contains only comments", "PBS_HOME/sched_priv/resource_group"),
         (
             "sreport",
             "Cluster|Account|Login|Proper Name|Used|Energy\nc|a|u1||5|0\n",
@@ -426,7 +433,7 @@ fn the_error_about_a_partial_tree_names_the_option() {
     let path = directory("part_named").join("resource_group");
     std::fs::write(&path, group).expect("written");
     let ran = run_show(path.to_str().expect("text"), &[]);
-    assert!(ran.error().contains("has only comments"), "{ran:?}");
+    assert!(ran.error().contains("contains only comments"), "{ran:?}");
     let ran = run_show(&input_path("f13-sreport.txt"), &[]);
     assert!(
         ran.error().contains("a report of sreport") && ran.error().contains("\"sshare -a -l -P\""),
@@ -483,7 +490,8 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
     );
     assert_eq!(ran.out, "root,,1\nchem,,7\nchem,u1,1\n", "{ran:?}");
     assert!(
-        ran.err.contains("line 3: account \"chem\" is there already: left out, as sacctmgr does"),
+        ran.err
+            .contains("line 3: account \"chem\" is already defined: this line is left out, as by sacctmgr"),
         "{ran:?}"
     );
     assert!(ran.err.contains("line 5: \"u1\": sacctmgr has no option \"fairsare\": left out"), "{ran:?}");
@@ -494,7 +502,7 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
         ),
         ("User - 'u1", "line 2: a quote is not closed"),
         ("Group - 'u1'", "line 2: expected Cluster, Parent, Account or User - 'name'"),
-        ("User - 'u1':Fairshare", "line 2: \"Fairshare\": an option ends in \"=\" and its value"),
+        ("User - 'u1':Fairshare", "line 2: \"Fairshare\": expected \"=\" and a value after this option"),
     ] {
         let ran = run_show(&file("dump_wrong", format!("Cluster - 'c'\n{line}\n")), &[]);
         assert!(ran.error().ends_with(expected), "{ran:?}");
@@ -517,7 +525,7 @@ fn parent_shares_are_replaced_in_a_simulation() {
     ]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(
-        ran.err.contains("2 have the shares of the parent (fairshare=parent), which Flux lacks"),
+        ran.err.contains("2 associations: Flux lacks the shares of the parent (fairshare=parent)"),
         "{ran:?}"
     );
 }

@@ -43,7 +43,11 @@ fn without_flux_the_files_are_installed_below_usr_local_and_removed_again() {
         assert!(there(path), "{path}");
     }
     let list = std::fs::read_to_string(dest.join("usr/local/share/flux-fairshare/installed")).unwrap();
-    assert_eq!(count_files(&dest), list.lines().count() + 1, "all files, and the list");
+    assert_eq!(
+        count_files(&dest),
+        list.lines().count() + 1,
+        "the installed files are the listed files and the list itself"
+    );
     assert!(run_installer(&from, &dest, &["--uninstall"]).status.success());
     assert_eq!(count_files(&dest), 0);
 
@@ -54,7 +58,8 @@ fn without_flux_the_files_are_installed_below_usr_local_and_removed_again() {
     }
 }
 
-/// An old Flux lacks a function that the plugin calls, and an instance with a plugin that cannot be loaded does not start.
+/// An old Flux lacks a function that the plugin calls. An instance with a plugin that cannot be loaded does
+/// not start, so `install.sh` must install nothing.
 #[test]
 fn nothing_is_installed_for_a_flux_that_is_too_old() {
     let (from, dest, bin) = (

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::PROGRAM;
 use super::site::{Site, fairshares};
 
-/// Kills an update at many moments; each time the values must be all old or all new.
+/// Kills an update at many moments. Each time, the values must be all old or all new.
 fn kill_updates(site: &Site) {
     let old = "UPDATE association_table SET fairshare = 0.123456";
     let update =
@@ -34,11 +34,11 @@ fn kill_updates(site: &Site) {
         if found == stale {
             kept += 1;
         } else {
-            assert!(found == new, "a mix of old and new values after a kill at {moment:?}");
+            assert!(found == new, "the database has old and new values after a kill at {moment:?}");
             done += 1;
         }
     }
-    assert!(kept > 0, "no kill came early enough ({done} of 24 finished, {full_duration:?})");
+    assert!(kept > 0, "every kill came after the values were stored ({done} of 24, {full_duration:?})");
     let check: String =
         site.open().query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
     assert_eq!(check, "ok");

@@ -10,6 +10,7 @@
 )]
 
 mod agreement;
+mod amounts;
 mod bad_files;
 #[path = "../built.rs"]
 mod built;
@@ -91,7 +92,7 @@ pub fn run_with_input(command: &mut Command, input: &str) -> RunResult {
 }
 
 impl RunResult {
-    /// Returns the output of a successful run without complaints.
+    /// Returns the output of a run that succeeded and wrote nothing to standard error.
     #[track_caller]
     pub fn ok(&self) -> &str {
         assert_eq!((self.status, self.err.as_str()), (0, ""), "{self:?}");

@@ -41,6 +41,25 @@ fn names_that_contain_sql_are_only_names() {
         (&["credit", "add", &pair, "-2", "--now", &now, "--reason", PROJECT], ""),
         (&["credit", "set", &pair, "3", "--now", &now, "--reason", USER], ""),
         (&["credit", "log", &pair, "--json"], PROJECT),
+        (&["budget", "deposit", "bank", BANK, "5", "--from", "0", "--until", "9d", "--reason", PROJECT], ""),
+        (
+            &[
+                "budget",
+                "deposit",
+                "association",
+                &pair,
+                "5",
+                "--from",
+                "0",
+                "--until",
+                "9d",
+                "--reason",
+                USER,
+            ],
+            "",
+        ),
+        (&["budget", "show", "association", &pair, "--json"], USER),
+        (&["budget", "log", "--json"], PROJECT),
         (&["recount", "--write", "--json", "--now", &now], ""),
         (&["update"], ""),
         (&["push", "--dry-run"], ""),
@@ -54,10 +73,11 @@ fn names_that_contain_sql_are_only_names() {
     }
     let limits = "SELECT count(DISTINCT name) FROM fairshare_limit_table";
     assert_eq!(site.open().query_row(limits, [], |row| row.get::<_, i64>(0)), Ok(3));
-    // The name of no user is not a condition that all users meet.
+    // A name that belongs to no user must be refused. As an SQL condition it would select all users.
     for arguments in [
         &["limit", "set", "user", "' OR '1'='1", "run-gpus=1"][..],
         &["limit", "set", "bank", "' OR ''='", "run-nodes=1"],
+        &["budget", "deposit", "user", "' OR '1'='1", "5", "--from", "0", "--until", "9d", "--reason", "-"],
     ] {
         let ran = fairshare([arguments, &["-p", site.path()]].concat());
         assert_eq!(ran.status, 2, "{arguments:?}: {ran:?}");

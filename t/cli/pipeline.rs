@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::site::{Site, read_rows};
 use super::{PROGRAM, fairshare};
 
-/// A half-life.
+/// The half-life of the test sites, in seconds.
 const H: f64 = 1000.0;
-/// The end of the first period.
+/// The end of the first period of the test sites.
 pub const END: f64 = 51_000.0;
 
-/// Two nodes.
+/// The resource set of a job on two nodes.
 const R: &str =
     r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}]}}"#;
 
@@ -60,7 +60,7 @@ fn read_associations(site: &Site) -> Vec<(String, f64, f64)> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// Returns the rows of all tables that a count of usage writes.
+/// Returns the rows of all tables to which `update-usage` writes.
 fn read_counted_tables(site: &Site) -> Vec<String> {
     let tables = [
         "association_table",
@@ -77,7 +77,8 @@ fn read_counted_tables(site: &Site) -> Vec<String> {
 fn sync_counts_and_ranks_in_one_transaction() {
     let site = make_site_with_jobs("sync_one_go");
     assert_eq!(run_sync(&site, END + 100.0, &[]).ok(), "");
-    // Two nodes for 10, 20, 30 and 40 s; ann is alone in A, ben has one share of five in B.
+    // The jobs ran on two nodes for 10, 20, 30 and 40 s. Ann is alone in bank A, and ben has one of five
+    // shares in bank B.
     let expected = [("ann", 20.0), ("ben", 40.0), ("cat", 60.0), ("dan", 80.0)];
     let usages: Vec<(String, f64)> = read_associations(&site).into_iter().map(|row| (row.0, row.1)).collect();
     assert_eq!(usages, expected.map(|(user, usage)| (user.to_owned(), usage)));
@@ -143,7 +144,7 @@ fn a_clock_that_went_back_and_a_lock_are_errors() {
     assert!(ran.error().contains("locked by another process"), "{ran:?}");
     drop(connection);
     assert_eq!(site.bytes(), before);
-    // Edited associations are ranked nevertheless.
+    // Sync ranks edited associations although it refuses to count usage.
     let fairshares = read_associations(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
     let ran = run_sync(&site, END - 5000.0, &[]);
@@ -214,7 +215,7 @@ fn usage_sums_hours_by_user_bank_and_project() {
     );
     let projects = usage(&["--by", "project"]);
     assert_eq!(hours(&projects["usage"][0], "node_hours"), 120.0);
-    // Each job runs from END on; of the last 25 s of dan's 40 s only ten are before END + 25.
+    // All jobs start at END. Dan's job runs for 40 s, of which ten are between END + 15 and END + 25.
     let part = usage(&["--since", &(END + 15.0).to_string(), "--until", &(END + 25.0).to_string()]);
     assert_eq!(hours(&part, "node_hours").round(), 20.0 + 20.0 + 10.0);
     let whole =
@@ -297,7 +298,10 @@ fn scrub_reports_removed_records() {
             .ok()
             .to_owned()
     };
-    assert_eq!(scrub(END + 100.0, &[]), "removed 0 records; 4 records as old stay, usage still needs them\n");
+    assert_eq!(
+        scrub(END + 100.0, &[]),
+        "removed 0 records; 4 records of this age remain, because usage needs them\n"
+    );
     assert_eq!(scrub(END + 9.0 * H, &["--dry-run"]), "would remove 4 records\n");
     assert_eq!(scrub(END + 9.0 * H, &[]), "removed 4 records\n");
     assert_eq!(run_sync(&site, END + 9.0 * H, &[]).ok(), "");
@@ -340,7 +344,11 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     assert!(run_sync(&site, END + 400.0, &[]).err.contains("all usage was recounted"));
     assert_eq!(read_watermarks(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
-    assert_eq!(read_watermarks(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
+    assert_eq!(
+        read_watermarks(&site),
+        [END + 300.0; 4],
+        "without the marks of sync, the time of the reconfiguration is the watermark"
+    );
     // A cut-off that is not a valid time covers all jobs, and the plugin accepts the push.
     site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
     assert_eq!(read_watermarks(&site)[0], 1e12);
@@ -383,12 +391,12 @@ fn kill_syncs(site: &Site) {
         if found == before {
             kept += 1;
         } else {
-            assert!(found == after, "a mix of old and new after a kill at {moment:?}");
+            assert!(found == after, "the database has old and new values after a kill at {moment:?}");
         }
         assert!(begin().wait().expect("it ends").success());
-        assert!(read_counted_tables(site) == after, "the next run makes it good");
+        assert!(read_counted_tables(site) == after, "the next run must complete the changes");
     }
-    assert!(kept > 0, "no kill came early enough ({full_duration:?})");
+    assert!(kept > 0, "every kill came after the changes were stored ({full_duration:?})");
 }
 
 #[test]

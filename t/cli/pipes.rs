@@ -41,7 +41,7 @@ fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
         }
         assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");
     }
-    panic!("{what:?} never came to print");
+    panic!("{what:?} has not tried to write to standard output within 10 s");
 }
 
 fn open_full_device() -> File {
@@ -70,13 +70,18 @@ fn a_paused_reader_does_not_block_writers() {
     let begun = ["sync", "--only", "usage", "--now", &now, "-p", path];
     fairshare(begun).ok();
     assert_eq!(fairshare(["limit", "set", "user", "*", "run-gpus=1", "-p", path]).status, 0);
-    let commands: [&[&str]; 18] = [
+    let deposit =
+        ["budget", "deposit", "bank", "A", "5", "--from", "0", "--until", "9d", "--reason", "grant"];
+    assert_eq!(fairshare([&deposit[..], &["-p", path]].concat()).status, 0);
+    let commands: [&[&str]; 20] = [
         &["usage"],
         &["usage", "--by", "period"],
         &["usage", "--json"],
         &["update", "--dry-run"],
         &["limit"],
         &["credit"],
+        &["budget"],
+        &["budget", "log"],
         &["policy"],
         &["show"],
         &["why", "ann"],
@@ -151,6 +156,10 @@ fn an_output_error_after_a_change_says_that_the_change_is_stored() {
         (&["scrub", "0", "--now", "1e9"], "SELECT count(*) = 0 FROM jobs"),
         (&["limit", "set", "user", "*", "run-gpus=1"], "SELECT value = 1 FROM fairshare_limit_table"),
         (
+            &["budget", "deposit", "bank", "A", "5", "--from", "0", "--until", "9d", "--reason", "grant"],
+            "SELECT milliseconds = 18000000 FROM fairshare_deposit_table",
+        ),
+        (
             &["credit", "add", "ann/A", "2", "--reason", "refund", "--now", &now],
             "SELECT usage = 7200 FROM fairshare_credit_table",
         ),
@@ -212,7 +221,7 @@ fn the_usage_of_a_group_is_noted_on_standard_error() {
         &["show", "--tree", &groups, "--usage-file", "-", "-P", "-o", "usage"],
     );
     assert_eq!((ran.status, ran.out.as_str()), (0, "usage\n8\n8\n7\n1\n"));
-    let note = "the usage of group \"g\" is left out, as OpenPBS does: only entities have one";
+    let note = "the usage of group \"g\" is left out, as in OpenPBS: only entities, not groups, have a usage";
     assert_eq!(ran.err, format!("flux-fairshare: {groups}: {note}\n"));
 }
 

@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::site::Site;
 use super::{directory, fairshare, file};
 
-/// Jobs of one user on four cores: on two for 100 s; submitted at 10 s, on four for 100 s; submitted at 20 s, on two for 50 s.
+/// Three jobs of one user on a cluster of four cores. The first runs on two cores for 100 s. The second is
+/// submitted at 10 s and runs on four cores for 100 s. The third is submitted at 20 s and runs on two cores
+/// for 50 s.
 const THREE: &str = "; MaxProcs: 4\n; UnixStartTime: 1000000000\n\
     1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     2 10 5 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1\n\
@@ -22,7 +24,8 @@ fn run_simulation(path: &str, more: &str) -> Value {
     fairshare(arguments).json()
 }
 
-/// Returns a trace of three banks of four users that request more than the cluster has.
+/// Returns a trace with three banks of four users each, whose jobs request more resources than the cluster
+/// has.
 fn busy_trace() -> String {
     let mut trace = "; MaxProcs: 64\n; MaxNodes: 4\n; UnixStartTime: 1600000000\n".to_owned();
     let mut seed: u64 = 3;
@@ -48,7 +51,8 @@ fn results_of_a_small_history_equal_those_computed_by_hand() {
     assert_eq!(document["recorded_wait_mean"], 5.0);
     let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| document[key].as_f64().unwrap());
     assert_eq!(means, [10.0, 250.0 / 3.0, 8.0 / 3.0]);
-    // First come first served they run from 0, 100 and 200 s. The last job fits next to the first and delays no other job.
+    // Under fcfs, the jobs start at 0, 100 and 200 s. Under easy, the last job starts next to the first job,
+    // because it delays no other job.
     let wanted = [
         ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
         ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
@@ -124,7 +128,8 @@ fn results_do_not_depend_on_threads_or_compression() {
     );
 }
 
-/// Without weights and limits only the scheduler decides, which is compared with a simple implementation.
+/// Without weights and limits, only the scheduler decides. The decisions must equal those of a simple
+/// implementation.
 #[test]
 fn the_scheduler_equals_a_simple_implementation() {
     let path = file("simulate_oracle", busy_trace());
@@ -239,7 +244,7 @@ fn jobs_of_a_database_are_replayed_on_its_site() {
             )
         })
         .collect();
-    // Bank B requested resources from 1001 to 1090 s, and got 60 of 89.
+    // Bank B requested resources from 1001 to 1090 s, and had them for 60 of these 89 s.
     assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
     assert_eq!(site.bytes(), before, "nothing is changed");
     let held = run_simulation(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");
@@ -298,4 +303,55 @@ fn errors_name_their_cause() {
     let text = file("simulate_text", "hello\n");
     assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
     assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));
+}
+
+/// Returns a trace of jobs of one core that are submitted at once, run for half an hour, and may run for an hour. `jobs` has the user and the
+/// queue of each job.
+fn equal_jobs(jobs: &[(i64, i64)]) -> String {
+    let mut trace = "; MaxProcs: 8\n; MaxNodes: 8\n; UnixStartTime: 1000000000\n".to_owned();
+    for (user, queue) in jobs {
+        trace += &format!("1 0 -1 1800 1 -1 -1 1 3600 -1 1 {user} 1 -1 {queue} -1 -1 -1\n");
+    }
+    trace
+}
+
+fn list_outcomes(document: &Value) -> Vec<(u64, u64, u64, f64)> {
+    let count = |row: &Value, key: &str| row[key].as_u64().unwrap();
+    let outcome = |row: &Value| {
+        let [jobs, rejected, never] = ["jobs", "rejected", "never"].map(|key| count(row, key));
+        (jobs, rejected, never, row["wait_mean"].as_f64().unwrap())
+    };
+    document["scenarios"].as_array().unwrap().iter().map(outcome).collect()
+}
+
+/// The window of the budget begins after the history, so the budget is in force from the beginning. At the end of the first job, half a
+/// node-hour returns to the budget, which pays for the second job but not for the third.
+#[test]
+fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
+    let site = Site::small("simulate_budget");
+    super::pipeline::add_jobs(&site);
+    let deposit = ["budget", "deposit", "bank", "A", "1.5", "--until", "36500d", "--reason", "grant"];
+    assert_eq!(fairshare(deposit.iter().chain(&["-p", site.path()])).status, 0);
+    let path = file("simulate_budgeted", equal_jobs(&[(1001, -1); 3]));
+    let sweep = format!("-p {} --sweep budgets=hold,reject,warn", site.path());
+    let wanted = [(2, 0, 1, 900.0), (1, 2, 0, 0.0), (3, 0, 0, 0.0)];
+    assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
+}
+
+#[test]
+fn settings_of_a_configuration_apply_to_queues() {
+    let path = file("simulate_exempt", equal_jobs(&[(1, 1), (1, 1), (1, 2), (1, 2)]));
+    let queues = "[queues.queue1]\n[queues.queue2]\n[fairshare]\nrunning-limits = \"strict\"\n";
+    let exempt = format!("{queues}[fairshare.queues.queue1]\nexempt = [\"association\"]\n");
+    for (config, wait) in [(queues, (1800.0 + 3600.0 + 5400.0) / 4.0), (exempt.as_str(), 1800.0 / 4.0)] {
+        let more = format!("--sweep max-running-jobs=1 --config {}", file("simulate_conf", config));
+        assert_eq!(list_outcomes(&run_simulation(&path, &more)), [(4, 0, 0, wait)]);
+        // A swept setting takes precedence over the file.
+        let more = format!("{more} --sweep running-limits=upstream,strict");
+        assert_eq!(list_outcomes(&run_simulation(&path, &more)), [(4, 0, 0, 0.0), (4, 0, 0, wait)]);
+    }
+    let refused = file("simulate_refused", exempt.replace("association", "nobody"));
+    let ran = fairshare(["simulate", "--trace", path.as_str(), "--config", refused.as_str()]);
+    assert_eq!((ran.status, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains(&refused) && ran.err.contains("fairshare.queues.queue1.exempt"), "{}", ran.err);
 }

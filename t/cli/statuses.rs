@@ -76,6 +76,8 @@ fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
         &["usage", "-u", "nobody-here"],
         &["usage", "-b", "nobody-here"],
         &["limit", "unset", "user", "nobody-here"],
+        &["budget", "show", "user", "nobody-here"],
+        &["budget", "log", "bank", "A"],
     ] {
         let ran = fairshare([arguments, &["-p", site.path()]].concat());
         assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{arguments:?}: {ran:?}");
@@ -90,10 +92,23 @@ fn a_command_of_slurm_or_pbs_gets_a_hint() {
         ("sshare", "show"),
         ("pbsfs", "show"),
         ("wyh", "standing"),
-        ("sacctmgr", "limit or credit"),
+        ("sprio -w", "jobs -w"),
+        ("sacctmgr modify account chem set GrpTRES=node=10", "limit set bank BANK run-nodes=NUMBER --push"),
+        (
+            "sacctmgr modify account chem set grptresmins=node=600",
+            "budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push",
+        ),
+        ("sacctmgr modify user ann set RawUsage=0", "credit set USER/BANK 0 --reason TEXT --push"),
+        ("sreport user top", "usage --by user"),
+        (
+            "sacctmgr",
+            "limit set bank BANK run-nodes=NUMBER --push, or credit set USER/BANK AMOUNT --reason TEXT --push",
+        ),
         ("PriorityWeightFairshare", "jobs --weights"),
     ] {
-        for arguments in [&[typed][..], &["help", typed]] {
+        let words: Vec<&str> = typed.split(' ').collect();
+        let helped = [&["help"], &words[..1]].concat();
+        for arguments in if words.len() == 1 { vec![words, helped] } else { vec![words] } {
             let ran = fairshare(arguments);
             assert_error(&ran);
             assert!(ran.err.contains(&format!("did you mean: flux fairshare {ours}\n")), "{ran:?}");

@@ -31,7 +31,7 @@ pub(super) fn run_on_screen((columns, rows): (u32, u32), term: &str, command: &s
     let there_is = Command::new("script").arg("--version").output().is_ok();
     assert!(
         there_is || std::env::var_os("NO_SCRIPT").is_some(),
-        "no script(1), of bsdutils: NO_SCRIPT=1 goes without"
+        "script(1) of bsdutils is missing; NO_SCRIPT=1 skips this test"
     );
     there_is.then(|| run_with_input(&mut script, ""))
 }
@@ -161,6 +161,18 @@ fn small_usages_keep_their_digits() {
 }
 
 #[test]
+fn a_table_of_users_only_has_the_bank_of_each_user() {
+    let tree = file("table_users_only", TREE.as_bytes());
+    let text = fairshare(["show", "--users-only", "-t", &tree]).ok().to_owned();
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    assert!(words.iter().any(|row| row[..] == ["Bank/User", "Bank"]), "{text}");
+    for row in [["ann", "A"], ["ben", "B"], ["cat", "B"]] {
+        assert!(words.iter().any(|words| words[..] == row), "{text}");
+    }
+    assert!(!fairshare(["show", "-t", &tree]).ok().contains("  Bank  "));
+}
+
+#[test]
 fn columns_are_found_by_their_title() {
     let path = file("by_title", TREE);
     let base = ["show", "--tree", &path, "--user", "cat"];
@@ -200,7 +212,8 @@ fn a_progress_bar_appears_while_reading() {
     assert_eq!(ran.out, "");
 }
 
-/// The bar stays until the last line, here with a slow reader and more output than a pipe holds.
+/// The progress bar stays until the last line is printed. Here the reader is slow, and the output is larger
+/// than a pipe holds.
 #[test]
 fn a_progress_bar_stays_while_printing() {
     let user = |at: u32| format!(r#"{{"user": "u{at}", "bank": "root", "shares": 1, "usage": {at}}}"#);

@@ -136,7 +136,13 @@ fn an_unreadable_document_gets_a_format_hint() {
     fairshare(["show", "--tree", &path]).ok();
     let path = file("unreadable_clusters", format!("{clusters}\nCLUSTER: two\n{}", &clusters[13..]));
     let ran = fairshare(["show", "--tree", &path]);
-    assert!(ran.error().ends_with("line 6: there are several clusters, one and two, and each is a tree of its own: \"sshare -M NAME -a -l -P\" prints one"), "{ran:?}");
+    assert!(
+        ran.error().ends_with(
+            "line 6: there are several clusters, one and two, each with its own tree: \
+                                   \"sshare -M NAME -a -l -P\" prints the tree of one"
+        ),
+        "{ran:?}"
+    );
     let ran = fairshare(["show", "--tree", &file("unreadable_gzip", b"\x1f\x8b\x08\0\xff\xfe")]);
     assert!(ran.error().contains("not text (UTF-8) but compressed"), "{ran:?}");
 }
@@ -211,7 +217,7 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
         ),
         "{ran:?}"
     );
-    // The environment takes precedence.
+    // The variable FLUX_FAIRSHARE_DATABASE takes precedence over flux-accounting's default.
     assert!(default_database(&commands, Some(site.path())).ok().contains("ann"));
     let ran = default_database(&commands, Some("/nowhere/else.db"));
     assert!(ran.error().contains("/nowhere/else.db: no such file (FLUX_FAIRSHARE_DATABASE)"), "{ran:?}");

@@ -26,7 +26,8 @@ fn the_sums_of_pbs_add_up() {
     let text = ran.ok();
     let (root, group, user) = (read_figures(text, "root"), read_figures(text, "g1"), read_figures(text, "a"));
     assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
-    // 199 of 308, and 49 of 199: each is a part of the figure of the level above.
+    // 199 is 64.61 % of 308, and 49 is 24.62 % of 199: each figure is a part of the figure of the level
+    // above.
     assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");
     let below = fairshare(["why", "g1", "--tree", &path, "--policy", "pbs"]);
     assert!(below.ok().contains("and 199 of the 308 used (64.61 %), most by b 150 (75.38 %)"), "{below:?}");
@@ -38,7 +39,7 @@ fn why_shows_no_formula_for_a_user_without_a_target() {
     for (user, why) in [("e", "it has no shares"), ("f", "a bank above it has no shares to give")] {
         let ran = fairshare(["why", user, "a", "--tree", &path, "--policy", "pbs"]);
         assert!(ran.ok().contains(&format!("which makes fair-share 0: {why}.")), "{ran:?}");
-        assert!(!ran.out.contains("target 0.000000"), "a division by nothing: {ran:?}");
+        assert!(!ran.out.contains("target 0.000000"), "why prints a division by a target of 0: {ran:?}");
     }
 }
 
@@ -64,7 +65,7 @@ fn why_distinguishes_an_inactive_bank_from_an_inactive_user() {
     }
 }
 
-/// Names are cut even if the line has no maximum width; programs get whole names.
+/// Names in tables are cut even if the line has no maximum width. Output for programs has whole names.
 #[test]
 fn long_names_are_cut_in_tables_only() {
     let (user, bank) = ("u".repeat(300), "日本".repeat(150));
@@ -143,7 +144,7 @@ fn the_variable_columns_sets_the_width() {
     assert!(ran.ok().contains("NormUsage"), "0 is no width: {ran:?}");
 }
 
-/// A terminal without a number of rows has a number of columns.
+/// A terminal that reports 0 rows may still report its columns.
 #[test]
 fn a_terminal_without_rows_keeps_its_columns() {
     let path = file("no_rows", PBS);

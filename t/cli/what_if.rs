@@ -34,7 +34,8 @@ fn stored_fairshares(site: &Site) -> BTreeMap<(String, String), f64> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// All changes at once, under each ranking policy: the answer equals the values that update stores after the real change.
+/// All changes are made at once, under each ranking policy. The answer must equal the values that update
+/// stores after the real changes.
 #[test]
 fn predictions_equal_the_values_that_update_stores() {
     for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
@@ -92,7 +93,7 @@ fn make_decaying_site(test: &str, left: f64) -> Site {
     site
 }
 
-/// At a boundary each bin is halved and the oldest is dropped; between boundaries nothing changes.
+/// At a boundary, each bin is halved and the oldest bin is dropped. Between boundaries nothing changes.
 #[test]
 fn predicted_usage_decays_with_the_bins() {
     let site = make_decaying_site("what_if_in", 2.0 * 86_400.0);
@@ -129,7 +130,8 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
     assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{} in {time}", site.path());
 }
 
-/// An uncounted boundary is part of the prediction, because it will be counted before the next one.
+/// A boundary that is not counted yet is part of the prediction, because a run will count it before the next
+/// boundary.
 #[test]
 fn an_uncounted_boundary_is_part_of_the_prediction() {
     let site = make_decaying_site("what_if_late", 2.0 * 86_400.0);
@@ -145,7 +147,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
     }
 }
 
-/// The number of rows decides how many periods are kept, not the configuration.
+/// The number of rows decides how many periods are kept. The configuration does not.
 #[test]
 fn the_oldest_row_decides_how_many_periods_are_kept() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
@@ -161,7 +163,7 @@ fn the_oldest_row_decides_how_many_periods_are_kept() {
     }
 }
 
-/// With any number of boundaries, the last step of the prediction is its end.
+/// For any number of boundaries, the last step of the forecast must have the predicted fair-share.
 #[test]
 fn the_last_step_of_a_forecast_is_its_end() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
@@ -180,13 +182,14 @@ fn the_last_step_of_a_forecast_is_its_end() {
             Some(predicted_fairshares(&json)[&ann]),
             "{time}"
         );
-        // The same prediction without steps.
+        // The prediction without steps must be the same.
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         assert_eq!(predicted_fairshares(&ran.json()), predicted_fairshares(&json), "{time}");
     }
 }
 
-/// why predicts the boundary at which usage is back at the share: usage is at or below the share there, and above it one boundary before.
+/// `why` predicts the boundary at which usage is back at the share. At this boundary, usage must be at or
+/// below the share. One boundary before, usage must be above the share.
 #[test]
 fn usage_is_back_at_the_share_at_the_predicted_boundary() {
     let site = make_decaying_site("even_again", 1.9 * 86_400.0);
@@ -198,14 +201,17 @@ fn usage_is_back_at_the_share_at_the_predicted_boundary() {
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let text = ran.ok();
     assert!(
-        text.contains("Given the usage of its siblings, the share of bank A is 20,000 node-hours. Its usage is back there in 23 days ("),
+        text.contains(
+            "Given the usage of its siblings, the share of bank A is 20,000 node-hours. Its usage \
+                       is back at this share in 23 days ("
+        ),
         "{text}"
     );
     let level = |time: &str| {
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // The bank below its share is ahead.
+    // The bank whose usage is below its share is ahead.
     assert_eq!((level("22d"), level("24d")), (0.25, 1.0));
     let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
     assert_eq!(json["associations"][0]["worst_level"]["even_usage"], 72_000_000.0);
@@ -230,10 +236,17 @@ fn suggested_changes_are_as_small_as_possible() {
 #[test]
 fn invalid_changes_are_refused() {
     let path = file("what_if_wrong", TREE);
-    let rows: [(&[&str], &str); 11] = [
+    let rows: [(&[&str], &str); 12] = [
         (&["--submit", "0", "-N1"], "--submit: expected a number of jobs from 1 to 1,000,000"),
         (&["--submit", "9", "-N3", "-n2"], "node count must not be greater than task count"),
-        (&[], "nothing is different: give --shares, --usage, --add-user, --policy, --in or --submit"),
+        (
+            &[],
+            "nothing is different: give --shares, --usage, --add-user, --half-life, --policy, --in, --weight or --submit",
+        ),
+        (
+            &["--half-life", "7d"],
+            "--half-life without --in needs a database, whose records are counted again",
+        ),
         (&["--shares", "z=1"], "no user or bank \"z\""),
         (&["--shares", "u=1"], "u is in several banks: say u/a or u/b"),
         (&["--usage", "a+=1"], "a is a bank: its usage is the sum of its users' usage; name a user"),
@@ -254,6 +267,7 @@ fn invalid_changes_are_refused() {
         ["--add-user", "v"],
         ["--in", "soon"],
         ["--shares", "a=-1"],
+        ["--weight", "queue=1"],
     ] {
         assert_eq!(fairshare(["what-if", "--tree", &path].iter().chain(&wrong)).status, 2, "{wrong:?}");
     }

@@ -91,7 +91,7 @@ fn a_nested_reprioritize_loop_ends_the_outer_loop() {
 }
 
 #[test]
-fn a_job_that_ends_in_the_loop_leaves_the_hash_after_the_loop() {
+fn a_job_that_ends_in_a_reprioritize_loop_is_removed_after_the_loop() {
     let (bench, ids) = load_with_pending_jobs(
         3,
         |ids| json!({PRIORITY_GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}),

@@ -79,7 +79,7 @@ pub fn show(text: impl FnOnce() -> String) {
 #[allow(dead_code, reason = "some programs that include this file do not use it")]
 pub fn read_chosen_input() -> Vec<u8> {
     let path = std::env::var_os("FUZZ_INPUT").expect("FUZZ_INPUT names a file");
-    std::fs::read(path).expect("the file that FUZZ_INPUT names can be read")
+    std::fs::read(path).expect("cannot read the file that FUZZ_INPUT names")
 }
 
 fn parse_variable(name: &str) -> Option<u64> {
@@ -97,8 +97,8 @@ pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().filter_map(|path| Some((name(&path)?, std::fs::read(&path).ok()?))).collect()
 }
 
-/// Runs the target `run` on the corpus and the seeds, and then on mutated inputs until the time is over. If `run` panics, this function
-/// shrinks the input, saves it in the build directory, and passes the panic on.
+/// Runs the target `run` on the corpus and the seeds, and then on mutated inputs until the time is over. If
+/// `run` panics, this function shrinks the input, saves it in the build directory, and panics too.
 pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut run: impl FnMut(&[u8]) -> Vec<u64>) {
     let seconds = parse_variable("FUZZ_SECONDS").unwrap_or(2);
     let seed = parse_variable("FUZZ_SEED").unwrap_or_else(|| {

@@ -285,7 +285,7 @@ def a_user_has_a_page(bench):
             why = " ".join(bench.fairshare("why", f"{user}/{bank}", "-p", bench.database("demo")).split())
             place = re.search(r"is (\d+\w\w)(?: \(tied[^)]*\))? of", why) or re.search(r"(\d+(?:st|nd|rd|th)) of", why)
             assert place.group(1) in said, f"{user}: {why[:200]}"
-            back = re.search(r"the share of [^.]* is ([\d,.]+) node-hours\..*?back there in [^(]*\((\d{4}-\d\d-\d\d)\)", why)
+            back = re.search(r"the share of [^.]* is ([\d,.]+) node-hours\..*?back at this share in [^(]*\((\d{4}-\d\d-\d\d)\)", why)
             assert bool(back) == ("Back at share on" in said), f"{user}/{bank}: {why}"
             if back:
                 assert f"Back at share on {back.group(2)}" in said and back.group(1) in said, f"{said[:400]}: {why}"
@@ -300,7 +300,7 @@ def course_of(page, user):
     """Returns the steps of the drawing, read from its axis, and the highest number of the axis."""
     page.js(f"location.hash = 'user={user}'")
     page.wait("!!document.querySelector('#person svg path.course')")
-    assert f"Most was lost at {user}" in text(page, "#person .even-again"), text(page, "#person .even-again")
+    assert f"The fair-share is lowered most at {user}" in text(page, "#person .even-again"), text(page, "#person .even-again")
     marks = page.js("""Array.from(document.querySelectorAll('#person svg text[text-anchor=end]:not(.strong)'),
         (e) => [Number(e.textContent.replace(/,/g, '')), Number(e.getAttribute('y')) - 4])""")
     (low, bottom), (high, top) = marks[0], marks[-1]

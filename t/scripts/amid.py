@@ -141,7 +141,7 @@ def verify():
     for jobid, job in told.items():
         posted = job["posted"]
         is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
-        # A job without terms is held by its urgency; a job with a score of 0 is last.
+        # A job without terms is held by its urgency. A job with a score of 0 is last.
         rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
         if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
             wrong.append((jobid, pending.get(jobid), job))

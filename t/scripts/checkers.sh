@@ -72,9 +72,10 @@ run_sanitized_tests() {
 	[ $failed -eq "$before" ] || { keep=1; say "reports are kept in $out"; }
 }
 
-# run_under_asan: preloads gcc's runtime of AddressSanitizer into the brokers, which works with code of rustc. It does not look for leaks, since
-# AddressSanitizer cannot name the code of an unloaded module; valgrind can. A broker that ends in order writes a report. Then the tests
-# of the embedded job manager run, except tests that measure allocations or times.
+# run_under_asan: preloads gcc's runtime of AddressSanitizer, which works with code of rustc, into the
+# brokers. The runtime does not look for leaks: unlike valgrind, AddressSanitizer cannot name the code of an
+# unloaded module. A broker that ends in order writes a report. Then the tests of the embedded job manager
+# run, except tests that measure allocations or times.
 run_under_asan() {
 	local runtime so=$plugin
 	install_nightly || return

@@ -100,7 +100,7 @@ def list_active_jobs(handle, site):
         elif holds:
             kind = "held"
         else:
-            kind = {"PRIORITY": "pending", "SCHED": "pending"}.get(state, "blocked")
+            kind = {"PRIORITY": "pending", "SCHED": "pending"}.get(state, "blocked") if job["urgency"] > 0 else "blocked"
         job.update(kind=kind, holds=holds, queue=job.get("queue", ""), bank=job.get("bank") or site.default.get(job["userid"], ""))
         if kind == "running":
             lite = flux.job.job_kvs_lookup(handle, job["id"], keys=["R"])["R"]["execution"]["R_lite"]
@@ -110,7 +110,8 @@ def list_active_jobs(handle, site):
                 job["nnodes"] += nodes
                 job["ncores"] += nodes * len(flux.idset.IDset(str(entry["children"]["core"])))
         else:
-            # job-list has no size of a pending job whose jobspec names no nodes; the test submits jobs with one core a task.
+            # If a jobspec names no nodes, job-list has no size of the pending job. The test submits such jobs
+            # with one core for each task.
             resource = flux.job.job_kvs_lookup(handle, job["id"], keys=["jobspec"], original=False)["jobspec"]["resources"][0]
             nodes = resource["count"] if resource["type"] == "node" else 1
             slot = resource["with"][0] if resource["type"] == "node" else resource

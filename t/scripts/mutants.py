@@ -12,7 +12,9 @@ MOST = 3.0  # percent of the viable mutants that may survive
 
 
 def find_module(name):
-    return re.match(r"src/(\w+)", name).group(1)
+    """Returns the module that mutants.sh takes as an argument: a module of the engine, or fairshare."""
+    crate, module = re.match(r"crates/(\w+)/src/(\w+)", name).groups()
+    return module if crate == "engine" else crate
 
 
 def make_key(name):

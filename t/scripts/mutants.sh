@@ -3,7 +3,7 @@
 # Runs mutation tests of the core. Needs cargo-mutants and python3.
 #
 # usage: t/scripts/mutants.sh [--since REV] [--shard K/N] [--sample PERCENT] [--list] [MODULE...]
-#   MODULE          ids, priority, accounts, limits, standing, engine, fairshare, or a part as engine/live (default: all)
+#   MODULE          ids, priority, accounts, limits, budgets, standing, engine, fairshare, or a part as engine/live (default: all)
 #   --since REV     only mutants of code that changed since a commit
 #   --shard K/N     the K-th part of N, from 0
 #   --sample N      about N percent of the mutants, the same ones each time
@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
 	*) modules+=("$1"); shift ;;
 	esac
 done
-[ ${#modules[@]} -gt 0 ] || modules=(ids priority accounts limits standing engine fairshare)
+[ ${#modules[@]} -gt 0 ] || modules=(ids priority accounts limits budgets standing engine fairshare)
 cargo mutants --version >/dev/null 2>&1 || { echo "please run: cargo install cargo-mutants --locked" >&2; exit 2; }
 
 files=()

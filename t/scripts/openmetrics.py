@@ -5,7 +5,7 @@
 usage: openmetrics.py METRICS ETC   METRICS is the output of "flux fairshare metrics", ETC the directory of dashboard and alerts
 
 Uses the parser of prometheus_client, which is installed from PyPI into a directory of its own if it is missing. Each metric and label in
-the dashboard and the alerts must exist in METRICS. If promtool is installed, it checks the alerts too.
+the dashboard and the alerts must exist in METRICS. If promtool is installed, it checks and tests the alerts too.
 """
 import json
 import pathlib
@@ -21,7 +21,7 @@ ADDED = {"instance", "job"}
 # Metrics of node_exporter about the files that it collects, with their labels.
 COLLECTED = {"node_textfile_mtime_seconds": {"file"}}
 # Words of PromQL that look like a metric or a label.
-WORDS = {"sum", "by", "rate", "on", "and", "or", "absent", "label_values", "time"}
+WORDS = {"sum", "by", "rate", "deriv", "on", "and", "or", "absent", "label_values", "time"}
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 
 
@@ -42,6 +42,20 @@ def find_metrics(expression):
     return metrics, grouped
 
 
+def check_display(title, shown):
+    """Checks value mappings and thresholds: Grafana ignores an invalid one without a message."""
+    for mapping in shown.get("mappings", []):
+        if mapping["type"] == "value":
+            assert all(float(value) >= 0 and result["text"] and result["color"] for value, result in mapping["options"].items()), title
+        else:
+            assert mapping["type"] == "special" and mapping["options"]["match"] == "null+nan" and mapping["options"]["result"]["text"], title
+    if "thresholds" in shown:
+        first, *others = shown["thresholds"]["steps"]
+        values = [step["value"] for step in others]
+        assert shown["thresholds"]["mode"] == "absolute" and first["value"] is None and values and values == sorted(set(values)), title
+        assert all(step["color"] in ("green", "yellow", "red") for step in [first, *others]), title
+
+
 def list_expressions(etc):
     """Returns each expression of the dashboard and the alerts with its place and the labels of its legend."""
     board = json.loads((etc / "grafana" / "flux-fairshare.json").read_text())
@@ -52,7 +66,9 @@ def list_expressions(etc):
         assert not places & cells and place["x"] + place["w"] <= 24, f"{panel['title']} lies on another panel"
         places |= cells
         assert panel["targets"], panel["title"]
+        check_display(panel["title"], panel["fieldConfig"]["defaults"])
         for target in panel["targets"]:
+            assert re.findall(r"\[(.*?)\]", target["expr"]) in ([], ["$__rate_interval"], ["$__rate_interval"] * 2), target["expr"]
             yield f"panel {panel['title']}", target["expr"], set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
     for variable in board["templating"]["list"]:
         if variable["type"] == "query":
@@ -78,6 +94,8 @@ def check_rules(path):
         print("!! SKIPPED: the alerts are not read as YAML: no PyYAML", file=sys.stderr)
     if shutil.which("promtool"):
         subprocess.run(["promtool", "check", "rules", str(path)], check=True)
+        tests = pathlib.Path(__file__).parent.parent / "data" / "alerts.yml"
+        subprocess.run(["promtool", "test", "rules", str(tests)], check=True)
     else:
         print("!! SKIPPED: promtool is not there to check the alerts", file=sys.stderr)
 

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """A faulty connection between a Flux client and its broker.
 
-  relay.py SOCKET [--cut N | --stall N] [--rename OLD NEW] [--empty-list]
+  relay.py SOCKET [--cut N | --stall N | --stall-at SERVICE] [--rename OLD NEW] [--empty-list]
 
 Listens on SOCKET and forwards messages to the broker of FLUX_URI and back, for one client at a time. --cut closes the connection after N
-answers, as when the broker dies. --stall forwards no answer after the first N, and creates the file SOCKET.stalled. --rename replaces the
+answers, as when the broker dies. --stall forwards no answer after the first N, and creates the file SOCKET.stalled. --stall-at does so from the first request to
+SERVICE on. --rename replaces the
 name of a service in requests by a name of the same length. With --empty-list, no job has ended: a request for all jobs becomes a request
 for jobs since the year 2255.
 """
@@ -38,6 +39,7 @@ def main():
     p.add_argument("socket")
     p.add_argument("--cut", type=int)
     p.add_argument("--stall", type=int)
+    p.add_argument("--stall-at")
     p.add_argument("--rename", nargs=2)
     p.add_argument("--empty-list", action="store_true")
     o = p.parse_args()
@@ -47,9 +49,13 @@ def main():
     while True:
         client, _ = listener.accept()
         broker = socket.socket(socket.AF_UNIX)
+        is_stalled = threading.Event()
         broker.connect(os.environ["FLUX_URI"].partition("://")[2])
 
-        def relay_requests(client=client, broker=broker):
+        def stall():
+            open(o.socket + ".stalled", "w", encoding="ascii").close()
+
+        def relay_requests(client=client, broker=broker, is_stalled=is_stalled):
             try:
                 for frame in receive_frames(client):
                     if o.rename:
@@ -59,6 +65,9 @@ def main():
                     if o.empty_list:
                         frame = frame.replace(b'"since":0.0', b'"since":9e9')
                         assert b"job-list" not in frame or b"9e9" in frame
+                    if o.stall_at and o.stall_at.encode() in frame:
+                        is_stalled.set()
+                        stall()
                     broker.sendall(frame)
             except (EOFError, OSError):
                 broker.close()
@@ -69,7 +78,9 @@ def main():
             thread.start()
             for count, frame in enumerate(receive_frames(broker)):
                 if count == o.stall:
-                    open(o.socket + ".stalled", "w", encoding="ascii").close()
+                    stall()
+                    thread.join()
+                if is_stalled.is_set():
                     thread.join()
                 if count == o.cut:
                     break

@@ -67,7 +67,8 @@ class History:
         self.newest = {}
         self.jobs = 0
         self.end = START + self.half_life
-        # Either in the first two half-lives of a site, or later, when the stored end is the start of the period.
+        # The history begins in the first two half-lives of a site, or later, when the stored end is the start
+        # of the period.
         self.begin = rng.choice([START, START + self.half_life])
         self.now = self.begin
         config = {"priority_decay_half_life": self.half_life,

@@ -25,7 +25,7 @@ LEAF_BANKS = ["chem", "phys", "bio", "geo"]
 QUEUES = ["batch", "debug"]
 # While this file exists, all actors pause between two actions.
 PAUSE = os.environ["SOAK_PAUSE"]
-# The most submissions without an answer.
+# The maximum number of submissions without an answer.
 WINDOW = 200
 # Seconds between two sweeps of submissions. Scripts of users submit many jobs at once. Flux's KVS has a directory with an entry for each
 # quarter of a second with a submission, and each commit writes the whole directory.
@@ -226,7 +226,7 @@ class Changes:
         self.each("job-manager.urgency", [dict(id=one, urgency=self.chance.choice((0, 10, 16, 31))) for one in self.some_jobs(50)])
 
     def unhold(self):
-        """Raises urgencies of 0 again, so that no job waits indefinitely."""
+        """Raises urgencies of 0 again, so that no job waits forever."""
         jobs = self.owner.rpc("job-manager.list", {"max_entries": 0, "attrs": ["urgency"]}).get()["jobs"]
         self.each("job-manager.urgency", [dict(id=one["id"], urgency=16) for one in jobs if one["urgency"] == 0])
 
@@ -258,7 +258,7 @@ class Changes:
             paused()
             act = self.chance.choice(acts)
             if time.monotonic() - last > 180:
-                # Every three minutes a reload, after which the plugin restores the snapshot.
+                # Reload the plugin every three minutes. The plugin then restores the snapshot.
                 last, act = time.monotonic(), self.reload
             start = time.monotonic()
             act()

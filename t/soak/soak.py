@@ -23,9 +23,11 @@ path, minutes, jobs, leaves, live = sys.argv[1], float(sys.argv[2]), int(sys.arg
 HERE = os.path.dirname(os.path.abspath(__file__))
 SERVICE = "job-manager.mf_priority."
 MIB = 1 << 20
-# Bytes by which a job may let the instance grow before that counts as a leak: a record of an ended job has hundreds of bytes.
+# If the instance grows by more than this number of bytes for each job, it has a leak. The record of an ended
+# job would take hundreds of bytes.
 BYTES_PER_JOB = 64
-# Limits of the cost of single requests: the last quarter divided by the first; and the number of requests in the mean.
+# The judged costs of single requests, the maximum ratio of the last quarter of the soak to the first, and the
+# number of requests in a mean.
 JUDGED, SLOWER, ALONE = ("cpu_submit", "cpu_explain", "cpu_push"), 1.5, 50
 # The job states NEW, RUN and CLEANUP. Jobs in other states do not move while the queues are stopped.
 MOVING = (1, 16, 32)
@@ -225,7 +227,8 @@ def alone():
 
         costs["cpu_submit"] = spent(priced, idle) / ALONE
         if is_ours:
-            # A job that no limit holds: the cost of a held job depends on the jobs before it.
+            # These jobs are not held, because the cost of explaining a held job depends on the jobs before
+            # it.
             costs["cpu_explain"] = spent(lambda: [ask("explain", {"jobs": [one]}) for one in sent], idle) / ALONE
             costs["cpu_push"] = spent(lambda: ask("policy_update", standard), idle)
     except OSError as exc:

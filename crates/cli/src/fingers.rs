@@ -23,19 +23,28 @@ pub(super) fn translate_column(name: &str) -> &str {
     known.map_or(name, |(_, ours)| ours)
 }
 
-/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, with the command here that answers the same question.
+/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, with the command here that answers the same question. A row
+/// with a second word is for arguments that begin with this word, in any case.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
+    ("sprio -w", "jobs -w"),
     ("sprio", "jobs"),
     ("sshare", "show"),
     ("squeue", "jobs"),
+    ("sreport user", "usage --by user"),
     ("sreport", "usage"),
     ("sacct", "usage"),
-    ("sacctmgr", "limit or credit"),
+    ("sacctmgr grptresmins", "budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push"),
+    ("sacctmgr grptres", "limit set bank BANK run-nodes=NUMBER --push"),
+    ("sacctmgr rawusage", "credit set USER/BANK 0 --reason TEXT --push"),
+    (
+        "sacctmgr",
+        "limit set bank BANK run-nodes=NUMBER --push, or credit set USER/BANK AMOUNT --reason TEXT --push",
+    ),
     ("sdiag", "status"),
-    ("scontrol", "why JOBID"),
+    ("scontrol", "why JOBID or status"),
     ("PriorityWeightFairshare", "jobs --weights"),
-    ("PriorityDecayHalfLife", "standing"),
-    ("RawUsage", "credit"),
+    ("PriorityDecayHalfLife", "status"),
+    ("RawUsage", "credit set USER/BANK AMOUNT --reason TEXT --push"),
     ("pbsfs", "show"),
     ("qstat", "jobs"),
     ("qmgr", "limit"),
@@ -57,10 +66,14 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("scrub-old-jobs", "scrub"),
 ];
 
-/// Returns the subcommand that answers the same question as `name`, a command of another system. The case is ignored. Returns `None` for an
-/// unknown name.
-pub(super) fn translate_command(name: &str) -> Option<&'static str> {
-    let known = COMMANDS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
+/// Returns the subcommand that answers the same question as `name` with `arguments`, a command of another system. The case is ignored.
+/// Returns `None` for an unknown name.
+pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<&'static str> {
+    let known = COMMANDS.iter().find(|(theirs, _)| {
+        let (command, word) = theirs.split_once(' ').unwrap_or((theirs, ""));
+        let begins = |argument: &OsString| argument.to_string_lossy().to_lowercase().starts_with(word);
+        command.eq_ignore_ascii_case(name) && (word.is_empty() || arguments.iter().any(begins))
+    });
     known.map(|(_, ours)| *ours)
 }
 

@@ -12,8 +12,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     (
         "For admins",
         &[
-            "status", "doctor", "diff", "sync", "push", "update", "policy", "limit", "credit", "usage",
-            "recount", "scrub", "compare", "simulate", "report", "metrics", "config",
+            "status", "doctor", "diff", "sync", "push", "update", "policy", "limit", "budget", "credit",
+            "usage", "recount", "scrub", "compare", "simulate", "report", "metrics", "config",
         ],
     ),
     ("For migration", &["check-import", "migrate"]),

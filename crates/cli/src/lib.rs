@@ -80,8 +80,8 @@ fn exit_code(outcome: Outcome) -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            remark(failure);
-            ExitCode::from(2)
+            remark(&failure);
+            ExitCode::from(if matches!(failure, Failure::No(_)) { 1 } else { 2 })
         }
     }
 }
@@ -100,7 +100,7 @@ fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCod
         }
     }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(ours) = fingers::translate_command(command)
+        && let Some(ours) = fingers::translate_command(command, arguments)
     {
         let hint = format!("did you mean: flux fairshare {ours}");
         error.remove(ContextKind::SuggestedSubcommand);

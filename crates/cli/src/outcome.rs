@@ -22,11 +22,17 @@ pub(crate) enum Answer {
 pub(crate) enum Failure {
     #[error("{0}")]
     Message(String),
+    /// The answer is no, with the reason: exit status 1.
+    #[error("{0}")]
+    No(String),
     #[error("can't write the output: {0}")]
     Output(#[from] io::Error),
 }
 
-pub(crate) type Outcome = Result<Answer, Failure>;
+/// The result of a function of the command.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+pub(crate) type Outcome = Result<Answer>;
 
 /// Turns an error into a failure with the error's text.
 pub(crate) fn failure(error: impl fmt::Display) -> Failure {
@@ -38,6 +44,12 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
 pub(crate) fn after_storing(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
-        failure => Failure::Message(format!("{failure}; all changes are stored")),
+        failure => {
+            let text = failure.to_string();
+            Failure::Message(format!(
+                "{}; all changes are stored",
+                text.trim_end_matches("; all changes are stored")
+            ))
+        }
     }
 }

@@ -9,11 +9,11 @@ mod many;
 mod tests;
 mod user;
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use library::{Api, ErrorText, FluxFuture, FluxHandle};
+use library::{Api, ErrorText, FluxHandle};
 pub use many::{Answer, Requests};
 pub use user::{user_id, user_name};
 
@@ -31,7 +31,7 @@ pub struct Flux {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FluxError {
     /// libflux-core can't be loaded, or lacks a function.
-    #[error("Flux is needed for this but can't be loaded: {0}")]
+    #[error("this command needs Flux, which can't be loaded: {0}")]
     Library(String),
     /// The instance is not reachable, or rejects the connection.
     #[error("can't connect to Flux: {text}")]
@@ -60,7 +60,7 @@ pub enum FluxError {
         text: String,
     },
     /// Flux accepted the request and sent no response, to this or any other request, for a long time.
-    #[error("{topic}: Flux took the request and has not answered for {} s", .waited.as_secs())]
+    #[error("{topic}: Flux accepted the request but has not answered for {} s", .waited.as_secs())]
     Silent {
         /// Name of the service.
         topic: String,
@@ -76,7 +76,8 @@ pub enum FluxError {
 }
 
 impl Flux {
-    /// Connects to the instance at `uri`, or else to the enclosing instance (`FLUX_URI`) or that of the system.
+    /// Connects to the instance at `uri`. If `uri` is `None`, connects to the enclosing instance
+    /// (`FLUX_URI`), or else to the system instance.
     pub fn connect(uri: Option<&str>) -> Result<Flux, FluxError> {
         let api = Api::load().map_err(FluxError::Library)?;
         let uri = uri.map(CString::new).transpose().map_err(|_| FluxError::Nul("the URI"))?;
@@ -94,33 +95,15 @@ impl Flux {
         }
     }
 
-    /// Sends a request to any rank and waits for the response. `payload` and response are JSON texts; `None` is an
-    /// empty response.
+    /// Sends a request to any rank, and waits at most five minutes for the response. `payload` and the
+    /// response are JSON texts. Returns `None` if the response is empty.
     pub fn rpc(&self, topic: &str, payload: &str) -> Result<Option<String>, FluxError> {
-        let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
-        let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
-        let fail = |text: String, errno: i32| FluxError::Request { topic: topic.to_owned(), errno, text };
-        // SAFETY: the handle is open until drop; flux_rpc(3) copies both strings.
-        let future = unsafe {
-            (self.api.rpc)(self.handle.as_ptr(), c_topic.as_ptr(), payload.as_ptr(), library::NODEID_ANY, 0)
-        };
-        let Some(future) = NonNull::new(future) else {
-            let error = std::io::Error::last_os_error();
-            return Err(fail(error.to_string(), error.raw_os_error().unwrap_or(0)));
-        };
-        let future = Future { api: &self.api, future };
-        let mut answer: *const c_char = std::ptr::null();
-        // SAFETY: flux_rpc_get(3) waits, then stores NULL or a C string that lives as long as the future.
-        if unsafe { (self.api.rpc_get)(future.future.as_ptr(), &raw mut answer) } < 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(fail(future.error_text(&error), error.raw_os_error().unwrap_or(0)));
-        }
-        // SAFETY: as above. The string is copied before the future is destroyed.
-        Ok(unsafe { library::copy_text(answer) })
+        Ok(many::request(self, topic, payload)?.text().map(str::to_owned))
     }
 
-    /// Sends further requests as user `userid` with the rights of the instance owner (which allows signatures with
-    /// mechanism `none`). Only the instance owner may do this; it is for tests.
+    /// For tests: sends all further requests as user `userid`, with the rights of the instance owner. Flux
+    /// accepts unsigned jobs (mechanism `none`) only with these rights. Only the instance owner may call
+    /// this.
     pub fn act_as(&self, userid: u32) -> Result<(), FluxError> {
         self.set_option(c"flux::testing_userid", userid)?;
         self.set_option(c"flux::testing_rolemask", ROLE_OWNER)
@@ -155,29 +138,8 @@ impl Flux {
 
 impl Drop for Flux {
     fn drop(&mut self) {
-        // SAFETY: flux_open_ex opened the handle, and it is closed once. All futures borrow `self`, so none exists
-        // any more.
+        // SAFETY: flux_open_ex opened the handle, and it is closed once. `Requests` and `Message` borrow
+        // `self`, so none of them exists any more.
         unsafe { (self.api.close)(self.handle.as_ptr()) }
-    }
-}
-
-/// A response that may not have arrived yet.
-struct Future<'a> {
-    api: &'a Api,
-    future: NonNull<FluxFuture>,
-}
-
-impl Future<'_> {
-    fn error_text(&self, system: &std::io::Error) -> String {
-        // SAFETY: flux_future_error_string(3) returns NULL or a string that lives as long as the future.
-        let text = unsafe { library::copy_text((self.api.error_string)(self.future.as_ptr())) };
-        text.filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string())
-    }
-}
-
-impl Drop for Future<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the future came from flux_rpc and is destroyed once.
-        unsafe { (self.api.future_destroy)(self.future.as_ptr()) }
     }
 }

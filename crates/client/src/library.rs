@@ -11,11 +11,6 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 pub(super) type FluxMessage = c_void;
 /// `flux_t`, used only through pointers.
 pub(super) type FluxHandle = c_void;
-/// `flux_future_t`, used only through pointers.
-pub(super) type FluxFuture = c_void;
-
-/// `FLUX_NODEID_ANY`: Flux chooses the rank.
-pub(super) const NODEID_ANY: u32 = 0xFFFF_FFFF;
 
 /// `FLUX_MATCHTAG_NONE`: no tag.
 pub(super) const MATCHTAG_NONE: u32 = 0;
@@ -59,18 +54,14 @@ impl ErrorText {
     }
 }
 
-/// The functions, with the types of flux-core's headers.
+/// The functions of libflux-core that the client calls. Their types are the declarations in flux-core's
+/// headers.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) open: unsafe extern "C" fn(*const c_char, c_int, *mut ErrorText) -> *mut FluxHandle,
     pub(super) close: unsafe extern "C" fn(*mut FluxHandle),
     pub(super) opt_set: unsafe extern "C" fn(*mut FluxHandle, *const c_char, *const c_void, usize) -> c_int,
     pub(super) attr_get: unsafe extern "C" fn(*mut FluxHandle, *const c_char) -> *const c_char,
-    pub(super) rpc:
-        unsafe extern "C" fn(*mut FluxHandle, *const c_char, *const c_char, u32, c_int) -> *mut FluxFuture,
-    pub(super) rpc_get: unsafe extern "C" fn(*mut FluxFuture, *mut *const c_char) -> c_int,
-    pub(super) error_string: unsafe extern "C" fn(*mut FluxFuture) -> *const c_char,
-    pub(super) future_destroy: unsafe extern "C" fn(*mut FluxFuture),
     pub(super) matchtag_alloc: unsafe extern "C" fn(*mut FluxHandle) -> u32,
     pub(super) matchtag_free: unsafe extern "C" fn(*mut FluxHandle, u32),
     pub(super) request_encode: unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FluxMessage,
@@ -88,11 +79,12 @@ pub(super) struct Api {
     pub(super) job_id_encode: unsafe extern "C" fn(u64, *const c_char, *mut c_char, usize) -> c_int,
 }
 
-/// The embedded job manager defines some of the library's names for its plugins. With RTLD_DEEPBIND the library uses
-/// its own definitions.
+/// The test program `fairshare-embedded` defines functions with the names of functions of libflux-core, for
+/// the plugin that it loads. With RTLD_DEEPBIND, libflux-core calls its own functions.
 const FLAGS: c_int = RTLD_NOW | RTLD_LOCAL | libc::RTLD_DEEPBIND;
 
-/// File names of the library: the run-time name first, then that of a development install.
+/// The file names of libflux-core that are tried, in this order. Only development packages install
+/// `libflux-core.so`.
 const NAMES: [&str; 4] = [
     "libflux-core.so.2",
     "libflux-core.so",
@@ -133,10 +125,6 @@ impl Api {
             close: symbol!(b"flux_close\0"),
             opt_set: symbol!(b"flux_opt_set\0"),
             attr_get: symbol!(b"flux_attr_get\0"),
-            rpc: symbol!(b"flux_rpc\0"),
-            rpc_get: symbol!(b"flux_rpc_get\0"),
-            error_string: symbol!(b"flux_future_error_string\0"),
-            future_destroy: symbol!(b"flux_future_destroy\0"),
             matchtag_alloc: symbol!(b"flux_matchtag_alloc\0"),
             matchtag_free: symbol!(b"flux_matchtag_free\0"),
             request_encode: symbol!(b"flux_request_encode\0"),
@@ -158,7 +146,8 @@ impl Api {
     }
 }
 
-/// Returns the text of an error with its cause. Without the cause, libloading's text lacks the reason of the loader.
+/// Returns the text of `error`, followed by the text of its cause. In libloading's errors, only the cause
+/// contains the reason.
 pub(super) fn text_with_cause(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

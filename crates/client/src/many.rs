@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sends many requests at once. Flux responds in any order.
+//! Sends requests, one or many at once. Flux responds in any order.
 //!
 //! Requests have tags from Flux's own pool, and responses are read directly from the connection, one at a time.
 //! Flux's futures would add a reactor and callbacks that are not needed here.
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match, NONBLOCK};
 use super::{Flux, FluxError};
 
-/// Longest time without a response while requests are open. The caller may hold a lock that others wait for.
+/// Longest wait for a response while requests are open. It is limited, because the caller may hold a lock
+/// that other processes wait for.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two checks of the clock.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Open requests, each with a value of the caller.
+/// Open requests. The caller gives each request a value of type `T`.
 #[derive(Debug)]
 pub struct Requests<'a, T> {
     /// Borrowed exclusively, so that responses without a known tag can be dropped.
@@ -42,40 +43,15 @@ impl<'a, T> Requests<'a, T> {
         Requests { flux, waiting: HashMap::new() }
     }
 
-    /// Returns the number of requests without a response.
-    pub fn count_open(&self) -> usize {
-        self.waiting.len()
-    }
-
     /// Sends a request without waiting. `about` is returned with the response.
     pub fn send(&mut self, topic: &'static str, payload: &str, about: T) -> Result<(), FluxError> {
-        let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
-        let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
-        let (api, handle) = (&self.flux.api, self.flux.handle.as_ptr());
-        // SAFETY: flux_request_encode(3) copies both strings.
-        let message = unsafe { (api.request_encode)(c_topic.as_ptr(), payload.as_ptr()) };
-        let message = Message { api, message: NonNull::new(message).ok_or_else(|| lost_connection(topic))? };
-        // SAFETY: the handle is open while it is borrowed.
-        let tag = unsafe { (api.matchtag_alloc)(handle) };
-        if tag == MATCHTAG_NONE {
-            return Err(lost_connection(topic));
-        }
-        // SAFETY: the message is alive; flux_msg_set_matchtag only changes its header.
-        let status = unsafe { (api.set_matchtag)(message.message.as_ptr(), tag) };
-        if status < 0 {
-            return Err(lost_connection(topic));
-        }
-        // SAFETY: handle and message are alive; flux_send(3) leaves the message to us.
-        let status = unsafe { (api.send)(handle, message.message.as_ptr(), 0) };
-        if status < 0 {
-            return Err(lost_connection(topic));
-        }
-        self.waiting.insert(tag, (topic, about));
+        self.waiting.insert(send(self.flux, topic, payload)?, (topic, about));
         Ok(())
     }
 
-    /// Waits for the next response to any request. Returns `None` after the last one. The outer error means that the
-    /// connection was closed or that no response arrived for five minutes; the inner one is the error of the service.
+    /// Waits for the next response to any open request. Returns `None` if no request is open. The outer error
+    /// means that the connection was closed or that no response arrived for five minutes. The inner error is
+    /// the error of the service.
     #[expect(
         clippy::type_complexity,
         reason = "a value of the caller, and the response or the error of the service"
@@ -84,17 +60,59 @@ impl<'a, T> Requests<'a, T> {
         while !self.waiting.is_empty() {
             let topic = self.waiting.values().next().map_or("", |(topic, _)| topic);
             let message = next_response(self.flux, topic)?;
-            let mut tag = MATCHTAG_NONE;
-            // SAFETY: the message is valid, and the tag is written before the call returns.
-            let status = unsafe { (message.api.get_matchtag)(message.message.as_ptr(), &raw mut tag) };
-            let about = if status < 0 { None } else { self.waiting.remove(&tag) };
-            let Some((topic, about)) = about else { continue };
-            // SAFETY: the tag is from the pool of this handle, and its only response has arrived.
-            unsafe { (self.flux.api.matchtag_free)(self.flux.handle.as_ptr(), tag) };
+            let tag = message.tag();
+            let Some((topic, about)) = self.waiting.remove(&tag) else { continue };
+            free_tag(self.flux, tag);
             return Ok(Some((about, decode(topic, message))));
         }
         Ok(None)
     }
+}
+
+/// Sends a request without waiting. Returns the tag that the response will have.
+fn send(flux: &Flux, topic: &str, payload: &str) -> Result<u32, FluxError> {
+    let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
+    let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
+    let (api, handle) = (&flux.api, flux.handle.as_ptr());
+    // SAFETY: flux_request_encode(3) copies both strings.
+    let message = unsafe { (api.request_encode)(c_topic.as_ptr(), payload.as_ptr()) };
+    let message = Message { api, message: NonNull::new(message).ok_or_else(|| lost_connection(topic))? };
+    // SAFETY: the handle is open while it is borrowed.
+    let tag = unsafe { (api.matchtag_alloc)(handle) };
+    if tag == MATCHTAG_NONE {
+        return Err(lost_connection(topic));
+    }
+    // SAFETY: the message is alive; flux_msg_set_matchtag only changes its header.
+    let status = unsafe { (api.set_matchtag)(message.message.as_ptr(), tag) };
+    if status < 0 {
+        return Err(lost_connection(topic));
+    }
+    // SAFETY: handle and message are alive; flux_send(3) leaves the message to us.
+    let status = unsafe { (api.send)(handle, message.message.as_ptr(), 0) };
+    if status < 0 {
+        return Err(lost_connection(topic));
+    }
+    Ok(tag)
+}
+
+/// Sends a request and waits for its response. Drops responses with other tags. A [`Requests`] borrows the
+/// connection exclusively, so none of its requests is open during this call.
+pub(super) fn request<'f>(flux: &'f Flux, topic: &str, payload: &str) -> Result<Answer<'f>, FluxError> {
+    let tag = send(flux, topic, payload)?;
+    loop {
+        let message = next_response(flux, topic)?;
+        if message.tag() == tag {
+            free_tag(flux, tag);
+            return decode(topic, message);
+        }
+    }
+}
+
+/// Returns the tag of a request to the pool. The response to the request must have arrived, because a request
+/// has only one response.
+fn free_tag(flux: &Flux, tag: u32) {
+    // SAFETY: the tag is from the pool of this handle, which is open while it is borrowed.
+    unsafe { (flux.api.matchtag_free)(flux.handle.as_ptr(), tag) }
 }
 
 /// Returns the next response to any request. flux_recv(3) could wait indefinitely, so it is called without blocking.
@@ -171,6 +189,14 @@ impl Answer<'_> {
 }
 
 impl Message<'_> {
+    /// Returns the tag, or [`MATCHTAG_NONE`].
+    fn tag(&self) -> u32 {
+        let mut tag = MATCHTAG_NONE;
+        // SAFETY: the message is valid, and the tag is written before the call returns.
+        let status = unsafe { (self.api.get_matchtag)(self.message.as_ptr(), &raw mut tag) };
+        if status < 0 { MATCHTAG_NONE } else { tag }
+    }
+
     fn error_text(&self) -> Option<String> {
         let mut text: *const c_char = null();
         // SAFETY: the message is valid; the string is stored before the call returns and lives as long as the

@@ -18,7 +18,7 @@ fn the_error_about_an_unreachable_instance_gives_the_reason() {
     let text = error.to_string();
     assert!(
         text.starts_with("can't connect to Flux: ")
-            || text.starts_with("Flux is needed for this but can't be loaded: "),
+            || text.starts_with("this command needs Flux, which can't be loaded: "),
         "{text}"
     );
     assert!(text.len() > 30, "{text}");
@@ -29,7 +29,7 @@ fn a_request_error_names_the_service() {
     let error = FluxError::Request { topic: "a.b".into(), errno: 38, text: "no such service".into() };
     assert_eq!(error.to_string(), "a.b: no such service");
     let error = FluxError::Silent { topic: "a.b".into(), waited: Duration::from_secs(300) };
-    assert_eq!(error.to_string(), "a.b: Flux took the request and has not answered for 300 s");
+    assert_eq!(error.to_string(), "a.b: Flux accepted the request but has not answered for 300 s");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+pub mod budgets;
 pub mod engine;
 pub mod ids;
 #[cfg(test)]

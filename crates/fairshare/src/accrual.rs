@@ -6,24 +6,24 @@
 //! sum per second and no state between two instants. A clock that is set back or forward therefore leaves no error
 //! behind.
 //!
-//! All usages of a site decay by the same factor. [`Scale`] divides by it: `usage * 2^((T - epoch)/h)` of an
-//! association without running jobs is constant, and comparing two usages needs no power of two. In turn, a constant
-//! in plain usage varies in scaled usage: the minimum usage of `pbs` must be scaled at each instant, and
-//! [`NEGLIGIBLE`] applies to plain usage.
+//! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage
+//! of an association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are
+//! compared without a power of two. Conversely, a constant in plain usage varies in scaled usage: the minimum
+//! usage of `pbs` must be scaled at each instant, and [`NEGLIGIBLE`] applies to plain usage.
 
 use std::f64::consts::LN_2;
 
 /// Usage below this counts as 0, so that decay never produces denormal numbers.
 pub const NEGLIGIBLE: f64 = 1e-9;
-/// Highest rate of a run. With [`MAX_TIME`] it keeps products far below [`super::MAX_USAGE`].
+/// Highest rate of a run. The product of this rate and [`MAX_TIME`] is far below [`super::MAX_USAGE`].
 pub const MAX_RATE: f64 = 1e30;
 /// Latest valid time, in seconds before or after 1970, and longest valid duration.
 pub const MAX_TIME: f64 = 1e12;
-/// Highest usage in a push. The distance to [`super::MAX_USAGE`] allows scaling.
+/// Highest usage in a push. It is so far below [`super::MAX_USAGE`] that a [`Scale`] can multiply it.
 pub const MAX_PUSHED: f64 = 1e250;
 /// Highest weight of a node-, core- or GPU-second.
 pub const MAX_WEIGHT: f64 = 1e12;
-/// Number of half-lives before and after its epoch in which a scale is valid.
+/// A scale is valid for times within this number of half-lives before and after its epoch.
 const MAX_HALF_LIVES: f64 = 64.0;
 
 /// Half-life of usage, or no decay.
@@ -68,7 +68,7 @@ impl HalfLife {
     }
 }
 
-/// Which usage a running job counts with.
+/// The usage that a running job counts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The usage until now.
@@ -131,6 +131,11 @@ impl Run {
     /// Returns the end in seconds since the epoch, or `None` while the job runs.
     pub fn end(&self) -> Option<f64> {
         Some(self.end).filter(|end| end.is_finite())
+    }
+
+    /// Returns the time limit in seconds; 0 means none.
+    pub fn time_limit(&self) -> f64 {
+        self.requested
     }
 
     /// Returns the usage at `now`; negligible usage is 0.
@@ -213,8 +218,9 @@ impl Scale {
         left.is_finite().then_some(self.epoch + left * half_life)
     }
 
-    /// Returns the scale to use at `now` if the present scale would lose digits or overflow there. The epoch moves by
-    /// whole half-lives. So usages are multiplied by an exact power of two, and equal usages stay equal.
+    /// If the scale would lose digits or overflow at `now`, returns the scale to use instead. The new epoch
+    /// differs by whole half-lives. So usages are multiplied by an exact power of two, and equal usages stay
+    /// equal.
     pub fn rebased(&self, now: f64) -> Option<Scale> {
         let half_life = self.half_life.0?;
         let away = (now - self.epoch) / half_life;

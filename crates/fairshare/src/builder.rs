@@ -5,7 +5,7 @@
 
 use super::names::{Interner, Names};
 use super::tree::{Flags, MAX_USAGE, NO_NODE};
-use super::{NodeId, Shares, Tree, TreeError, shortened};
+use super::{Shares, Tree, TreeError, shortened};
 
 /// Stands for an unknown bank, and for the parent of the root.
 const NONE: u32 = u32::MAX;
@@ -85,26 +85,6 @@ impl Builder {
         self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
     }
 
-    /// Makes a builder with the rows of `tree` in their original order, with the current usages and shares of the tree.
-    pub fn from_tree(tree: &Tree) -> Builder {
-        let mut builder = Builder::default();
-        let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
-        // Banks and associations are numbered separately, so each list keeps its own order.
-        nodes.sort_unstable_by_key(|&node| tree.list_index(node));
-        for node in nodes {
-            let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
-            let above = tree.parent(node).map(|bank| tree.name(bank));
-            match above {
-                Some(bank) if !tree.is_bank(node) => {
-                    builder.association(name, bank, shares, usage, tree.is_active(node));
-                }
-                _ if tree.is_active(node) => builder.bank(name, above, shares, usage),
-                _ => builder.inactive_bank(name, above, shares, usage),
-            }
-        }
-        builder
-    }
-
     /// Checks all rows and builds the tree in O(n log n). Returns the first error found.
     pub fn build(self) -> Result<Tree, TreeError> {
         let Builder { names, banks, leaves, .. } = self;
@@ -159,7 +139,7 @@ impl Builder {
     }
 }
 
-/// Makes a column of the tree: the values of the associations, then those of the banks, in tree order.
+/// Makes a column of the tree: the values of the associations, then the values of the banks, in tree order.
 fn gather_column<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
     let mut column = Vec::with_capacity(leaves.len() + banks.len());
     column.extend(leaf_rows.iter().map(|&row| leaves[row as usize]));

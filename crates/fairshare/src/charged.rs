@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::formula::AddedUsage;
+use super::formula::{self, AddedUsage, Formula};
 use super::sums::Sums;
 use super::tree::Flags;
 use super::{NodeId, Ranking, Tree};
@@ -24,7 +24,7 @@ pub struct Charged<'a> {
     /// By bank: its children sorted by quotient.
     sorted: HashMap<u32, Vec<Sibling>>,
     has_parent_shares: Option<bool>,
-    /// A copy of the tree, ranked with the other usage.
+    /// A copy of the tree, ranked with the usage of a request.
     scratch: Option<(Tree, Ranking)>,
 }
 
@@ -56,10 +56,10 @@ impl<'a> Charged<'a> {
             return self.ranking.fairshare(leaf);
         }
         let path = self.find_path(leaf);
-        let policy = self.ranking.policy();
-        let fairshare = if !policy.is_rank() {
-            self.compute_by_formula(&path, recorded, usage)
-        } else if policy.compares_quotients() {
+        let rules = self.ranking.policy.rules();
+        let fairshare = if let Some(formula) = rules.formula(&self.ranking.options) {
+            Some(self.compute_by_formula(&*formula, &path, recorded, usage))
+        } else if rules.compares_quotients() {
             let ranked = self.ranking.ranked();
             self.count_ahead(&path, recorded, usage)
                 .map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)
@@ -87,13 +87,13 @@ impl<'a> Charged<'a> {
         path
     }
 
-    fn compute_by_formula(&self, path: &[NodeId], recorded: f64, usage: f64) -> Option<f64> {
+    fn compute_by_formula(&self, formula: &dyn Formula, path: &[NodeId], recorded: f64, usage: f64) -> f64 {
         let Charged { tree, ranking, .. } = self;
         let initial = ranking.policy.initial_usage(&ranking.options);
         // The initial usage of a node is not added to its banks.
         let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
         let more = AddedUsage { own: usage - recorded, above: counted(usage) - counted(recorded) };
-        ranking.policy.rules().charged_factor(tree, ranking, path, more)
+        formula::charged_factor(formula, tree, &ranking.sums, path, more)
     }
 
     /// Returns the number of ranked associations ahead of the end of `path`, or `None` if only a full ranking can
@@ -195,8 +195,8 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
         return true;
     }
     let (a, b) = (scale / a, scale / b);
-    // Above this value all weights are equal; the other bounds are about a thousand times the tolerance of any
-    // policy.
+    // Above `highest`, all weights are equal. The bounds below are about a thousand times the tolerance of
+    // any policy.
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How a site charges jobs: for the sum of their resources or for the dominant one, times the charge factor of their queue.
 //!
-//! A job is charged by the rule and the factor that were in force when the job started. A change therefore applies from its time on, and
-//! the usage of earlier jobs stays as it was.
+//! A job is charged by the rule and the factor that were in force when the job started. So a later change of
+//! the rule or of a factor does not change the usage of this job.
 
 use crate::periods::{Resources, Weights};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The largest charge factor.
 pub const MAX_FACTOR: f64 = 1000.0;
 
-/// The factor of a queue that has no other.
+/// The charge factor of a queue that has no change of its factor.
 const DEFAULT_FACTOR: f64 = 1.0;
 
 /// A change of the charge factor of a queue.
@@ -63,7 +63,7 @@ pub struct ChargeByChange {
     pub totals: Resources,
 }
 
-/// The rules by which jobs are charged and the charge factors of all queues, with the time from which on each applies.
+/// The rules by which jobs are charged, and the charge factors of all queues. Each applies from a time on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChargeHistory {
     /// By queue: the times in ascending order, each with its factor. No factor equals the one before it.
@@ -78,7 +78,8 @@ pub fn is_factor(factor: f64) -> bool {
 }
 
 impl ChargeHistory {
-    /// Returns true if no queue has had another factor than 1, and jobs were always charged for the sum of their resources.
+    /// Returns true if all queues have always had the factor 1, and jobs were always charged for the sum of
+    /// their resources.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.rules.is_empty()
     }
@@ -88,8 +89,9 @@ impl ChargeHistory {
         &self.rules
     }
 
-    /// Adds a change of the resources that jobs are charged for, after all earlier ones: a `since` before the last change counts as the
-    /// time of that change. Returns false, and adds nothing, if jobs are charged by this rule already.
+    /// Appends a change of the resources that jobs are charged for. A `since` before the last change is
+    /// replaced by the time of the last change. Returns false, and adds nothing, if the rule is already in
+    /// force or `since` is NaN.
     pub fn add_rule(&mut self, ChargeByChange { since, charge_by, totals }: ChargeByChange) -> bool {
         let last = self.rules.last().map(|last| (last.charge_by, last.totals, last.since));
         let is_same = match (last, charge_by) {
@@ -105,7 +107,8 @@ impl ChargeHistory {
         true
     }
 
-    /// Returns this history with these changes of the resources that jobs are charged for, in place of its own.
+    /// Returns this history with its changes of the resources that jobs are charged for replaced by
+    /// `changes`.
     pub fn with_rules(mut self, mut changes: Vec<ChargeByChange>) -> ChargeHistory {
         changes.sort_by(|one, other| one.since.total_cmp(&other.since));
         self.rules.clear();
@@ -115,7 +118,7 @@ impl ChargeHistory {
         self
     }
 
-    /// Returns true if the queue has had another factor than 1.
+    /// Returns true if the charge factor of `queue` has ever changed.
     pub fn has_queue(&self, queue: &str) -> bool {
         self.queues.contains_key(queue)
     }
@@ -140,8 +143,9 @@ impl ChargeHistory {
         self.queues.get(queue)?.last().map(|(since, _)| *since)
     }
 
-    /// Adds a change after all earlier ones of its queue: a `since` before the last change counts as the time of that change.
-    /// Returns false, and adds nothing, if the factor is the present one or invalid.
+    /// Appends a change of the queue's factor. A `since` before the last change of the queue is replaced by
+    /// the time of the last change. Returns false, and adds nothing, if the queue already has this factor, or
+    /// if an argument is invalid.
     pub fn add(&mut self, queue: &str, since: f64, factor: f64) -> bool {
         if self.factor(Some(queue), f64::INFINITY) == factor || !is_factor(factor) || since.is_nan() {
             return false;
@@ -151,8 +155,9 @@ impl ChargeHistory {
         true
     }
 
-    /// Adds for each queue of `configured` a change at `since`, and likewise the factor 1 for each queue that `configured` lacks.
-    /// Returns true if a factor changed.
+    /// Appends a change to the configured factor for each queue of `configured`, and a change to the factor 1
+    /// for each other queue of the history. All changes get the time `since`. Returns true if a factor
+    /// changed.
     pub fn add_configuration<'a>(
         &mut self,
         configured: impl Iterator<Item = (&'a str, f64)> + Clone,
@@ -171,8 +176,9 @@ impl ChargeHistory {
         has_changed
     }
 
-    /// Returns this history with those changes of `later` that come after its last change of their queue. `since` is the start
-    /// of `later`: a queue without a change in `later` has had the factor 1 from then on.
+    /// Returns this history, continued by the factors of `later`, which starts at `since`. A change in
+    /// `later` is added if it is later than the last change of the queue in this history. A queue without a
+    /// change in `later` has the factor 1 from `since` on.
     pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());
@@ -202,6 +208,19 @@ impl ChargeHistory {
         };
         base * self.factor(queue, start)
     }
+}
+
+/// Returns `seconds` in whole milliseconds, the unit in which budgets charge run times; 0 if negative.
+pub fn whole_milliseconds(seconds: f64) -> u64 {
+    // `as` converts a negative number to 0.
+    (1000.0 * seconds).round() as u64
+}
+
+/// Returns the charge to a budget for a job that has `size` nodes, cores or GPUs for `milliseconds`, in
+/// node-, core- or GPU-milliseconds. A larger size or a longer time never gives a smaller charge.
+pub fn budget_charge(size: u64, milliseconds: u64, factor: f64) -> u64 {
+    let product = size.saturating_mul(milliseconds);
+    if factor == DEFAULT_FACTOR { product } else { (product as f64 * factor).round() as u64 }
 }
 
 impl FromIterator<ChargeChange> for ChargeHistory {
@@ -260,6 +279,18 @@ mod tests {
         assert!(history.add("a", 4.0, 3.0));
         assert_eq!(list_changes(&history), [("a".to_owned(), 5.0, 2.0), ("a".to_owned(), 5.0, 3.0)]);
         assert_eq!((history.factor(Some("a"), 5.0), history.last_change("a")), (3.0, Some(5.0)));
+    }
+
+    #[test]
+    fn a_budget_is_charged_in_whole_milliseconds_times_the_factor() {
+        for (seconds, milliseconds) in [(0.0004, 0), (1.2345, 1235), (-3.0, 0), (1e30, u64::MAX)] {
+            assert_eq!(whole_milliseconds(seconds), milliseconds);
+        }
+        assert_eq!(budget_charge(3, u64::MAX / 2, 1.0), u64::MAX);
+        assert_eq!(budget_charge(3, (1 << 53) + 1, 1.0), 3 * ((1 << 53) + 1));
+        for (factor, charge) in [(0.0, 0), (0.5, 2), (0.1, 0), (1.5, 5), (1000.0, 3000)] {
+            assert_eq!(budget_charge(3, 1, factor), charge, "{factor}");
+        }
     }
 
     #[test]

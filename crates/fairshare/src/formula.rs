@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The code that the formula policies share: numbers that are passed down from the root, one level per step.
+//! The code that the formula policies share. From the root down, each node computes numbers from the numbers
+//! of its parent.
 
 use super::sums::{Sums, ratio};
 use super::tree::{Flags, NodeId, Tree};
@@ -46,7 +47,7 @@ pub(super) trait Formula {
 
 /// Fills `banks` with the numbers of each bank, top-down, and `factor` with the fair-share of each node.
 pub(super) fn compute_all(
-    formula: &impl Formula,
+    formula: &dyn Formula,
     tree: &Tree,
     sums: &Sums,
     banks: &mut Vec<Numbers>,
@@ -69,9 +70,9 @@ pub(super) fn compute_all(
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
-/// Returns the numbers of any node, given those of the banks.
+/// Returns the numbers of `node`, given the numbers of all banks.
 pub(super) fn node_numbers(
-    formula: &impl Formula,
+    formula: &dyn Formula,
     tree: &Tree,
     sums: &Sums,
     banks: &[Numbers],
@@ -92,29 +93,18 @@ pub(super) fn node_numbers(
 pub(super) struct AddedUsage {
     /// The change of the node's own usage.
     pub own: f64,
-    /// Change of the usage that the banks above add up.
+    /// The change of the usage that the banks above sum up.
     pub above: f64,
 }
 
-/// Returns the fair-share of the association at the end of `path` with the usage changed by `more`.
+/// Returns the fair-share of the association at the end of `path` with the usage changed by `added`.
 pub(super) fn charged_factor(
-    formula: &impl Formula,
+    formula: &dyn Formula,
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
     added: AddedUsage,
 ) -> f64 {
-    formula.factor(path_numbers(formula, tree, sums, path, added))
-}
-
-/// Returns the numbers of the last node of `path`, which begins below the root, with the usage changed by `more`.
-fn path_numbers(
-    formula: &impl Formula,
-    tree: &Tree,
-    sums: &Sums,
-    path: &[NodeId],
-    added: AddedUsage,
-) -> Numbers {
     let root_usage = formula.usage(tree, sums, tree.root()) + added.above;
     // Numbers of the banks on the path that have shares of their own.
     let mut numbers_of_banks = vec![(0, formula.root())];
@@ -126,13 +116,9 @@ fn path_numbers(
         let siblings = if own_shares { siblings + added.above } else { siblings };
         let numbers =
             numbers_of_banks.iter().rev().find(|(known, _)| *known == bank).map(|(_, numbers)| *numbers);
-        let arena = Arena {
-            shares: sums.shares.get(bank as usize).copied().unwrap_or(0.0),
-            norm_usage: ratio(siblings, root_usage),
-            root_usage,
-            below_root: bank == 0,
-            numbers: numbers.unwrap_or_default(),
-        };
+        let numbers = numbers.unwrap_or_default();
+        let norm_usage = ratio(siblings, root_usage);
+        let arena = Arena { norm_usage, numbers, ..Arena::new(sums, &[], root_usage, bank) };
         let mut step = arena.step(formula, tree, sums, node);
         let change = if tree.bank_number(node).is_some() { added.above } else { added.own };
         step.norm_usage = ratio(formula.usage(tree, sums, node) + change, root_usage);
@@ -141,7 +127,7 @@ fn path_numbers(
             numbers_of_banks.push((bank, last));
         }
     }
-    last
+    formula.factor(last)
 }
 
 /// The values that all children of a bank have in common.
@@ -165,7 +151,7 @@ impl Arena {
         }
     }
 
-    fn step(&self, formula: &impl Formula, tree: &Tree, sums: &Sums, node: NodeId) -> Step {
+    fn step(&self, formula: &dyn Formula, tree: &Tree, sums: &Sums, node: NodeId) -> Step {
         let part = if tree.flags(node).has(Flags::PARENT_SHARES) {
             None
         } else if sums.is_left_out(tree, node) {

@@ -33,17 +33,15 @@
 //! - `ranking`: stores ranks and fair-shares, and computes all other numbers of a node on request.
 //! - `why`: the first common ancestor of two associations, and the pair of nodes below it that decides their order.
 //! - `charged`: the fair-share that an association would have with a different usage.
-//! - `tau`: the agreement of two orders, as Kendall's tau-b.
 //! - `policy`: the ranking policies, one file each, with their rules, their columns, and OpenPBS's own walk.
 //! - `outlook`: the association just ahead, and the shares or usage that would change the order.
 //! - `accrual`: the usage of a job at an instant, also while the job runs, and usage in units that do not decay.
 //! - `charging`: the charge factors of queues over time.
-//! - `periods`, `accounting`: usage from jobs and half-life periods, by the exact rule and by flux-accounting's rule.
+//! - `periods`: the usage per second of a job.
 //!
 //! The crate does no I/O, reads no clock, and does not recurse, so only memory limits the depth of a tree.
 #![forbid(unsafe_code)]
 
-pub mod accounting;
 pub mod accrual;
 mod builder;
 mod charged;
@@ -59,7 +57,6 @@ mod policy;
 mod ranking;
 mod site;
 mod sums;
-pub mod tau;
 mod tree;
 mod walk;
 mod why;
@@ -68,10 +65,10 @@ pub use builder::Builder;
 pub use charged::Charged;
 pub use error::{TreeError, shortened};
 pub use inactive::inactive_banks;
-pub use options::{InactiveUsage, OptionError, Options, Ties};
+pub use options::{InactiveUsage, Options, Ties};
 pub use outlook::Overtake;
-pub use policy::{ParsePolicyError, PbsDetail, PbsWalk, Policy};
-pub use ranking::{NodeDetail, RankError, Ranking};
+pub use policy::{PbsDetail, PbsWalk, Policy};
+pub use ranking::{NodeDetail, Ranking};
 pub use site::{Association, Bank, Shares, Site};
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};

@@ -27,12 +27,14 @@ impl Names {
     }
 
     /// Returns the bytes of the text and of the index.
+    #[cfg(test)]
     pub fn memory(&self) -> (usize, usize) {
         (self.text.capacity(), bytes(&self.ends))
     }
 }
 
 /// Returns the allocated bytes of a column.
+#[cfg(test)]
 pub(super) fn bytes<T>(column: &Vec<T>) -> usize {
     column.capacity() * size_of::<T>()
 }

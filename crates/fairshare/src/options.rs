@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Options of the ranking policies, and their textual form `name=value`.
 
-use std::fmt;
-
 use super::Policy;
 use super::tree::MAX_USAGE;
 
@@ -52,24 +50,6 @@ impl Default for Options {
     }
 }
 
-/// Error of [`Options::set`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OptionError {
-    /// The text is not of the form `name=value`.
-    NotASetting(String),
-    /// No option has this name.
-    UnknownName(String),
-    /// The option does not take this value.
-    BadValue {
-        /// Name of the option.
-        name: &'static str,
-        /// The rejected value.
-        value: String,
-        /// The values that the option takes.
-        allowed: &'static str,
-    },
-}
-
 /// Name of each option, and the values that it takes.
 const ALLOWED: [(&str, &str); 4] = [
     ("ties", "documented or slurm-program"),
@@ -80,15 +60,16 @@ const ALLOWED: [(&str, &str); 4] = [
 
 impl Options {
     /// Applies one setting `name=value`. After an error the options are unchanged.
-    pub fn set(&mut self, setting: &str) -> Result<(), OptionError> {
+    pub fn set(&mut self, setting: &str) -> Result<(), String> {
         let Some((name, value)) = setting.split_once('=') else {
-            return Err(OptionError::NotASetting(setting.to_owned()));
+            return Err(format!("\"{setting}\" is not of the form name=value"));
         };
         let (name, value) = (name.trim(), value.trim());
         let Some(&(name, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
-            return Err(OptionError::UnknownName(name.to_owned()));
+            let known = ALLOWED.map(|(known, _)| known).join(", ");
+            return Err(format!("unknown option \"{name}\"; known are {known}"));
         };
-        let value_error = || OptionError::BadValue { name, value: value.to_owned(), allowed };
+        let value_error = || format!("{name} is \"{value}\", expected {allowed}");
         let parse_number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         match name {
             "ties" => {
@@ -145,23 +126,3 @@ impl Options {
         ]
     }
 }
-
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OptionError::NotASetting(text) => write!(f, "\"{text}\" is not of the form name=value"),
-            OptionError::UnknownName(name) => {
-                write!(f, "unknown option \"{name}\"; known are")?;
-                for (index, (known, _)) in ALLOWED.iter().enumerate() {
-                    write!(f, "{} {known}", if index == 0 { "" } else { "," })?;
-                }
-                Ok(())
-            }
-            OptionError::BadValue { name, value, allowed } => {
-                write!(f, "{name} is \"{value}\", expected {allowed}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OptionError {}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The result of a ranking policy: rank and fair-share of each node, and the numbers that lead to them.
 
-use std::fmt;
-
 use super::formula::{self, Formula, Numbers};
+#[cfg(test)]
 use super::names::bytes;
 use super::sums::{Sums, level, ratio};
 use super::tree::Flags;
@@ -55,36 +54,9 @@ pub struct NodeDetail {
     pub pbs: Option<PbsDetail>,
 }
 
-/// Reason why a policy can't rank a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RankError {
-    /// The policy does not support parent shares.
-    ParentShares {
-        /// Name of the policy.
-        policy: Policy,
-        /// The node, as `bank "NAME"` or `user "NAME" in bank "NAME"`.
-        node: String,
-    },
-}
-
-impl fmt::Display for RankError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RankError::ParentShares { policy, node } => {
-                write!(
-                    f,
-                    "{node}: policy {policy} does not support shares \"parent\"; use a policy of Slurm, for example --policy fair-tree"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for RankError {}
-
 impl Tree {
     /// Ranks all active associations. Returns an error if the policy does not support the shares of a node.
-    pub fn rank(&self, policy: Policy, options: &Options) -> Result<Ranking, RankError> {
+    pub fn rank(&self, policy: Policy, options: &Options) -> Result<Ranking, String> {
         let mut ranking = Ranking::default();
         self.rank_into(policy, options, &mut ranking)?;
         Ok(ranking)
@@ -92,12 +64,7 @@ impl Tree {
 
     /// Ranks like [`Tree::rank`], but reuses the memory of an earlier ranking. After an error the ranking is
     /// unchanged.
-    pub fn rank_into(
-        &self,
-        policy: Policy,
-        options: &Options,
-        ranking: &mut Ranking,
-    ) -> Result<(), RankError> {
+    pub fn rank_into(&self, policy: Policy, options: &Options, ranking: &mut Ranking) -> Result<(), String> {
         self.check_policy(policy)?;
         ranking.policy = policy;
         ranking.options = *options;
@@ -113,7 +80,7 @@ impl Tree {
     }
 
     /// Returns an error if the policy does not support the shares of a node. Usage has no influence.
-    pub fn check_policy(&self, policy: Policy) -> Result<(), RankError> {
+    pub fn check_policy(&self, policy: Policy) -> Result<(), String> {
         if policy.rules().takes_parent_shares() {
             return Ok(());
         }
@@ -121,7 +88,10 @@ impl Tree {
         let has_parent_shares =
             |node: &NodeId| *node != self.root() && self.flags(*node).has(Flags::PARENT_SHARES);
         match self.leaves().chain(self.banks()).find(has_parent_shares) {
-            Some(node) => Err(RankError::ParentShares { policy, node: self.describe(node) }),
+            Some(node) => Err(format!(
+                "{}: policy {policy} does not support shares \"parent\"; use a policy of Slurm, for example --policy fair-tree",
+                self.describe(node)
+            )),
             None => Ok(()),
         }
     }
@@ -194,8 +164,9 @@ impl Ranking {
         &self.order
     }
 
-    /// Returns every node with its depth, depth-first, the better sibling first (rank policies: in the order of the
-    /// visit, but without merging banks; formula policies: by fair-share). Associations without a rank come last.
+    /// Returns every node with its depth, depth-first, the better sibling first. Under rank policies,
+    /// siblings are in the order of the visit, but banks are not merged. Under formula policies, siblings are
+    /// sorted by fair-share. Associations without a rank come last.
     pub fn walk(&self, tree: &Tree) -> Vec<(NodeId, usize)> {
         let mut keyed: Vec<(bool, u64, NodeId)> = Vec::new();
         tree.depth_first(|siblings| {
@@ -229,6 +200,7 @@ impl Ranking {
     }
 
     /// Returns the allocated bytes, including the reusable buffers.
+    #[cfg(test)]
     pub fn memory(&self) -> usize {
         let columns = [bytes(&self.rank), bytes(&self.order), bytes(&self.factor), bytes(&self.numbers)];
         columns.into_iter().chain([self.sums.memory(), self.visit.memory()]).sum()
@@ -240,7 +212,7 @@ impl Ranking {
     }
 
     /// Ranks the associations by the fair-share that the formula gives each of them.
-    pub(super) fn rank_by_formula(&mut self, formula: &impl Formula, tree: &Tree) {
+    pub(super) fn rank_by_formula(&mut self, formula: &dyn Formula, tree: &Tree) {
         formula::compute_all(formula, tree, &self.sums, &mut self.numbers, &mut self.factor);
         self.visit.rank_by_value(tree, &self.factor, &mut self.rank, &mut self.order);
     }
@@ -271,7 +243,7 @@ impl Ranking {
     /// Adds the numbers of a formula policy to `detail`, and returns them.
     pub(super) fn add_formula_numbers(
         &self,
-        formula: &impl Formula,
+        formula: &dyn Formula,
         tree: &Tree,
         node: NodeId,
         detail: &mut NodeDetail,

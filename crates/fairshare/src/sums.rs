@@ -3,6 +3,7 @@
 // Clippy: bank numbers come from the tree, and all columns have one entry per bank.
 #![allow(clippy::indexing_slicing)]
 
+#[cfg(test)]
 use super::names::bytes;
 use super::tree::{Flags, NodeId, Tree};
 use super::{InactiveUsage, Options};
@@ -87,6 +88,7 @@ impl Sums {
     }
 
     /// Returns the allocated bytes.
+    #[cfg(test)]
     pub fn memory(&self) -> usize {
         let floats = [&self.total, &self.shares, &self.usage].map(bytes);
         let numbers = [&self.arena, &self.ranked].map(bytes);

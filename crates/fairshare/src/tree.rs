@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::names::{Names, bytes};
+use super::names::Names;
+#[cfg(test)]
+use super::names::bytes;
 use super::{Builder, Shares, Site, TreeError};
 
 /// The parent index of the root.
@@ -249,6 +251,7 @@ impl Tree {
     }
 
     /// Returns the allocated bytes of the columns, and of the text of the names.
+    #[cfg(test)]
     pub fn memory(&self) -> (usize, usize) {
         let words = [&self.parent, &self.name, &self.list, &self.leaf_start, &self.bank_start, &self.by_name];
         let (text, index) = self.names.memory();

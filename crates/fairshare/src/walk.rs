@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The depth-first visit of the rank policies: sorts siblings by value and assigns ranks.
 
+#[cfg(test)]
 use super::names::bytes;
 use super::sums::Sums;
 use super::tree::{NodeId, Tree};
@@ -18,7 +19,7 @@ pub(super) trait SiblingRule {
     /// True if equal banks are visited as one. If false, they are visited in the order of the input, and a bank
     /// without ranked associations takes part and ends a tie.
     const MERGES_BANKS: bool;
-    /// The value of a bank with parent shares, if [`SiblingRule::MERGES_BANKS`] is false.
+    /// The value of a bank with parent shares. It is used only if [`SiblingRule::MERGES_BANKS`] is false.
     const VANISHED: f64 = 0.0;
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// Visits the tree. Writes the ranks to `rank` (one per association, all 0) and the visited associations to
+    /// Visits the tree. Writes the ranks to `rank` (one element per association, each 0 before) and the visited associations to
     /// `order`.
     pub fn rank_depth_first<R: SiblingRule>(
         &mut self,
@@ -135,6 +136,7 @@ impl Visit {
     }
 
     /// Returns the allocated bytes.
+    #[cfg(test)]
     pub fn memory(&self) -> usize {
         [bytes(&self.entries), bytes(&self.frames), bytes(&self.vanished)].into_iter().sum()
     }

@@ -13,39 +13,28 @@ use fairshare_accounting::store::{PolicyData, Reason, StoreError};
 
 /// The plain tree document. Unknown keys are ignored, and lists keep their order.
 #[derive(Deserialize)]
-struct Document<'a> {
-    #[serde(borrow)]
-    banks: Vec<Bank<'a>>,
-    #[serde(borrow)]
-    associations: Vec<Association<'a>>,
+struct PlainDocument {
+    banks: Vec<Bank>,
+    associations: Vec<Association>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a bank, an object")]
-struct Bank<'a> {
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    parent: Raw<'a>,
-    #[serde(borrow)]
-    shares: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
+struct Bank {
+    name: Raw,
+    parent: Raw,
+    shares: Raw,
+    usage: Raw,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an association, an object")]
-struct Association<'a> {
-    #[serde(borrow)]
-    user: Raw<'a>,
-    #[serde(borrow)]
-    bank: Raw<'a>,
-    #[serde(borrow)]
-    shares: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-    #[serde(borrow)]
-    active: Raw<'a>,
+struct Association {
+    user: Raw,
+    bank: Raw,
+    shares: Raw,
+    usage: Raw,
+    active: Raw,
 }
 
 /// The top-level keys of a document. Values are skipped.
@@ -55,7 +44,6 @@ struct Keys {
     banks: Option<de::IgnoredAny>,
     jobs: Option<de::IgnoredAny>,
     meta: Option<de::IgnoredAny>,
-    root: Option<de::IgnoredAny>,
     associations: Option<de::IgnoredAny>,
     priority_factors: Option<de::IgnoredAny>,
     queues: Option<de::IgnoredAny>,
@@ -71,9 +59,7 @@ pub(super) fn detect_format(text: &str) -> Option<Format> {
         let of_sshare = start.starts_with("\"shares\"");
         return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
     };
-    if keys.root.is_some() && keys.associations.is_none() {
-        Some(Format::Emulate)
-    } else if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {
+    if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {
         Some(Format::ExportJson)
     } else if keys.shares.is_some() && keys.banks.is_none() {
         Some(Format::SshareJson)
@@ -92,36 +78,36 @@ pub(super) fn describe_content(text: &str) -> Option<&'static str> {
     } else if keys.associations.is_some() {
         "looks like sacctmgr's JSON: \"sshare -a --json\" prints shares and usages, \"sacctmgr show assoc tree -P\" shares"
     } else {
-        "JSON, but neither our plain document (with banks and associations) nor one that sshare or flux account prints"
+        "JSON of an unknown kind: expected a document with banks and associations, or the output of sshare or flux account"
     })
 }
 
 /// Reads the plain document.
 pub(super) fn read_tree(text: &str) -> Result<Builder, String> {
-    let document: Document<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let document: PlainDocument = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut builder = Builder::default();
     for (index, bank) in document.banks.iter().enumerate() {
         let name =
-            fields::parse_text(bank.name).map_err(|fault| format!("bank {}: name {fault}", index + 1))?;
+            fields::parse_text(&bank.name).map_err(|fault| format!("bank {}: name {fault}", index + 1))?;
         let fail = |key: &str, fault: String| format!("bank \"{name}\": {key} {fault}");
-        let parent = fields::parse_optional_text(bank.parent).map_err(|fault| fail("parent", fault))?;
-        let shares = match (bank.shares, &parent) {
+        let parent = fields::parse_optional_text(&bank.parent).map_err(|fault| fail("parent", fault))?;
+        let shares = match (&bank.shares, &parent) {
             // The root has no siblings, so its shares are optional.
             (None, None) => Shares::Count(1),
             (shares, _) => fields::parse_shares(shares).map_err(|fault| fail("shares", fault))?,
         };
-        let usage = fields::parse_usage(bank.usage).map_err(|fault| fail("usage", fault))?;
+        let usage = fields::parse_usage(&bank.usage).map_err(|fault| fail("usage", fault))?;
         builder.bank(&name, parent.as_deref(), shares, usage);
     }
     for (index, leaf) in document.associations.iter().enumerate() {
         let fail = |key: &str, fault: String| format!("association {}: {key} {fault}", index + 1);
-        let user = fields::parse_text(leaf.user).map_err(|fault| fail("user", fault))?;
-        let bank = fields::parse_text(leaf.bank)
+        let user = fields::parse_text(&leaf.user).map_err(|fault| fail("user", fault))?;
+        let bank = fields::parse_text(&leaf.bank)
             .map_err(|fault| format!("association {}: user \"{user}\": bank {fault}", index + 1))?;
         let fail = |key: &str, fault: String| format!("user \"{user}\" in bank \"{bank}\": {key} {fault}");
-        let shares = fields::parse_shares(leaf.shares).map_err(|fault| fail("shares", fault))?;
-        let usage = fields::parse_usage(leaf.usage).map_err(|fault| fail("usage", fault))?;
-        let active = fields::parse_flag(leaf.active).map_err(|fault| fail("active", fault))?;
+        let shares = fields::parse_shares(&leaf.shares).map_err(|fault| fail("shares", fault))?;
+        let usage = fields::parse_usage(&leaf.usage).map_err(|fault| fail("usage", fault))?;
+        let active = fields::parse_flag(&leaf.active).map_err(|fault| fail("active", fault))?;
         builder.association(&user, &bank, shares, usage, active.unwrap_or(true));
     }
     Ok(builder)

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use fairshare::{MAX_USAGE, Shares};
 
 /// An unparsed value of any type; `None` if it is missing or null.
-pub(super) type Raw<'a> = Option<&'a RawValue>;
+pub(super) type Raw = Option<Box<RawValue>>;
 
 /// The maximum number of characters of a value that an error text shows in full.
 const MAX_SHOWN: usize = 40;
@@ -54,19 +54,19 @@ pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
 }
 
 /// Parses a required text. The error text begins with a verb, because the caller puts node and key before it.
-pub(super) fn parse_text(raw: Raw<'_>) -> Result<String, String> {
-    let value = raw.ok_or_else(missing_error)?;
+pub(super) fn parse_text(raw: &Raw) -> Result<String, String> {
+    let value = raw.as_ref().ok_or_else(missing_error)?;
     serde_json::from_str(value.get()).map_err(|_| type_error(value, "text"))
 }
 
 /// Parses an optional text.
-pub(super) fn parse_optional_text(raw: Raw<'_>) -> Result<Option<String>, String> {
-    raw.map(|_| parse_text(raw)).transpose()
+pub(super) fn parse_optional_text(raw: &Raw) -> Result<Option<String>, String> {
+    raw.is_some().then(|| parse_text(raw)).transpose()
 }
 
 /// Parses a number of shares or `"parent"`.
-pub(super) fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
-    let value = raw.ok_or_else(missing_error)?;
+pub(super) fn parse_shares(raw: &Raw) -> Result<Shares, String> {
+    let value = raw.as_ref().ok_or_else(missing_error)?;
     if value.get() == "\"parent\"" {
         return Ok(Shares::Parent);
     }
@@ -79,14 +79,14 @@ pub(super) fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
 }
 
 /// Parses an optional usage.
-pub(super) fn parse_usage(raw: Raw<'_>) -> Result<Option<f64>, String> {
+pub(super) fn parse_usage(raw: &Raw) -> Result<Option<f64>, String> {
     let Some(value) = raw else { return Ok(None) };
     let usage = value.get().parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
     usage.map(Some).ok_or_else(|| type_error(value, "a number from 0 to 1e298"))
 }
 
 /// Parses an optional `true`, `false`, 1 or 0.
-pub(super) fn parse_flag(raw: Raw<'_>) -> Result<Option<bool>, String> {
+pub(super) fn parse_flag(raw: &Raw) -> Result<Option<bool>, String> {
     let Some(value) = raw else { return Ok(None) };
     match value.get() {
         "true" | "1" => Ok(Some(true)),

@@ -22,15 +22,16 @@ fn is_sreport(text: &str) -> bool {
 /// of the text is unknown.
 pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
     if is_sreport(text) {
-        return Some(format!("{SREPORT}: a list of usages has a name and a usage per line"));
+        return Some(format!("{SREPORT}: expected a list with a name and a usage on each line"));
     }
     let header = text.lines().find(|line| !line.trim().is_empty())?;
-    slurm::is_header(header)
-        .then(|| "is the output of sshare, which has shares and usage: use it with --tree alone".to_owned())
+    slurm::is_header(header).then(|| {
+        "is the output of sshare, which has shares and usage: use only --tree, without --usage-file"
+            .to_owned()
+    })
 }
 
-const SREPORT: &str =
-    "looks like a report of sreport, usage within a span of time that does not decay, without shares";
+const SREPORT: &str = "looks like a report of sreport, which has no shares and prints usage without decay";
 
 /// Returns a sentence about a text of an unknown format, if its content is recognized.
 pub(super) fn describe_text(text: &str) -> Option<String> {
@@ -40,8 +41,8 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     let is_comment = |line: &str| line.is_empty() || line.starts_with(['#', '*']);
     if text.lines().map(str::trim).all(is_comment) {
         return Some(
-            "has only comments: a resource_group file as PBS installs it contains no shares; the file that the scheduler \
-             reads is PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
+            "contains only comments, like the resource_group file that PBS installs: the scheduler reads its \
+             shares from PBS_HOME/sched_priv/resource_group, and pbsfs prints the tree"
                 .to_owned(),
         );
     }
@@ -54,8 +55,7 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
         if has("RawShares") {
             format!("looks like the fixed-width table of sshare, which truncates names: {SSHARE}")
         } else {
-            "looks like the fixed-width table of sacctmgr, which truncates names: import the output of \"sacctmgr show assoc \
-             tree -P\""
+            "looks like the fixed-width table of sacctmgr, which truncates names: import the output of \"sacctmgr show assoc tree -P\""
                 .to_owned()
         }
     } else if has("JOBID") && (has("PRIORITY") || has("FAIRSHARE")) {
@@ -65,16 +65,14 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     } else if columns.len() > 4 && columns.first() == Some(&"root") {
         format!("looks like sshare's output without its header (-n): {SSHARE}")
     } else if columns.len() > 4 && columns.get(1) == Some(&"root") {
-        "looks like sacctmgr's output without its header (-n): \"sacctmgr show assoc tree -P\" has it"
+        "looks like sacctmgr's output without its header (-n): run \"sacctmgr show assoc tree -P\" without -n"
             .to_owned()
     } else if has("Account") && has("User") && columns.len() > 1 {
         format!(
             "looks like output of sshare or sacctmgr, but lacks the columns RawShares and RawUsage: {SSHARE}"
         )
     } else if has("Bank") && has("RawShares") {
-        "looks like the output of \"flux account view-bank\": read the database with -p, or import the output of \"flux \
-         account export-db\" with -t"
-            .to_owned()
+        "looks like the output of \"flux account view-bank\": read the database with -p".to_owned()
     } else if line.trim_start().starts_with("TREEROOT(") {
         "looks like the output of \"pbsfs -t\", which has no shares and usage: import the output of pbsfs without options"
             .to_owned()
@@ -97,7 +95,7 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
 pub(super) fn describe_bytes(bytes: &[u8]) -> &'static str {
     match bytes {
         [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..] => {
-            "not text (UTF-8) but compressed: unpack it, through a pipe if you like (-t - reads standard input)"
+            "not text (UTF-8) but compressed: unpack the file; -t - reads a tree from standard input"
         }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "not text (UTF-8) but UTF-16: save it as UTF-8",
         [0x7f, b'E', b'L', b'F', ..] => "not text (UTF-8) but a program",

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads trees from files that are not accounting databases: flux-fairshare's own document, flux-accounting's exports,
-//! and files of PBS and Slurm.
+//! Reads trees from files that are not accounting databases: flux-fairshare's own document, and files of PBS and Slurm.
 #![forbid(unsafe_code)]
 
 mod claims;
-mod csv;
 mod documents;
-mod emulate;
 mod fields;
 mod known;
 mod pbs;
@@ -18,7 +15,7 @@ mod tidy;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-use fairshare::{Builder, InactiveUsage, Policy};
+use fairshare::{Builder, Policy};
 use fairshare_accounting::store::{Reason, StoreError, looks_like_database};
 use strum::{Display, EnumString, VariantNames};
 
@@ -38,14 +35,8 @@ pub enum Format {
     Database,
     /// flux-fairshare's plain document: `{"banks": [..], "associations": [..]}`.
     Tree,
-    /// `flux account export-db --fairshare-emulate`: `{"root": {..}}`.
-    #[strum(serialize = "export-db")]
-    Emulate,
     /// `flux account export-json`: the site document for the plugin. It has neither shares nor usage.
     ExportJson,
-    /// `flux account export-db`: a directory with `association_table.csv` and `bank_table.csv`, or the path of
-    /// `association_table.csv`.
-    Csv,
     /// PBS's `resource_group` file. Usages are in a separate list.
     ResourceGroup,
     /// Output of `pbsfs`.
@@ -58,19 +49,6 @@ pub enum Format {
     SacctmgrDump,
     /// Output of `sacctmgr show assoc tree -P`. It has shares; usages are in a separate list.
     SacctmgrAssoc,
-}
-
-impl Format {
-    /// Returns the ranking policy of the system that the format comes from.
-    pub fn policy(self) -> Policy {
-        match self {
-            Format::ResourceGroup | Format::Pbsfs => Policy::Pbs,
-            Format::Sshare | Format::SshareJson | Format::SacctmgrDump | Format::SacctmgrAssoc => {
-                Policy::FairTree
-            }
-            _ => Policy::WeightedWalk,
-        }
-    }
 }
 
 impl Format {
@@ -90,9 +68,7 @@ fn unknown_format(name: &str) -> String {
 pub struct Document {
     /// Banks and associations, not yet checked.
     pub builder: Builder,
-    /// Format of the document.
-    pub format: Format,
-    /// The ranking policy of the source system: the policy that the content shows, otherwise the policy of the format.
+    /// The ranking policy of the source system.
     pub policy: Policy,
     /// If the document does not show the ranking policy of its system, the reason why.
     pub undecided: Option<String>,
@@ -104,37 +80,9 @@ pub struct Document {
     pub uncomputed: usize,
 }
 
-/// The result of the reader of a format.
-#[derive(Debug)]
-struct Parsed {
-    builder: Builder,
-    /// `None` means the policy of the format.
-    policy: Option<Policy>,
-    undecided: Option<String>,
-    notes: Vec<String>,
-    claims: Vec<Claim>,
-    /// Number of values that the source system had not computed yet.
-    uncomputed: usize,
-}
-
-impl From<Builder> for Parsed {
-    fn from(builder: Builder) -> Self {
-        Parsed {
-            builder,
-            policy: None,
-            undecided: None,
-            notes: Vec::new(),
-            claims: Vec::new(),
-            uncomputed: 0,
-        }
-    }
-}
-
-impl Parsed {
-    fn into_document(self, format: Format) -> Document {
-        let Parsed { builder, policy, undecided, notes, claims, uncomputed } = self;
-        let policy = policy.unwrap_or(format.policy());
-        Document { builder, format, policy, undecided, notes, claims, uncomputed }
+impl Document {
+    fn new(builder: Builder, policy: Policy) -> Document {
+        Document { builder, policy, undecided: None, notes: Vec::new(), claims: Vec::new(), uncomputed: 0 }
     }
 }
 
@@ -149,38 +97,25 @@ pub struct Extras<'a> {
 
 /// Reads a tree from a file in the given format, or in the format that the content shows. The file is read once, so it
 /// may be a pipe; `-` is standard input. Returns `None` for a database, which the caller opens.
-pub fn load(
-    path: &Path,
-    format: Option<Format>,
-    extras: Extras<'_>,
-    inactive: InactiveUsage,
-) -> Result<Option<Document>, StoreError> {
-    let usage = extras.usage;
+pub fn load(path: &Path, format: Option<Format>, extras: Extras<'_>) -> Result<Option<Document>, StoreError> {
     if path.is_dir() {
-        if !path.join(csv::ASSOCIATIONS).exists() {
-            let text = format!(
-                "a directory without {}: a tree is read from a file, or from the directory that \"flux account export-db\" \
-                 wrote its tables to",
-                csv::ASSOCIATIONS
-            );
-            return Err(StoreError::new(path, Reason::Format(text)));
-        }
-        check_format(path, format, &[Format::Csv])?;
-        check_extras(path, Format::Csv, extras)?;
-        let builder = csv::read_tables(path, None, inactive)?;
-        return Ok(Some(Parsed::from(builder).into_document(Format::Csv)));
+        let text = "is a directory; name a file that contains a tree".to_owned();
+        return Err(StoreError::new(path, Reason::Format(text)));
     }
     if format == Some(Format::Database) {
         check_extras(path, Format::Database, extras)?;
         return Ok(None);
     }
-    if usage == Some(path) && !path.is_file() {
+    if extras.usage == Some(path) && !path.is_file() {
         let text = "can't be both the tree and the list of usages".to_owned();
         return Err(StoreError::new(path, Reason::Format(text)));
     }
     let bytes = read_bytes(path)?;
     if looks_like_database(&bytes) {
-        check_format(path, format, &[])?;
+        if let Some(named) = format {
+            let text = format!("--tree-format {named} does not apply: the file is an SQLite database");
+            return Err(StoreError::new(path, Reason::Format(text)));
+        }
         check_extras(path, Format::Database, extras)?;
         return Ok(None);
     }
@@ -196,7 +131,7 @@ pub fn load(
         .or_else(|| detect_format(&text))
         .or_else(format_of_name)
         .ok_or_else(|| unknown_content_error(path, &text))?;
-    let mut document = read_document(path, format, &text, extras, inactive)?;
+    let mut document = read_document(path, format, &text, extras)?;
     document.notes.splice(0..0, notes);
     Ok(Some(document))
 }
@@ -216,23 +151,11 @@ fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result
     Ok(if is_json { fields::quote_bare_numbers(&text).into_owned() } else { text.into_owned() })
 }
 
-/// Returns an error if the user named a format that is not among the formats `possible` for the file.
-fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Result<(), StoreError> {
-    match named.filter(|named| !possible.contains(named)) {
-        None => Ok(()),
-        Some(named) => {
-            let what = if path.is_dir() { "a directory" } else { "an SQLite database" };
-            let text = format!("--tree-format {named} does not apply: it is {what}");
-            Err(StoreError::new(path, Reason::Format(text)))
-        }
-    }
-}
-
 /// Returns an error if `extras` contains input that does not belong to `format`.
 fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
     let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
-            "contains usages ({format}), so --usage-file does not apply: use it with resource_group or output of sacctmgr"
+            "contains usages ({format}), so --usage-file does not apply: use --usage-file with resource_group or output of sacctmgr"
         )
     } else if extras.unknown_shares.is_some() && format != Format::ResourceGroup {
         format!("is not a resource_group file ({format}), so --unknown-shares does not apply")
@@ -258,7 +181,6 @@ fn detect_format(text: &str) -> Option<Format> {
     if start.starts_with('{') {
         return documents::detect_format(start);
     }
-    let line = start.lines().next()?;
     // The headers of these formats may come after lines that another program printed.
     let any_line = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
     if any_line(slurm::is_header) {
@@ -267,8 +189,6 @@ fn detect_format(text: &str) -> Option<Format> {
         Some(Format::SacctmgrAssoc)
     } else if slurm::is_dump(text) {
         Some(Format::SacctmgrDump)
-    } else if csv::is_header(line) {
-        Some(Format::Csv)
     } else if start.lines().take(10).any(pbs::is_table_line) {
         Some(Format::Pbsfs)
     } else if pbs::is_resource_group(text) {
@@ -283,38 +203,32 @@ fn read_document(
     format: Format,
     text: &str,
     extras: Extras<'_>,
-    inactive: InactiveUsage,
 ) -> Result<Document, StoreError> {
-    let usage = extras.usage;
     check_extras(path, format, extras)?;
     let mut notes = Vec::new();
-    let usages = usage.map_or(Ok(Vec::new()), |list| read_usages(list, &mut notes))?;
-    let parsed = match format {
-        Format::Csv => {
-            return csv::read_tables(path, Some(text), inactive)
-                .map(|builder| Parsed::from(builder).into_document(format));
+    let usages = extras.usage.map_or(Ok(Vec::new()), |list| read_usages(list, &mut notes))?;
+    let document = match format {
+        Format::Tree => {
+            documents::read_tree(text).map(|builder| Document::new(builder, Policy::WeightedWalk))
         }
-        Format::Tree => documents::read_tree(text).map(Parsed::from),
-        Format::Emulate => emulate::read_nested(text).map(Parsed::from),
-        Format::ResourceGroup => {
-            pbs::read_resource_group(text, &usages, extras.unknown_shares, &mut notes).map(Parsed::from)
-        }
+        Format::ResourceGroup => pbs::read_resource_group(text, &usages, extras.unknown_shares, &mut notes)
+            .map(|builder| Document::new(builder, Policy::Pbs)),
         Format::Pbsfs => pbs::read_pbsfs(text),
         Format::Sshare => slurm::read_sshare(text),
         Format::SshareJson => slurm::read_json(text),
         Format::SacctmgrDump => slurm::read_dump(text, &usages),
         Format::SacctmgrAssoc => slurm::read_assoc(text, &usages),
-        Format::ExportJson => {
-            Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
-                 only be pushed. \"flux account export-db --fairshare-emulate\" has them"
-                .to_owned())
-        }
+        Format::ExportJson => Err(
+            "the output of \"flux account export-json\" has neither a tree nor shares nor usage, so only \
+                 push accepts it: read the database instead (-p FILE)"
+                .to_owned(),
+        ),
         Format::Database => Err("not an SQLite database".to_owned()),
     };
-    let mut document =
-        parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_document(format);
-    if format.lacks_usages() && format != Format::ResourceGroup && usage.is_none() {
-        let text = "has shares, but no usage: everyone's counts as 0 (\"sshare -a -l -P\" has both, --usage-file takes a list)";
+    let mut document = document.map_err(|text| StoreError::new(path, Reason::Format(text)))?;
+    if format.lacks_usages() && format != Format::ResourceGroup && extras.usage.is_none() {
+        let text = "has shares but no usage, so the usage of each user is 0 (\"sshare -a -l -P\" prints \
+                    both; --usage-file reads a list of usages)";
         document.notes.push(text.to_owned());
     }
     document.notes.append(&mut notes);

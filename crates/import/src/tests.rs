@@ -4,7 +4,7 @@
 use super::*;
 use fairshare::{Shares, Tree};
 
-/// Returns a tree as lines "depth name shares usage", siblings in list order.
+/// Returns a tree as lines "depth name shares usage". Siblings are in list order.
 fn to_lines(builder: Builder) -> Vec<String> {
     let tree = builder.build().expect("a tree");
     let line = |(node, depth)| {
@@ -88,67 +88,6 @@ fn a_usage_of_minus_zero_becomes_zero() {
 }
 
 #[test]
-fn a_nested_export_is_read() {
-    let text = r#"{"root": {"bank": "root", "shares": 1, "usage": 3.0, "children": [
-        {"bank": "A", "shares": 2, "usage": 3.0, "children": [{"username": "u", "shares": 5, "usage": 3.0}]},
-        {"username": "v", "shares": 1, "usage": 0}]}}"#;
-    assert_eq!(detect_format(text), Some(Format::Emulate));
-    assert_eq!(
-        to_lines(emulate::read_nested(text).expect("read")),
-        ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]
-    );
-    let error = emulate::read_nested(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
-    assert_eq!(error.expect_err("nameless"), "a child of bank \"r\" has neither bank nor username");
-    // The keys are in an unusual order, and names look like JSON.
-    let text = r#"{"root": {"children": [{"username": "}]", "extra": {"children": [{}]}, "usage": 2, "shares": 1},
-        {"children": [], "bank": "A[{", "shares": 1}], "shares": 1, "bank": "root"}}"#;
-    assert_eq!(to_lines(emulate::read_nested(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
-}
-
-#[test]
-fn errors_in_a_nested_export_name_the_node_and_the_value() {
-    let below = |child: &str| format!(r#"{{"root": {{"bank": "r", "shares": 1, "children": [{child}]}}}}"#);
-    let user = |more: &str| below(&format!(r#"{{"username": "u"{more}}}"#));
-    for (text, expected) in [
-        (
-            user(r#", "shares": -1, "usage": 0"#),
-            "user \"u\" in bank \"r\": shares is -1, expected a whole number",
-        ),
-        (
-            user(r#", "shares": 1, "usage": "x""#),
-            "user \"u\" in bank \"r\": usage is \"x\", expected a number",
-        ),
-        (user(r#", "shares": 1"#), "user \"u\" in bank \"r\": usage is missing"),
-        (user(r#", "children": [{}]"#), "user \"u\" in bank \"r\" has children"),
-        (below(r#"{"username": 5}"#), "a child of bank \"r\": username is 5, expected text"),
-        (below("\"u\""), "a child of bank \"r\" is \"u\", expected an object"),
-        (below(r#"{"bank": "b", "children": 5}"#), "bank \"b\": children is 5, expected a list of nodes"),
-        (r#"{"root": 5}"#.to_owned(), "the root is 5, expected an object"),
-        (r#"{"root": {"username": "u"}}"#.to_owned(), "the root is a user (\"u\"), not a bank"),
-        (r#"{"root": {"bank": "r"}"#.to_owned(), "EOF while parsing an object at line 1"),
-    ] {
-        let error = emulate::read_nested(&text).expect_err(&text);
-        assert!(error.starts_with(expected), "{text}: {error}");
-    }
-}
-
-#[test]
-fn a_nested_export_with_a_depth_of_100000_is_read() {
-    let deepest = 100_000;
-    let mut text = String::from("{\"root\":");
-    for bank in 0..deepest {
-        text.push_str(&format!("{{\"bank\":\"b{bank}\",\"shares\":1,\"children\":["));
-    }
-    text.push_str("{\"username\":\"u\",\"shares\":1,\"usage\":5}");
-    text.push_str(&"]}".repeat(deepest));
-    assert!(emulate::read_nested(&text).expect_err("cut off").starts_with("EOF"));
-    text.push('}');
-    assert_eq!(detect_format(&text), Some(Format::Emulate));
-    let tree = build_tree(emulate::read_nested(&text));
-    assert_eq!(tree.len(), deepest + 1);
-}
-
-#[test]
 fn a_site_document_is_detected() {
     let text = r#"{"associations": [], "queues": [], "projects": [], "banks": [], "config": {}, "priority_factors": []}"#;
     assert_eq!(detect_format(text), Some(Format::ExportJson));
@@ -168,8 +107,8 @@ root|||0.000000|1000||1.000000||||cpu=0
 #[test]
 fn usage_of_deleted_users_is_own_usage_of_their_account() {
     assert_eq!(detect_format(SSHARE), Some(Format::Sshare));
-    // Account c has no users left, so its usage of 100 is its own. The difference of 1 in account b is rounding; the
-    // difference of 100 in account a is not.
+    // Account c has no users any more, so its usage of 100 is its own usage. In account b, the difference of
+    // 1 is rounding. In account a, the difference of 100 is not.
     let expected =
         ["0 root 1 -", "1 root 1 0", "1 a 10 100", "2 u1 parent 400", "2 b 3 -", "3 u1 7 399", "1 c 5 100"];
     assert_eq!(to_lines(slurm::read_sshare(SSHARE).expect("read").builder), expected);
@@ -188,7 +127,7 @@ fn errors_in_sshare_output_name_the_line_and_the_value() {
         (&cut, "line 7: 2 of 11 columns: the row is cut off"),
         (
             "Account|User|RawShares|RawUsage\nroot|||0\n b|u|1|0\n",
-            "user \"u\": account \"b\" is not right above",
+            "user \"u\": expected account \"b\" directly above this user",
         ),
     ];
     for (text, expected) in rows {
@@ -274,8 +213,12 @@ fn a_usage_of_a_group_is_left_out_with_a_note() {
         to_lines(builder),
         ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]
     );
-    let note =
-        |name| format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one");
+    let note = |name| {
+        format!(
+            "the usage of group \"{name}\" is left out, as in OpenPBS: only entities, not groups, have a \
+             usage"
+        )
+    };
     assert_eq!(notes, [note("g1"), note("unknown")]);
 }
 
@@ -296,7 +239,8 @@ unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
         ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
     );
     assert_eq!(pbs::read_usage_list(text).expect("usages"), [("x".to_owned(), 33.0)]);
-    // Entities that are not in the resource_group file all have the number -1, which is also the group of the root.
+    // All entities that are not in the resource_group file have the number -1, which is also the group of the
+    // root.
     let unlisted = "\
 eve       : Grp: 1      cgrp: -1   Shares: 1      Usage: 300    Perc:  0.000%
 mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%

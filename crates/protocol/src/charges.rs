@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The arrays `charges` and `charge_by` of a push: the changes of the charge factors of queues, and of the resources that jobs are
-//! charged for, each with the time from which on it applies.
+//! The arrays `charges` and `charge_by` of a push: the changes of the charge factors of queues, and of the
+//! resources that jobs are charged for. Each change has the time from which on it applies.
 
 use crate::value::{describe, members};
-use crate::wire::WireError;
+use crate::wire::{WireError, read_records};
 use fairshare::accrual::MAX_TIME;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange, MAX_FACTOR, is_factor};
 use fairshare::periods::Resources;
@@ -11,25 +11,8 @@ use fairshare::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The key of the array.
+/// The key of the array of changes of charge factors.
 pub const CHARGES: &str = "charges";
-
-/// A change of a charge factor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChargeRecord {
-    /// The queue.
-    pub queue: String,
-    /// The time from which on the factor applies, in seconds since the epoch.
-    pub since: f64,
-    /// The factor.
-    pub factor: f64,
-}
-
-impl From<ChargeChange> for ChargeRecord {
-    fn from(ChargeChange { queue, since, factor }: ChargeChange) -> Self {
-        ChargeRecord { queue: queue.into(), since, factor }
-    }
-}
 
 /// The key of the array of changes of the resources that jobs are charged for.
 pub const CHARGE_BY: &str = "charge_by";
@@ -58,26 +41,12 @@ impl From<ChargeByChange> for ChargeByRecord {
 
 /// Reads the array `charges`. Returns the first fault, with the record and the key.
 pub fn read(array: &RawValue) -> Result<Vec<ChargeChange>, WireError> {
-    read_array(array, CHARGES, read_record)
+    read_records(array, CHARGES, CHARGES, read_record)
 }
 
 /// Reads the array `charge_by`. Returns the first fault, with the record and the key.
 pub fn read_rules(array: &RawValue) -> Result<Vec<ChargeByChange>, WireError> {
-    read_array(array, CHARGE_BY, read_rule)
-}
-
-fn read_array<T>(
-    array: &RawValue,
-    key: &'static str,
-    read: fn(&RawValue) -> Result<T, String>,
-) -> Result<Vec<T>, WireError> {
-    let Ok(records) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
-        return Err(WireError::WrongType(key));
-    };
-    let read = |(at, record): (usize, &RawValue)| {
-        read(record).map_err(|what| WireError::Record(format!("{key}[{at}]{what}")))
-    };
-    records.into_iter().enumerate().map(read).collect()
+    read_records(array, CHARGE_BY, CHARGE_BY, read_rule)
 }
 
 fn read_rule(record: &RawValue) -> Result<ChargeByChange, String> {
@@ -128,6 +97,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use fairshare_engine::engine::answers::ChargeRecord;
 
     fn read_text(text: &str) -> Result<Vec<ChargeChange>, WireError> {
         read(serde_json::from_str(text).unwrap())

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The array `limits` of a push and of the table `[fairshare]`: limits that the site sets in addition to flux-accounting's.
+//! The array `limits` of a push and of the table `[fairshare]`: limits that the site sets in addition to
+//! those of flux-accounting.
 //!
 //! Unknown keys are rejected, because a limit without effect is worse than an error.
 
 use crate::value::{Members, describe, members};
-use crate::wire::WireError;
+use crate::wire::{WireError, read_records};
 use fairshare::shortened;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target, measures};
 use fairshare_engine::ids::{Amount, Limit, QueueName};
@@ -15,17 +16,11 @@ pub const LIMITS: &str = "limits";
 
 /// Reads the array. `place` is the prefix of messages.
 pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> {
-    let Ok(tables) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
-        return Err(WireError::WrongType(LIMITS));
-    };
-    let mut limits = Vec::new();
-    for (at, table) in tables.into_iter().enumerate() {
-        let fault = |what: String| WireError::Record(format!("{place}[{at}]{what}"));
-        let members =
-            members(table).ok_or_else(|| fault(format!(": expected object, got {}", describe(table))))?;
-        limits.extend(read_table(&members).map_err(|what| fault(format!(".{what}")))?);
-    }
-    Ok(limits)
+    let limits = read_records(array, LIMITS, place, |table| {
+        let members = members(table).ok_or_else(|| format!(": expected object, got {}", describe(table)))?;
+        read_table(&members).map_err(|what| format!(".{what}"))
+    })?;
+    Ok(limits.into_iter().flatten().collect())
 }
 
 fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
@@ -38,7 +33,7 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     };
     let missing_error = |key: &str| format!("{key}: key is missing");
     let kind = text("scope")?.ok_or_else(|| missing_error("scope"))?;
-    // A user id may be a number.
+    // A user id may be a number instead of a string.
     let name = match members.get("name").filter(|name| name.get().parse::<u32>().is_ok()) {
         Some(number) => number.get().to_owned(),
         None => text("name")?.ok_or_else(|| missing_error("name"))?,
@@ -52,7 +47,7 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         Target::Queue(named) if queue.as_ref().is_none_or(|queue| queue == named) => Some(named.clone()),
         Target::Queue(_) | Target::EachQueue if queue.is_some() => {
             return Err(
-                "queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned()
+                "queue: for scope \"queue\", the key \"name\" names the queue; remove this key".to_owned()
             );
         }
         _ => queue,
@@ -150,9 +145,8 @@ mod tests {
 
     #[test]
     fn invalid_limits_are_rejected() {
-        let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, \
-                     run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus, \
-                     run-node-hours, active-jobs, job-nodes, job-time, job-node-hours";
+        let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, run-sched-jobs, run-sched-nodes, run-sched-cores, \
+                     run-sched-gpus, run-node-hours, active-jobs, job-nodes, job-time, job-node-hours";
         for (text, message) in [
             (r#"[3]"#, ": expected object, got integer 3".to_owned()),
             (r#"[{"name": "a"}]"#, ".scope: key is missing".to_owned()),
@@ -166,8 +160,7 @@ mod tests {
             ),
             (
                 r#"[{"scope": "bank", "name": "a", "sched-gpus": 3}]"#,
-                ".sched-gpus: not a limit of scope \"bank\": a job in SCHED holds no gpus; set sched-jobs, run-gpus or \
-                 run-sched-gpus"
+                ".sched-gpus: not a limit of scope \"bank\": a job in SCHED holds no gpus; set sched-jobs, run-gpus or run-sched-gpus"
                     .to_owned(),
             ),
             (
@@ -180,11 +173,11 @@ mod tests {
             ),
             (
                 r#"[{"scope": "queue", "name": "p", "queue": "q", "run-gpus": 1}]"#,
-                ".queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned(),
+                ".queue: for scope \"queue\", the key \"name\" names the queue; remove this key".to_owned(),
             ),
             (
                 r#"[{"scope": "queue", "name": "*", "queue": "q", "run-gpus": 1}]"#,
-                ".queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned(),
+                ".queue: for scope \"queue\", the key \"name\" names the queue; remove this key".to_owned(),
             ),
             (
                 r#"[{"scope": "queue", "name": "", "run-gpus": 1}]"#,

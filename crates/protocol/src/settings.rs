@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The settings: the table `[fairshare]` of Flux's configuration, and the same keys given when the plugin is loaded.
 //!
-//! [`SETTINGS`] has a row for each setting. The manual page, docs/reference.md and the sample etc/flux-fairshare.toml
-//! are made from the rows. If one key is unknown or one value is invalid, the whole table is rejected.
+//! [`SETTINGS`] has a row for each setting. The manual page, docs/reference.md and the sample
+//! etc/flux-fairshare.toml are generated from the rows. If one key is unknown or one value is invalid, the
+//! whole table is rejected.
 
 #[cfg(test)]
 mod tests;
 
 use crate::limits::{self, LIMITS};
+use crate::records::budget::BUDGETS;
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
 use fairshare::accrual::Mode;
 use fairshare::charging::{ChargeBy, is_factor};
 use fairshare::shortened;
-use fairshare_engine::accounts::RunningLimits;
+use fairshare_engine::accounts::{RunningLimits, Scope};
+use fairshare_engine::budgets::BudgetMode;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::engine::answers::Open;
 use fairshare_engine::ids::QueueName;
+use fairshare_engine::priority::PRIORITY_LIMIT;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 
 /// The name of the table.
@@ -60,17 +64,19 @@ const RUNNING_RULES: &str = "\"upstream\" or \"strict\"";
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
 /// All settings, in the order of the documents.
-pub const SETTINGS: [Setting; 15] = [
+pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "live",
         default: "true",
-        doc: "Whether usage and fair-share follow the jobs between pushes. If false, fair-share is the number that was pushed.",
+        doc: "Whether usage and fair-share follow the jobs between pushes. If false, the plugin uses the \
+              pushed fair-shares until the next push.",
         read: One(YES_OR_NO, |settings, value| set_value(&mut settings.live, read_bool(value))),
     },
     Setting {
         name: "refresh",
         default: "\"30s\"",
-        doc: "The time between two refreshes, which put pending jobs in the order of their current priorities. 0: only pushes do so.",
+        doc: "The time between two refreshes, which put pending jobs in the order of their current \
+              priorities. 0: only pushes order pending jobs.",
         read: One(DURATION, |settings, value| set_value(&mut settings.refresh, read_duration(value))),
     },
     Setting {
@@ -87,9 +93,10 @@ pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: WEIGHTS_NAME,
         default: "{ age = 0, size = 0 }",
-        doc: "The integer weights of two more factors. age: the time for which a job was eligible over age-max, at most 1. size: the \
-              job's nodes over the site's nodes. If the database's factors name age or size, those weights count instead. A \
-              priority also has the term age_offset, which is equal for all jobs, so waiting alone changes no priority.",
+        doc: "The integer weights of two more factors. age: the time for which a job was eligible, divided by age-max, at most 1. size: \
+              the job's nodes, divided by the site's nodes. If the database has the factor age or size, the weight in the database takes \
+              precedence. The term age_offset is equal for all jobs. It adds the time until a common reference time, so the priority of a \
+              job stays the same while it waits.",
         read: Table(|settings, value, place| {
             let table = members(value).ok_or_else(|| table_error(place, value))?;
             table.iter().try_for_each(|(name, value)| {
@@ -103,8 +110,8 @@ pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: "age-max",
         default: "\"7d\"",
-        doc: "The age from which on a job's age counts no more. If max-wait-behind is set, it is only the unit in which ages are \
-              measured, and ages have no end.",
+        doc: "The age from which on a job's factor age stays 1. If max-wait-behind is set, ages are not \
+              limited, and age-max is only the unit of ages.",
         read: One(
             "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
             |settings, value| {
@@ -115,8 +122,8 @@ pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: "max-wait-behind",
         default: "0",
-        doc: "A promise: later jobs of equal size overtake an eligible job for no longer than this time. The weight of age follows \
-              from it. 0: no promise.",
+        doc: "The longest time for which later jobs of equal size may overtake an eligible job. It \
+              determines the weight of age. 0: no such bound.",
         read: One(DURATION, |settings, value| set_value(&mut settings.max_wait_behind, read_duration(value))),
     },
     Setting {
@@ -135,17 +142,18 @@ pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: QUEUES,
         default: "{}",
-        doc: "A table for each queue, [fairshare.queues.NAME]. running-limits: the setting of this name for that queue alone. \
-              charge: a number from 0 to 1000 that multiplies the usage of jobs that start in that queue from then on (0: they are \
-              free; default: 1).",
+        doc: "A table for each queue, [fairshare.queues.NAME]. running-limits: the setting of this name for that queue alone. charge: a \
+              number from 0 to 1000. The usage of jobs that start in that queue after this setting is multiplied by it (0: such jobs are \
+              free; default: 1). exempt: an array of \"association\", \"bank\" and \"user\"; limits of these scopes over all queues \
+              neither count nor hold jobs in that queue. max-priority: the largest priority of jobs in that queue, except at urgency 31.",
         read: Table(set_queues),
     },
     Setting {
         name: "charge-by",
         default: "\"sum\"",
-        doc: "What usage a job accrues per second. \"sum\": the weighted sum of its nodes, cores and GPUs. \"max\": its largest weighted \
-              part of the site's nodes, cores or GPUs, times the site's nodes. A change applies to jobs that start after the next \
-              sync, which stores it with the site's resources.",
+        doc: "How the usage of a job per second is computed. \"sum\": the weighted sum of its nodes, cores and GPUs. \"max\": its largest \
+              weighted part of the site's nodes, cores or GPUs, times the site's nodes. A change applies to jobs that start after the \
+              next sync, which stores it with the site's resources.",
         read: One("\"sum\" or \"max\"", |settings, value| {
             set_value(&mut settings.charge_by, ChargeBy::parse(&read_text(value)?))
         }),
@@ -172,19 +180,25 @@ pub const SETTINGS: [Setting; 15] = [
         }),
     },
     Setting {
+        name: BUDGETS,
+        default: "\"hold\"",
+        doc: "What the plugin does with a job that may use more than a budget has left. \"hold\": it holds the job. \"reject\": it \
+              rejects the job at submission. \"warn\": it neither holds nor rejects the job.",
+        read: One("\"hold\", \"reject\" or \"warn\"", |settings, value| {
+            let modes =
+                [("hold", BudgetMode::Hold), ("reject", BudgetMode::Reject), ("warn", BudgetMode::Warn)];
+            set_value(&mut settings.budgets, choose(value, modes))
+        }),
+    },
+    Setting {
         name: "public",
         default: "\"banks\"",
         doc: "The part of the tree that all users may see. \"own\": their own numbers; \"banks\": also the banks above them, and the \
-              siblings of these banks; \"all\": the whole tree. With \"own\", limits on a bank are shown without the amount in use. If \
+              siblings of these banks; \"all\": the whole tree. With \"own\", limits on a bank or a queue are shown without the amount in use. If \
               such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
-            let open = match read_text(value)?.as_str() {
-                "own" => Open::Own,
-                "banks" => Open::Banks,
-                "all" => Open::All,
-                _ => return None,
-            };
-            set_value(&mut settings.public, Some(open))
+            let parts = [Open::Own, Open::Banks, Open::All].map(|open| (open.name(), open));
+            set_value(&mut settings.public, choose(value, parts))
         }),
     },
     Setting {
@@ -210,19 +224,23 @@ const WEIGHTS: [(&str, Set); 2] = [
 const WEIGHTS_NAME: &str = "weights";
 const QUEUES: &str = "queues";
 const CHARGE: &str = "charge";
+const EXEMPT: &str = "exempt";
+const EXEMPTIONS: &str = "an array of \"association\", \"bank\" and \"user\"";
+const MAX_PRIORITY: &str = "max-priority";
+const PRIORITY: &str = "an integer from 1 to 4294967294";
 const FACTOR: &str = "a number from 0 to 1000";
 
 /// Settings of earlier versions. A key that a configuration still has is ignored, with a warning.
 const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
 
-/// Returns `settings` with those that `table` sets, which is the table as JSON text.
+/// Returns `settings`, with the settings in `table` replaced. `table` is JSON text.
 pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
     let table: &RawValue = serde_json::from_str(table).map_err(|error| format!("[{PLACE}]: {error}"))?;
     let members = members(table).ok_or_else(|| table_error(&format!("[{PLACE}]"), table))?;
     read_members(&members, settings, &format!("{PLACE}."))
 }
 
-/// Returns `settings` with those that the keys `given` set. Errors name a key with `place` before it.
+/// Returns `settings`, with the settings in `given` replaced. In errors, `place` precedes the key.
 pub fn read_members(given: &Members<'_>, mut settings: Settings, place: &str) -> Result<Settings, String> {
     for (name, value) in given.iter().filter(|(name, _)| !is_retired(name)) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
@@ -255,7 +273,7 @@ pub fn list_retired(table: &str, place: &str) -> Vec<String> {
 type SetOfQueue = fn(&mut Settings, QueueName, &RawValue) -> Option<()>;
 
 /// The keys of the table of a queue: each with the values that are accepted.
-const QUEUE_KEYS: [(&str, &str, SetOfQueue); 2] = [
+const QUEUE_KEYS: [(&str, &str, SetOfQueue); 4] = [
     (RUNNING_LIMITS, RUNNING_RULES, |settings, queue, value| {
         settings.running.queues.insert(queue, read_rule(value)?);
         Some(())
@@ -264,12 +282,23 @@ const QUEUE_KEYS: [(&str, &str, SetOfQueue); 2] = [
         settings.charges.insert(queue, value.get().parse().ok().filter(|factor| is_factor(*factor))?);
         Some(())
     }),
+    (EXEMPT, EXEMPTIONS, |settings, queue, value| {
+        settings.exempt.insert(queue, read_exemptions(value)?);
+        Some(())
+    }),
+    (MAX_PRIORITY, PRIORITY, |settings, queue, value| {
+        let max = value.get().parse().ok().filter(|max| (1..=PRIORITY_LIMIT).contains(max))?;
+        settings.max_priorities.insert(queue, max);
+        Some(())
+    }),
 ];
 
 /// Reads a table of queues. Each queue has a table of its settings.
 fn set_queues(settings: &mut Settings, table: &RawValue, place: &str) -> Result<(), String> {
     settings.running.queues.clear();
     settings.charges.clear();
+    settings.exempt.clear();
+    settings.max_priorities.clear();
     for (queue, keys) in members(table).ok_or_else(|| table_error(place, table))? {
         let place = format!("{place}.{}", shortened(&queue).escape_debug());
         for (name, value) in members(keys).ok_or_else(|| table_error(&place, keys))? {
@@ -310,7 +339,9 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
 /// in Flux's configuration, as JSON text.
 pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
-    let mut configured = settings.running.queues.keys().chain(settings.charges.keys());
+    let Settings { running, charges, exempt, max_priorities, .. } = settings;
+    let configured = running.queues.keys().chain(charges.keys());
+    let mut configured = configured.chain(exempt.keys()).chain(max_priorities.keys());
     match configured.find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
         None => Ok(()),
         Some(queue) => {
@@ -343,10 +374,10 @@ fn table_error(place: &str, value: &RawValue) -> String {
     format!("{place}: expected a table, got {}", describe(value))
 }
 
-/// Returns a value for an error message: a string as it was written, and any other value with its type.
+/// Returns a value for an error message: a string or an array as it was written, and any other value with its type.
 fn show_value(value: &RawValue) -> String {
     match value.get().as_bytes().first() {
-        Some(b'"') => shortened(value.get()).into_owned(),
+        Some(b'"' | b'[') => shortened(value.get()).into_owned(),
         _ => describe(value),
     }
 }
@@ -354,6 +385,12 @@ fn show_value(value: &RawValue) -> String {
 fn set_value<T>(to: &mut T, value: Option<T>) -> Option<()> {
     *to = value?;
     Some(())
+}
+
+/// Returns the member of `choices` that the text `value` names.
+fn choose<T, const N: usize>(value: &RawValue, choices: [(&str, T); N]) -> Option<T> {
+    let name = read_text(value)?;
+    choices.into_iter().find(|(choice, _)| *choice == name).map(|(_, member)| member)
 }
 
 fn read_bool(value: &RawValue) -> Option<bool> {
@@ -366,6 +403,12 @@ fn read_text(value: &RawValue) -> Option<String> {
 
 fn read_rule(value: &RawValue) -> Option<RunningLimits> {
     RunningLimits::parse(&read_text(value)?)
+}
+
+fn read_exemptions(value: &RawValue) -> Option<BTreeSet<Scope>> {
+    let names: Vec<String> = serde_json::from_str(value.get()).ok()?;
+    let find = |name: &String| Scope::EXEMPTIONS.iter().find(|(known, _)| known == name);
+    names.iter().map(|name| find(name).map(|(_, scope)| *scope)).collect()
 }
 
 fn read_weight(value: &RawValue) -> Option<i64> {

@@ -15,7 +15,8 @@ pub const TREE: &str = "tree";
 /// Reads the rule. `policy` and `options` have the form of the site's database, and all other values are numbers.
 pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
     let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
-    let tree = members(value).ok_or(WireError::WrongType(TREE))?;
+    let type_error = || WireError::Record(format!("{TREE}: expected object, got {}", describe(value)));
+    let tree = members(value).ok_or_else(type_error)?;
     let find_value =
         |key: &str| tree.get(key).copied().ok_or_else(|| fault(key, "key is missing".to_owned()));
     let read_number = |key: &str| {
@@ -27,17 +28,15 @@ pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
         let type_error = |_| fault(key, format!("expected string, got {}", describe(value)));
         serde_json::from_str(value.get()).map_err(type_error)
     };
-    let policy: Policy = read_text("policy", find_value("policy")?)?.parse().map_err(|error| {
-        let error: fairshare::ParsePolicyError = error;
-        fault("policy", error.to_string())
-    })?;
+    let policy: Policy =
+        read_text("policy", find_value("policy")?)?.parse().map_err(|error| fault("policy", error))?;
     let mut options = Options::default();
     if let Some(value) = tree.get("options") {
         let given = members(value)
             .ok_or_else(|| fault("options", format!("expected object, got {}", describe(value))))?;
         for (name, value) in given {
             let setting = format!("{name}={}", read_text("options", value)?);
-            options.set(&setting).map_err(|error| fault("options", error.to_string()))?;
+            options.set(&setting).map_err(|error| fault("options", error))?;
         }
     }
     let half_life = read_number("half_life")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the payloads of the methods that bring data, and reports faults.
+//! Reads the payloads of the methods that push data, and reports faults.
 //!
 //! A payload is read completely before any of it is applied.
 
@@ -7,14 +7,13 @@ use crate::charges::{self, CHARGE_BY, CHARGES};
 use crate::field::Record;
 use crate::limits::{self, LIMITS};
 use crate::reading::Reader;
+use crate::records::budget::{self, BUDGETS};
 use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord};
 use crate::settings;
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
 use fairshare::shortened;
-use fairshare_engine::accounts::{
-    AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore,
-};
+use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, ProjectName};
 use fairshare_engine::standing::{Bank, Charges, SitePart};
@@ -26,7 +25,7 @@ use serde_json::value::RawValue;
 pub enum WireError {
     /// The payload is missing, is not JSON, or has no `data`. The text says which.
     Undecodable(String),
-    /// `data` is not of the type of this array or object.
+    /// `data` does not have the type of the array or object with this name.
     WrongType(&'static str),
     /// A record is invalid. The text has the array, the index, the key and the fault.
     Record(String),
@@ -34,8 +33,6 @@ pub enum WireError {
 
 const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
 const ZERO_SCORE: &str = "zero_score";
-/// The arrays of a whole document.
-const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 
 #[derive(Deserialize)]
 struct Payload<R> {
@@ -66,34 +63,48 @@ pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
         .ok_or_else(|| WireError::Undecodable(format!("expected an object, got {}", describe(value))))
 }
 
-/// Reads `rec_update`.
+/// Reads each record of the array `key`. An error begins with `place`, and with the index of the record.
+pub(crate) fn read_records<T>(
+    array: &RawValue,
+    key: &'static str,
+    place: &str,
+    read: impl Fn(&RawValue) -> Result<T, String>,
+) -> Result<Vec<T>, WireError> {
+    let records: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| WireError::WrongType(key))?;
+    let read_record = |(at, record): (usize, &RawValue)| {
+        read(record).map_err(|what| WireError::Record(format!("{place}[{at}]{what}")))
+    };
+    records.into_iter().enumerate().map(read_record).collect()
+}
+
+/// Reads the payload of `rec_update`.
 pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
     let records = from_payload::<BorrowedAssociation>(payload, reader)?;
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
-/// Reads `rec_q_update`.
+/// Reads the payload of `rec_q_update`.
 pub fn queues(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Queue>, WireError> {
     from_payload::<QueueRecord>(payload, reader)
 }
 
-/// Reads `rec_proj_update`.
+/// Reads the payload of `rec_proj_update`.
 pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<ProjectName>, WireError> {
     from_payload::<ProjectRecord>(payload, reader)
 }
 
-/// Reads `rec_bank_update`.
+/// Reads the payload of `rec_bank_update`.
 pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
     let records = from_payload::<BankRecord>(payload, reader)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
-/// Reads `rec_fac_update`.
+/// Reads the payload of `rec_fac_update`.
 pub fn weights(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(String, i64)>, WireError> {
     from_payload::<FactorRecord>(payload, reader)
 }
 
-/// Reads `rec_config_update`. Warns of unknown switches, which may come from a newer database.
+/// Reads the payload of `rec_config_update`. Warns of unknown switches, which may come from a newer database.
 pub fn config(payload: Option<&str>, reader: &mut Reader) -> Result<ConfigPatch, WireError> {
     let value = find_data(payload)?;
     let patch = read_config(value)?;
@@ -141,8 +152,9 @@ fn read_bool(key: &str, value: &RawValue) -> Result<bool, WireError> {
     }
 }
 
-/// Reads `policy_update`: a whole document, directly or under `data`. Returns true as second value for a dry run. `dry_run` is
-/// accepted in both places, so that a misplaced key does not make a dry run a push.
+/// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true
+/// for a dry run. `dry_run` is accepted in both places, so that a misplaced key does not make a dry run a
+/// push.
 pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push, bool), WireError> {
     let outer = object(payload)?;
     let inner =
@@ -154,20 +166,20 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
         }
     }
     let parts = inner.unwrap_or(outer);
-    for array in ARRAYS {
+    for array in Policy::ARRAYS {
         if !parts.contains_key(array) {
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
     }
-    Ok((read_push(&parts, reader)?, dry_run))
+    Ok((read_part(&parts, reader)?, dry_run))
 }
 
 /// The options of a staged push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
-    /// The commit only reports the differences.
+    /// True if the commit only reports the differences.
     pub dry_run: bool,
-    /// Switches that no part contains keep their values.
+    /// True if switches that no part contains keep their values.
     pub keeps_config: bool,
     /// The seconds without a part after which the push is aborted.
     pub expires: u64,
@@ -196,7 +208,7 @@ pub struct StagedPart {
     pub associations: usize,
 }
 
-/// Reads `policy_begin`, whose payload is optional.
+/// Reads the payload of `policy_begin`, which is optional.
 pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
@@ -225,8 +237,8 @@ pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
     value.get().parse().map_err(|_| type_error())
 }
 
-/// Reads `policy_part`: some of the arrays, or parts of them.
-pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PushPart, WireError> {
+/// Reads the payload of `policy_part`: some of the arrays, or parts of them.
+pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<Push, WireError> {
     read_part(&object(payload)?, reader)
 }
 
@@ -253,15 +265,17 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         );
         return Err(WireError::Record(text));
     }
-    for key in
-        list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES, CHARGE_BY]].concat())
-    {
+    for key in list_unknown(
+        &parts,
+        &[Policy::ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES, CHARGE_BY, BUDGETS]].concat(),
+    ) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
-    read_push(&parts, reader).map(Some)
+    read_part(&parts, reader).map(Some)
 }
 
-/// Reads the settings of the plugin's load options, which are all keys except `config`. They replace those of `settings`.
+/// Reads the settings of the plugin's load options, which are all keys except `config`. They take precedence
+/// over `settings`.
 pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
     if conf.trim() == "null" {
         return Ok(settings);
@@ -271,55 +285,35 @@ pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String>
     settings::read_members(&keys, settings, "")
 }
 
-/// A whole document, with its tree.
+/// A whole document, with its tree, or a part of a document, with its part of the tree.
 pub type Push = (Policy, SitePart);
-/// A part of a document, with its part of the tree.
-pub type PushPart = (PolicyPart, SitePart);
 
-fn read_push(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
-    let (part, site) = read_part(parts, reader)?;
-    let policy = Policy {
-        associations: part.associations.unwrap_or_default(),
-        queues: part.queues.unwrap_or_default(),
-        projects: part.projects.unwrap_or_default(),
-        banks: part.banks.unwrap_or_default(),
-        parents: part.parents,
-        limits: part.limits,
-        weights: part.weights.unwrap_or_default(),
-        config: Config::default().patched(part.config),
-    };
-    Ok((policy, site))
-}
-
-fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
+fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
     fn read_array<'a, R: Record + Deserialize<'a>>(
         parts: &Members<'a>,
         reader: &mut Reader,
-    ) -> Result<Option<Vec<R::Accepted>>, WireError> {
-        parts.get(R::ARRAY).map(|array| reader.array::<R>(array)).transpose()
+    ) -> Result<Vec<R::Accepted>, WireError> {
+        parts.get(R::ARRAY).map_or_else(|| Ok(Vec::new()), |array| reader.array::<R>(array))
     }
     let prefix_key = |fault| match fault {
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
         other => other,
     };
-    fn split_records<A, B>(records: Option<Vec<(A, Option<B>)>>) -> (Option<Vec<A>>, Vec<B>) {
-        let Some(records) = records else { return (None, Vec::new()) };
-        let (all, some): (Vec<A>, Vec<Option<B>>) = records.into_iter().unzip();
-        (Some(all), some.into_iter().flatten().collect())
-    }
-    let (associations, leaves) = split_records(read_array::<BorrowedAssociation>(parts, reader)?);
-    let associations = associations.map(|records| records.into_iter().flatten().collect());
-    let (banks, branches) = split_records(read_array::<BankRecord>(parts, reader)?);
+    let (associations, leaves): (Vec<_>, Vec<_>) =
+        read_array::<BorrowedAssociation>(parts, reader)?.into_iter().unzip();
+    let (banks, branches): (_, Vec<_>) = read_array::<BankRecord>(parts, reader)?.into_iter().unzip();
+    let branches: Vec<Bank> = branches.into_iter().flatten().collect();
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
     let factors = parts.get(CHARGES).map(|charges| charges::read(charges)).transpose()?;
     let rules = parts.get(CHARGE_BY).map(|rules| charges::read_rules(rules)).transpose()?;
     let charges = Charges { factors: factors.unwrap_or_default(), rules: rules.unwrap_or_default() };
+    let budgets = parts.get(BUDGETS).map(|budgets| budget::read(budgets)).transpose()?.unwrap_or_default();
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
-    let part = PolicyPart {
-        associations,
+    let part = Policy {
+        associations: associations.into_iter().flatten().collect(),
         queues: read_array::<QueueRecord>(parts, reader)?,
         projects: read_array::<ProjectRecord>(parts, reader)?,
         banks,
@@ -332,9 +326,19 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireE
             .transpose()
             .map_err(prefix_key)?
             .unwrap_or_default(),
+        arrays: Policy::ARRAYS.into_iter().filter(|array| parts.contains_key(*array)).collect(),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);
     }
-    Ok((part, SitePart { rule, banks: branches, associations: leaves, charges }))
+    Ok((
+        part,
+        SitePart {
+            rule,
+            banks: branches,
+            associations: leaves.into_iter().flatten().collect(),
+            charges,
+            budgets,
+        },
+    ))
 }

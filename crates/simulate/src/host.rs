@@ -76,6 +76,8 @@ pub(super) struct Host<'a> {
     pub(super) now: f64,
     /// Time of the last event.
     last: f64,
+    /// Times at which windows of budgets begin, in descending order. Past times are removed.
+    window_starts: Vec<f64>,
     /// The index of the next job to submit.
     next: JobIndex,
     active: BTreeMap<JobIndex, ActiveJob>,
@@ -128,6 +130,9 @@ impl<'a> Host<'a> {
                 banks.len() - 1
             }));
         }
+        let window_starts = site.budgets.iter().map(|budget| budget.start as f64);
+        let mut window_starts: Vec<f64> = window_starts.filter(|start| *start > begin).collect();
+        window_starts.sort_by(|a, b| b.total_cmp(a));
         let mut host = Host {
             trace,
             engine: Engine::new(OWNER).remembering(NO_RETENTION),
@@ -138,6 +143,7 @@ impl<'a> Host<'a> {
             nodes,
             now: begin,
             last: begin,
+            window_starts,
             next: 0,
             active: BTreeMap::new(),
             jobs_with_priority_0: 0,
@@ -172,7 +178,10 @@ impl<'a> Host<'a> {
     pub(super) fn step(&mut self) -> bool {
         let submission = self.job(self.next).map(|job| job.submit);
         let end = self.ends.peek().map(|Reverse((Time(end), _))| *end);
-        let Some(next) = submission.into_iter().chain(end).reduce(f64::min) else {
+        let next_of_job = submission.into_iter().chain(end).reduce(f64::min);
+        // Only pending jobs can start when a window begins.
+        let window = self.window_starts.last().copied().filter(|_| self.active.len() > self.ends.len());
+        let Some(next) = next_of_job.into_iter().chain(window).reduce(f64::min) else {
             return self.refresh_last();
         };
         if let Some(at) = self.refresh_before(next, submission == Some(next)) {
@@ -180,7 +189,12 @@ impl<'a> Host<'a> {
             return true;
         }
         self.advance_to(next);
-        self.last = next;
+        if next_of_job == Some(next) {
+            self.last = next;
+        }
+        while self.window_starts.pop_if(|start| *start <= next).is_some() {
+            self.turns = true;
+        }
         while let Some(Reverse((Time(end), number))) = self.ends.peek().copied()
             && end <= next
         {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Simulations of generated sites: properties of any replay, and known results of queueing theory.
 
+mod budgets;
 mod properties;
 mod queues;
 
@@ -9,7 +10,7 @@ use super::{Party, Scenario, Scheduler, Trace};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{self, Options, Shares};
-use fairshare_engine::accounts::{Association, AssociationRecord, Config, Policy, ZeroScore};
+use fairshare_engine::accounts::{Association, AssociationRecord, ConfigPatch, Policy, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, Limit, UserId};
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
@@ -97,7 +98,7 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
     Scenario {
         policy: Policy {
             associations: associations.collect(),
-            config: Config { zero_score: ZeroScore::Floor, ..Config::default() },
+            config: ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() },
             ..Policy::default()
         },
         site: SitePart {

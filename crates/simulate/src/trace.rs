@@ -108,7 +108,4 @@ impl Trace {
     pub fn party_of(&self, job: &Job) -> usize {
         job.party as usize
     }
-
-    /// Size of a job in bytes.
-    pub const BYTES_PER_JOB: usize = size_of::<Job>();
 }

@@ -4,8 +4,7 @@
 use crate::jobtap::{Host, JobArgs, Json, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::jobspec::{UNREADABLE_NAMES, read_facts};
-use crate::plugin::services::busy_error;
-use crate::plugin::why::{make_heading, make_reply, payload_error, select_user};
+use crate::plugin::services::{make_heading, make_reply, payload_error, select_user};
 use fairshare_engine::engine::answers::{CheckedJob, HoldNow, Open, check_job};
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::read_checked;
@@ -14,13 +13,13 @@ use fairshare_protocol::wire::WireError;
 /// Answers about the jobspec in the request. The plugin reads that jobspec as the callback `job.validate` reads the
 /// jobspec of a submitted job.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let to_error = |fault| payload_error("check_job", fault);
+    let to_error = |fault| payload_error("check_job", &fault);
     let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
     let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
     let heading = make_heading(plugin, host)?;
     let open = match request.caller.is_privileged() {
         true => Open::All,
-        false => plugin.open_to_guests().ok_or_else(busy_error)?,
+        false => plugin.open_to_guests()?,
     };
     let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
@@ -39,7 +38,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
                 ..CheckedJob::default()
             }));
         };
-        Some(plugin.engine.view(|view| check_job(view, &facts, count, open, heading)).ok_or_else(busy_error))
+        Some(plugin.view(|view| check_job(view, &facts, count, open, heading)))
     };
     let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
     let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);

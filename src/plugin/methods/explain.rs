@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `explain`: the priority of each job, and the reasons why it is held or blocked.
 
-use crate::jobtap::{Caller, Host, Reply, Request, RequestError};
+use crate::jobtap::{Caller, Host, Reply, Request, Result};
 use crate::plugin::MfPriority;
 use crate::plugin::jobspec::read_brief_facts;
 use crate::plugin::queue_states::QueueStates;
-use crate::plugin::services::busy_error;
-use crate::plugin::why::{make_heading, make_reply, payload_error};
+use crate::plugin::services::{make_heading, make_reply, payload_error};
 use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_protocol::request::read_explained;
 
-/// The maximum number of held jobs that one request of a guest explains. For each of them the engine may visit hundreds
-/// of jobs that come before it, and the job manager does nothing else meanwhile.
+/// The maximum number of held jobs that one request of a guest explains. For each of these jobs, the engine
+/// may visit hundreds of jobs that come before it, and the job manager does nothing else meanwhile.
 const MAX_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let ids = read_explained(request.payload).map_err(|fault| payload_error("explain", fault))?;
+    let ids = read_explained(request.payload).map_err(|fault| payload_error("explain", &fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
     for id in ids {
@@ -28,7 +27,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         held += usize::from(is_held);
         if is_held && held > MAX_HELD {
             let text = format!(
-                "one request explains at most {MAX_HELD} held jobs; ask for this job in a request of its own"
+                "one request explains at most {MAX_HELD} held jobs; ask about this job in another request"
             );
             refused.push(Refused { id, reason: note("later", text) });
             continue;
@@ -51,9 +50,9 @@ fn explain_job(
     host: Host<'_, MfPriority>,
     caller: Caller,
     id: JobId,
-) -> Result<Result<Why, Note>, RequestError> {
+) -> Result<Result<Why, Note>> {
     let unknown = || note("unknown", "no active job has this id");
-    let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy_error)? else {
+    let Some(user) = plugin.view(|view| view.user_of(id))? else {
         return Ok(Err(unknown()));
     };
     let (own_user, is_guest) = (UserId(caller.userid), !caller.is_privileged());
@@ -97,9 +96,8 @@ fn remove_jobs_of_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
 /// Adds that the job's queue is stopped or disabled.
 fn add_queue_state(queues: &QueueStates, why: &mut Why) {
     let unlisted = why.others_total.saturating_sub(why.others.len());
-    let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
-    let Some(state) = queues.state(&name) else { return };
-    let label = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+    let Some(state) = queues.state(&why.queue) else { return };
+    let label = why.queue.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
     let format_reason =
         |reason: &Option<String>| reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
     if !state.start {
@@ -116,13 +114,12 @@ fn add_queue_state(queues: &QueueStates, why: &mut Why) {
 
 impl MfPriority {
     /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
-    pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<String>> {
+    pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<QueueName>> {
         let ids = read_explained(request.payload).unwrap_or_default();
-        let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
         let list_names = |view: &View<'_>| {
-            ids.iter().filter_map(|id| Some(name(view.queue_of_unstarted_job(*id)?))).collect()
+            ids.iter().filter_map(|id| view.queue_of_unstarted_job(*id)).map(Option::<&_>::cloned).collect()
         };
-        let mut names: Vec<Option<String>> = self.engine.view(list_names).unwrap_or_default();
+        let mut names: Vec<Option<QueueName>> = self.engine.view(list_names).unwrap_or_default();
         names.sort_unstable();
         names.dedup();
         names

@@ -3,12 +3,10 @@
 //! a push.
 
 use super::changes::log_push;
-use crate::jobtap::{Host, Reply};
+use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{
-    busy_error, log_omitted_warnings, log_warnings, refuse_payload, request_error,
-};
+use crate::plugin::services::{accept, log_omitted_warnings, log_warnings, request_error};
 use fairshare_engine::accounts::Difference;
 use fairshare_engine::engine::Event;
 use fairshare_protocol::reading::Reader;
@@ -32,21 +30,23 @@ impl PushInPieces {
     }
 }
 
-/// Puts the data of one of flux-accounting's methods in force. `read` parses them.
-pub fn answer(
+/// Puts the data of one of flux-accounting's methods in force. `read` parses them, and `make_event` makes the engine's event.
+pub fn answer<T>(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
+    request: &Request<'_>,
     method: &str,
-    read: impl FnOnce(&mut Reader) -> Result<Event<'static>, WireError>,
+    read: fn(Option<&str>, &mut Reader) -> Result<T, WireError>,
+    make_event: fn(T) -> Event<'static>,
 ) -> Reply {
     let mut reader = Reader::default();
-    let event = read(&mut reader).map_err(|fault| refuse_payload(host.plugin(), method, &fault))?;
+    let event = make_event(accept(host, method, read(request.payload, &mut reader))?);
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
     let outcome = plugin.handle_request_event(host, event);
     // The data are in force, even if Flux refused an effect.
     plugin.note_update();
-    plugin.pieces.add_difference(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy_error)?);
+    plugin.pieces.add_difference(plugin.view(|view| view.latest_difference())?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
     outcome.map_err(|refused| {
         request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
@@ -55,9 +55,9 @@ pub fn answer(
 }
 
 /// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
-pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Reply {
+pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     if let Some(difference) = plugin.pieces.take_sum() {
-        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy_error)?;
+        let generation = plugin.view(|view| view.generation())?;
         log_push(host.plugin(), "push", generation, difference);
         plugin.costs.note_step(PushStep::End);
     }

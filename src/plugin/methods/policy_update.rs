@@ -2,23 +2,23 @@
 //! `policy_update`: a whole site document in one message.
 
 use super::changes::log_push;
-use crate::jobtap::{Host, Reply};
+use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::services::{
-    busy_error, log_omitted_warnings, log_warnings, refuse_payload, refuse_tree, request_error,
+    accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_tree, request_error,
 };
-use crate::plugin::why::make_reply;
 use fairshare_engine::engine::Event;
 use fairshare_engine::engine::answers::PushChanges;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
 
-/// Replaces all data by one site document. For a dry run, answers with the changes that it would make.
-pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
+/// Replaces all data by one site document. For a dry run, answers with the changes that the document would
+/// make.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let mut reader = Reader::default();
-    let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)
-        .map_err(|fault| refuse_payload(host.plugin(), "policy_update", &fault))?;
+    let ((policy, site), dry_run) =
+        accept(host, "policy_update", wire::policy_update(request.payload, &mut reader))?;
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
     plugin.costs.note_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
@@ -26,11 +26,11 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
         let difference =
             plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
         let difference = difference.map_err(|fault| refuse_tree(host.plugin(), "policy_update", &fault))?;
-        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy_error)?;
+        let generation = plugin.view(|view| view.generation())?;
         return make_reply(&PushChanges { generation, is_dry_run: true, difference });
     }
     if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
-        pushes.end("a policy_update in one message took its place");
+        pushes.end("a policy_update in one message replaced it");
     }
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     put_in_force(plugin, host, Event::Policy(policy, site))
@@ -43,8 +43,7 @@ pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, even
         plugin.costs.note_step(PushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
-    let (generation, difference) =
-        plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy_error)?;
+    let (generation, difference) = plugin.view(|view| (view.generation(), view.latest_difference()))?;
     log_push(host.plugin(), "policy", generation, difference);
     plugin.pieces.take_sum();
     plugin.note_update();

@@ -2,14 +2,14 @@
 //! `policy_begin`, `policy_part`, `policy_commit` and `policy_abort`: a push in parts ([`crate::plugin::parts`]).
 
 use super::policy_update::put_in_force;
-use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, RequestError};
+use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, Request, Result};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::parts::OpenStagedPush;
 use crate::plugin::services::{
-    busy_error, log_omitted_warnings, log_warnings, refuse_payload, refuse_tree, request_error,
+    accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_payload, refuse_tree,
+    request_error,
 };
-use crate::plugin::why::make_reply;
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, OpenPush, StagedPart, WireError};
@@ -22,9 +22,8 @@ const MAX_MOVES: usize = 10;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.
-pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let beginning =
-        wire::policy_begin(payload).map_err(|fault| refuse_payload(host.plugin(), "policy_begin", &fault))?;
+pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let beginning = accept(host, "policy_begin", wire::policy_begin(request.payload))?;
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     plugin.handle_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
     plugin.costs.note_step(PushStep::Begin);
@@ -35,19 +34,17 @@ pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&s
 }
 
 /// Stages the records of a part.
-pub fn stage_part(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let number =
-        wire::push_number(payload).map_err(|fault| refuse_payload(host.plugin(), "policy_part", &fault))?;
-    let mut open = take_push(plugin, number)?;
-    let part = read_part(host.plugin(), payload, &mut open.reader);
+pub fn stage_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let mut open = take_push(plugin, host, request, "policy_part")?;
+    let part = read_part(host.plugin(), request.payload, &mut open.reader);
     log_warnings(host.plugin(), &mut open.reader.warnings);
     match part {
         Ok(event) => {
             host.restart_timer(Timer::Expire.index(), open.beginning.expires as f64);
-            let associations = open.reader.associations();
+            let (push, associations) = (open.number, open.reader.associations());
             plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.put_back(open);
             plugin.handle_request_event(host, event)?;
-            make_reply(&StagedPart { push: number, associations })
+            make_reply(&StagedPart { push, associations })
         }
         Err(refused) => {
             drop_push(plugin, host, open, &format!("a part was refused: {}", refused.text));
@@ -56,13 +53,9 @@ pub fn stage_part(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Opti
     }
 }
 
-fn read_part(
-    flux: Plugin,
-    payload: Option<&str>,
-    reader: &mut Reader,
-) -> Result<Event<'static>, RequestError> {
+fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result<Event<'static>> {
     let size_error = |most: usize, what: &str, given: usize| {
-        let text = format!("mf_priority: a part is at most {most} {what}, this is {given}");
+        let text = format!("mf_priority: a part has at most {most} {what}, but this part has {given}");
         flux.log(LogLevel::Error, &text);
         request_error(EINVAL, text)
     };
@@ -81,12 +74,10 @@ fn read_part(
     Ok(Event::PolicyPart(part, site))
 }
 
-/// Puts the staged push in force. For a dry run, answers with the changes that it would make.
-pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let number =
-        wire::push_number(payload).map_err(|fault| refuse_payload(host.plugin(), "policy_commit", &fault))?;
-    let open = take_push(plugin, number)?;
-    if let Some(array) = plugin.engine.view(|view| view.missing_array()).ok_or_else(busy_error)? {
+/// Puts the staged push in force. For a dry run, answers with the changes that the push would make.
+pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let open = take_push(plugin, host, request, "policy_commit")?;
+    if let Some(array) = plugin.view(|view| view.missing_array())? {
         let fault = WireError::Record(format!("policy.{array}: key is missing in all parts"));
         drop_push(plugin, host, open, "an array is missing");
         return Err(refuse_payload(host.plugin(), "policy_commit", &fault));
@@ -98,20 +89,18 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
         drop_push(plugin, host, open, "it was a dry run");
         return make_reply(&preview.map_err(|fault| refuse_tree(host.plugin(), "policy_commit", &fault))?);
     }
-    note_end(plugin, number, "it was committed");
+    note_end(plugin, open.number, "it was committed");
     plugin.costs.note_step(PushStep::End);
     let answer = put_in_force(plugin, host, Event::PolicyCommit);
     if answer.is_err() {
-        note_end(plugin, number, "its commit was refused");
+        note_end(plugin, open.number, "its commit was refused");
     }
     answer
 }
 
 /// Drops the staged push.
-pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let number =
-        wire::push_number(payload).map_err(|fault| refuse_payload(host.plugin(), "policy_abort", &fault))?;
-    let open = take_push(plugin, number)?;
+pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let open = take_push(plugin, host, request, "policy_abort")?;
     drop_push(plugin, host, open, "it was aborted");
     Ok(None)
 }
@@ -121,14 +110,20 @@ pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&s
 pub fn expire(plugin: &MfPriority, host: Host<'_, MfPriority>) {
     let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() else { return };
     let was_open = pushes.is_open();
-    pushes.end("it expired, because no part came in time; begin again");
+    pushes.end("it expired, because no part arrived in time; begin again");
     drop(pushes);
     if was_open {
         let _ = plugin.handle_event(host, None, Event::PolicyAbort);
     }
 }
 
-fn take_push(plugin: &MfPriority, number: u64) -> Result<OpenStagedPush, RequestError> {
+fn take_push(
+    plugin: &MfPriority,
+    host: Host<'_, MfPriority>,
+    request: &Request<'_>,
+    method: &str,
+) -> Result<OpenStagedPush> {
+    let number = accept(host, method, wire::push_number(request.payload))?;
     plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.take(number)
 }
 

@@ -116,9 +116,9 @@ impl Snapshot {
         (self.state, self.is_foreign) = (State::Idle, true);
         self.stored_keys.clear();
         let what = if std::mem::take(&mut self.is_late) {
-            "the usage of jobs that ended before the new push is counted only for jobs that job-list knows"
+            "the usage of jobs that ended before the new push is counted only for jobs that job-list lists"
         } else {
-            "no data until the policy is pushed again (flux fairshare push), which replaces it"
+            "the plugin has no data until the next push (flux fairshare push), which replaces the snapshot"
         };
         let text = format!("the snapshot of the last push is refused: {fault}; {what}");
         vec![Action::CancelRequests, Action::Log(LogLevel::Error, text), Action::Next]

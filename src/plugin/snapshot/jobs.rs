@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
 
-use super::record::{FORMAT, Fault, ROOT, hash, is_readable_format, prepend_hash, strip_hash};
+use super::record::{FORMAT, Fault, ROOT, hash, prepend_hash, strip_hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::{JobId, QueueName, UserId};
@@ -50,11 +50,21 @@ struct ChunkList {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum EndedLine {
-    /// Id, user, bank, nodes, cores and GPUs, start, and end.
-    Ended(u64, u32, String, [u64; 3], f64, f64),
-    /// The same, and the queue, which has a charge factor.
-    EndedInQueue(u64, u32, String, [u64; 3], f64, f64, String),
-    /// User, bank, sum, its time (`None` without a sum), the horizon, the pushed usage, its time, and its watermark.
+    /// Id, user, bank, nodes, cores and GPUs, start, and end. The queue follows if it has a charge factor. If
+    /// there are budgets, and the job ran longer than its time limit, the queue (or an empty string) and the
+    /// time limit in seconds follow.
+    Ended(
+        u64,
+        u32,
+        String,
+        [u64; 3],
+        f64,
+        f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")] Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] Option<f64>,
+    ),
+    /// User, bank, sum, time of the sum (`None` without a sum), horizon, pushed usage, time of the pushed
+    /// usage, and watermark of the pushed usage.
     Evicted(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
 }
 
@@ -108,7 +118,7 @@ pub(super) fn read_list(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     let json = strip_hash("the list of ended jobs", text)?;
     let list: ChunkList = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
-    if !is_readable_format(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {
+    if list.format != FORMAT || list.owner != owner || list.texts.len() > MAX_LINES {
         return Err("the list of ended jobs has another format or owner, or too many chunks".to_owned());
     }
     Ok(list.texts)
@@ -125,25 +135,19 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
     for line in chunk.lines() {
         let line: EndedLine =
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
-        let to_ended = |id, user, bank: String, [nodes, cores, gpus]: [u64; 3], (start, end), queue| Ended {
-            job: Job {
-                id: JobId(id),
-                user: UserId(user),
-                bank: bank.as_str().into(),
-                queue,
-                ran_on: Resources { nodes, cores, gpus },
-                start,
-                limit: 0.0,
-            },
-            end,
-        };
         match line {
-            EndedLine::Ended(id, user, bank, ran_on, start, end) => {
-                ended.push(to_ended(id, user, bank, ran_on, (start, end), None))
-            }
-            EndedLine::EndedInQueue(id, user, bank, ran_on, start, end, queue) => {
-                let queue = Some(QueueName::from(queue.as_str()));
-                ended.push(to_ended(id, user, bank, ran_on, (start, end), queue))
+            EndedLine::Ended(id, user, bank, [nodes, cores, gpus], start, end, queue, limit) => {
+                let queue = queue.filter(|queue| !queue.is_empty());
+                let job = Job {
+                    id: JobId(id),
+                    user: UserId(user),
+                    bank: bank.as_str().into(),
+                    queue: queue.as_deref().map(QueueName::from),
+                    ran_on: Resources { nodes, cores, gpus },
+                    start,
+                    limit: limit.unwrap_or(0.0),
+                };
+                ended.push(Ended { job, end });
             }
             EndedLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
                 sums.push(EvictedUsage {
@@ -166,12 +170,9 @@ fn job_line(Ended { job, end }: &Ended) -> EndedLine {
     let Resources { nodes, cores, gpus } = job.ran_on;
     let (id, user, bank) = (job.id.0, job.user.0, job.bank.as_str().to_owned());
     let (ran_on, start) = ([nodes, cores, gpus], job.start);
-    match &job.queue {
-        None => EndedLine::Ended(id, user, bank, ran_on, start, *end),
-        Some(queue) => {
-            EndedLine::EndedInQueue(id, user, bank, ran_on, start, *end, queue.as_str().to_owned())
-        }
-    }
+    let limit = Some(job.limit).filter(|limit| *limit > 0.0 && end - start > *limit);
+    let queue = job.queue.as_ref().map(|queue| queue.as_str().to_owned()).or(limit.map(|_| String::new()));
+    EndedLine::Ended(id, user, bank, ran_on, start, *end, queue, limit)
 }
 
 fn usage_line(evicted: &EvictedUsage) -> EndedLine {

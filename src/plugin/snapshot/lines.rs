@@ -12,10 +12,10 @@ use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// On average one user of this number ends a group.
+/// On average, one of this number of users ends a group.
 const USERS_PER_GROUP: u64 = 256;
 /// The maximum number of associations of a group. A group becomes one part of a staged push.
-pub(super) const MAX_RECORDS: usize = 900;
+const MAX_RECORDS: usize = 900;
 /// A group ends after this number of bytes of limits.
 const MAX_BYTES: usize = 512 << 10;
 /// Stands for a fair-share that is computed from the tree.
@@ -30,12 +30,6 @@ pub(super) struct AssociationLine {
     pub user: UserId,
     /// The values that rarely change, as an object with the keys of a push.
     pub limits: String,
-    pub numbers: Numbers,
-}
-
-/// The values of an association that most pushes change.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Numbers {
     pub fairshare: String,
     pub usage: String,
 }
@@ -63,14 +57,15 @@ impl AssociationLine {
         AssociationLine {
             user: record.association.user,
             limits: serde_json::to_string(&limits).unwrap_or_default(),
-            numbers: Numbers { fairshare, usage },
+            fairshare,
+            usage,
         }
     }
 }
 
 impl Grouper {
-    /// Adds the next association, in the order of user id and bank. Returns the previous group if this association
-    /// begins another.
+    /// Adds the next association, in the order of user id and bank. Returns the previous group if this
+    /// association begins another group.
     pub(super) fn add(&mut self, line: &AssociationLine) -> Option<CompleteGroup> {
         let before = self.last.replace(line.user).filter(|before| *before != line.user);
         let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;
@@ -80,8 +75,8 @@ impl Grouper {
         }
         self.records += 1;
         append_line(&mut self.limits, &line.limits);
-        append_line(&mut self.fairshares, &line.numbers.fairshare);
-        append_line(&mut self.usages, &line.numbers.usage);
+        append_line(&mut self.fairshares, &line.fairshare);
+        append_line(&mut self.usages, &line.usage);
         complete
     }
 
@@ -126,12 +121,10 @@ pub(super) fn zip_group<'a>(
 
 /// Builds the payload of a part from lines. The second value says for each association whether its fair-share must be
 /// computed.
-pub(super) fn build_part<'a>(
-    lines: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
-) -> Result<(String, Vec<bool>), Fault> {
+pub(super) fn build_part(lines: &[(&str, &str, &str)]) -> Result<(String, Vec<bool>), Fault> {
     let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();
-    for (limits, fairshare, usage) in lines {
+    for &(limits, fairshare, usage) in lines {
         let record = limits.strip_suffix('}').ok_or("the limits of an association are not a JSON object")?;
         let comma = if is_computed.is_empty() { "" } else { "," };
         is_computed.push(fairshare == COMPUTED);

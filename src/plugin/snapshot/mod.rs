@@ -19,8 +19,9 @@
 //! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
 //!   push, the plugin still reads the ended jobs of the snapshot.
 //! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
-//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin knows, and
-//!   only as a whole: each chunk must have the hash in its key. The snapshot is then applied and checked as a push.
+//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin
+//!   knows. The plugin reads a snapshot only as a whole: each chunk must have the hash in its key. The
+//!   snapshot is then applied and checked as a push.
 //! - A refused snapshot stays in the KVS until the next push replaces it.
 
 mod actions;
@@ -29,7 +30,6 @@ mod found;
 mod jobs;
 mod lines;
 mod parsing;
-mod patches;
 mod reading;
 mod record;
 mod site_chunks;
@@ -150,9 +150,9 @@ impl Snapshot {
         self.drop_unwanted_work()
     }
 
-    /// Stops a task that the setting or the push made useless, and begins the next task. A task that changes the KVS
-    /// continues, so that `stored_keys` matches the KVS. When that task ends, [`Snapshot::begin_next`] chooses the next
-    /// one.
+    /// Stops a task that the setting or the push made useless, and begins the next task. A task that changes
+    /// the KVS continues, so that `stored_keys` matches the KVS. When that task ends,
+    /// [`Snapshot::begin_next`] chooses the next task.
     fn drop_unwanted_work(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
@@ -174,7 +174,8 @@ impl Snapshot {
         Vec::new()
     }
 
-    /// Begins the next task after the last one has ended: removes the snapshot, writes it, or waits for jobs that end.
+    /// Begins the next task after the last task has ended: removes the snapshot, writes it, or waits for jobs
+    /// that end.
     fn begin_next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
         if is_stale && self.has_chunks() {
@@ -218,7 +219,7 @@ impl Snapshot {
     pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
         let Snapshot { state, stored_keys, is_on, .. } = self;
         match state {
-            // The engine can stage one push at a time, and the open push occupies it.
+            // The engine can stage only one push at a time, and a push of a client is open.
             State::Applying(_) if is_push_open => vec![Action::StepIn(PUSH_POLL)],
             State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {

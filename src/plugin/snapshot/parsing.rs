@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Parses the chunks of a snapshot, step by step, into the parts of a staged push.
 
-use super::lines::{self, MAX_RECORDS, Numbers};
-use super::patches::Patches;
+use super::lines;
 use super::reading::Reading;
 use super::record::Fault;
 use fairshare::accrual::Mode;
-use fairshare_engine::accounts::PolicyPart;
+use fairshare_engine::accounts::Policy;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{AsPushed, SitePart, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
@@ -15,7 +14,7 @@ use fairshare_protocol::wire::{self, WireError};
 /// A part of a staged push.
 #[derive(Debug)]
 pub(super) struct SnapshotPart {
-    pub part: PolicyPart,
+    pub part: Policy,
     pub site: SitePart,
     /// For each association of the part, true if its fair-share must be computed.
     is_computed: Vec<bool>,
@@ -26,10 +25,7 @@ enum ParseStage {
     /// Parses the chunks without associations.
     #[default]
     Site,
-    Log,
     Groups,
-    /// Takes the associations that occur only in the log.
-    NewAssociations,
     Tree,
     /// Computes the fair-shares from the tree.
     Fairshares(Box<(Standing, AsPushed)>),
@@ -43,7 +39,6 @@ pub(super) struct Parsing {
     /// The index of the next chunk or part in this stage.
     at: usize,
     reader: Reader,
-    patches: Patches,
     pub parts: Vec<SnapshotPart>,
     /// The tree of the snapshot, from which the fair-shares are computed.
     staged: StagedSite,
@@ -58,22 +53,12 @@ impl Parsing {
         let next = match &mut self.stage {
             ParseStage::Site => match reading.site_chunk(at)? {
                 Some(chunk) => return self.add_part(chunk, Vec::new()).map(|()| false),
-                None => ParseStage::Log,
-            },
-            ParseStage::Log => match reading.log_chunk(at)? {
-                Some(chunk) => return self.patches.add_chunk(chunk).map(|()| false),
                 None => ParseStage::Groups,
             },
             ParseStage::Groups => match reading.group_chunks(at)? {
                 Some(chunks) => return self.add_group(chunks).map(|()| false),
-                None => ParseStage::NewAssociations,
+                None => ParseStage::Tree,
             },
-            ParseStage::NewAssociations => {
-                match self.patches.take_new_associations(MAX_RECORDS)?.as_slice() {
-                    [] => ParseStage::Tree,
-                    new => return self.add_associations(new).map(|()| false),
-                }
-            }
             ParseStage::Tree if self.parts.iter().any(|part| part.is_computed.contains(&true)) => {
                 ParseStage::Fairshares(Box::new(self.compute_tree()?))
             }
@@ -97,22 +82,13 @@ impl Parsing {
     }
 
     fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
-        let mut patched = Vec::new();
-        for line in lines::zip_group(limits, fairshares, usages)? {
-            patched.extend(self.patches.apply_to_line(line)?);
-        }
-        self.add_associations(&patched)
-    }
-
-    fn add_associations(&mut self, lines: &[(String, Numbers)]) -> Result<(), Fault> {
-        let as_text = lines.iter().map(|(limits, Numbers { fairshare, usage })| {
-            (limits.as_str(), fairshare.as_str(), usage.as_str())
-        });
-        let (payload, is_computed) = lines::build_part(as_text)?;
+        let lines = lines::zip_group(limits, fairshares, usages)?;
+        let (payload, is_computed) = lines::build_part(&lines)?;
         self.add_part(&payload, is_computed)?;
-        let records = self.parts.last().and_then(|part| part.part.associations.as_ref());
-        let records = records.filter(|records| records.len() == lines.len());
-        records.map(drop).ok_or_else(|| "a line of limits contains several records".to_owned())
+        if self.parts.last().is_none_or(|part| part.part.associations.len() != lines.len()) {
+            return Err("a line of limits contains several records".to_owned());
+        }
+        Ok(())
     }
 
     fn add_part(&mut self, payload: &str, is_computed: Vec<bool>) -> Result<(), Fault> {
@@ -124,7 +100,7 @@ impl Parsing {
 
     /// Returns the tree of the snapshot, and its ranking by the pushed usages.
     fn compute_tree(&mut self) -> Result<(Standing, AsPushed), Fault> {
-        let none = "it has no tree that gives its fair-shares";
+        let none = "it has no tree from which its fair-shares follow";
         let (staged, mut standing) = (std::mem::take(&mut self.staged), std::mem::take(&mut self.standing));
         standing.push_staged(staged, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
         let as_pushed = standing.as_pushed().ok_or(none)?;
@@ -134,7 +110,7 @@ impl Parsing {
 
 impl SnapshotPart {
     fn set_fairshares(&mut self, standing: &Standing, as_pushed: &AsPushed) -> Result<(), Fault> {
-        let records = self.part.associations.iter_mut().flatten();
+        let records = self.part.associations.iter_mut();
         for (record, _) in records.zip(&self.is_computed).filter(|(_, is_computed)| **is_computed) {
             let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);
             let fairshare = standing.fairshare_as_pushed(as_pushed, user, bank);

@@ -14,7 +14,7 @@ pub(super) struct Reading {
     pub groups: Vec<Group>,
     /// The hashes of the chunks of ended jobs.
     pub jobs: Vec<String>,
-    /// The keys of all chunks, in this order: ended jobs, the chunks without associations, the log, the groups.
+    /// The keys of all chunks, in this order: ended jobs, the chunks without associations, the groups.
     keys: Vec<String>,
     /// The chunks in the order of `keys`; `None` if the reply has not come.
     chunks: Vec<Option<String>>,
@@ -71,14 +71,9 @@ impl Reading {
         self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
     }
 
-    /// Returns chunk `index` of the log, or `None` beyond the last.
-    pub(super) fn log_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
-        self.chunk(self.jobs.len() + self.manifest.rest.len(), self.manifest.log.len(), index)
-    }
-
     /// Returns the chunks of group `index` (limits, fair-shares, usages), or `None` beyond the last group.
     pub(super) fn group_chunks(&self, index: usize) -> Result<Option<[&str; 3]>, Fault> {
-        let first = self.jobs.len() + self.manifest.rest.len() + self.manifest.log.len();
+        let first = self.jobs.len() + self.manifest.rest.len();
         let chunk = |kind: usize| self.chunk(first, 3 * self.groups.len(), 3 * index + kind);
         Ok(chunk(0)?
             .zip(chunk(1)?)

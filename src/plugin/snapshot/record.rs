@@ -10,21 +10,15 @@
 //!             └─ list of groups ── per group: limits, fair-shares, usages
 //!   ended ───── ended jobs that no push covers
 //! ```
-//!
-//! A snapshot of format 2 also has a log: the changes of associations since the groups were written. The plugin can
-//! read such a snapshot; the next push replaces it.
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The directory of all keys of the snapshot.
 pub(super) const ROOT: &str = "mf_priority.remember";
-/// The number of the format that the plugin writes.
+/// The number of the format that the plugin writes and reads.
 pub(super) const FORMAT: u32 = 3;
-/// The formats that the plugin reads.
-const READABLE_FORMATS: std::ops::RangeInclusive<u32> = 2..=FORMAT;
-/// The maximum size in bytes of a chunk that the plugin reads. It writes smaller chunks.
+/// The maximum size in bytes of a chunk that the plugin reads. The plugin writes smaller chunks.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
 /// The maximum number of chunks, and of associations, in a snapshot that the plugin reads.
 const MAX_CHUNKS: usize = 1_000_000;
@@ -54,17 +48,6 @@ pub(super) struct Manifest {
     pub rest: Vec<String>,
     /// The hash of the list of groups.
     pub groups: String,
-    /// The hashes of the log of format 2, in order.
-    #[serde(default, skip_serializing)]
-    pub log: Vec<String>,
-    /// The checksum of the computed fair-shares in format 2, which the plugin ignores.
-    #[serde(default, skip_serializing)]
-    reckoned: IgnoredAny,
-}
-
-/// Returns true if the plugin can read snapshots of `format`.
-pub(super) fn is_readable_format(format: u32) -> bool {
-    READABLE_FORMATS.contains(&format)
 }
 
 /// Consecutive associations, stored in three chunks.
@@ -111,17 +94,14 @@ impl Manifest {
         }
         let unreadable_error = |error: serde_json::Error| format!("the manifest can't be read: {error}");
         let FormatOnly { format } = serde_json::from_str(json).map_err(unreadable_error)?;
-        if !is_readable_format(format) {
-            return Err(format!(
-                "it has format {format}, this plugin knows {} to {FORMAT}",
-                READABLE_FORMATS.start()
-            ));
+        if format != FORMAT {
+            return Err(format!("it has format {format}, this plugin reads format {FORMAT}"));
         }
         let manifest: Manifest = serde_json::from_str(json).map_err(unreadable_error)?;
         if manifest.owner != owner {
             return Err(format!("it belongs to an instance of user {}, not {owner}", manifest.owner));
         }
-        let chunks = manifest.rest.len() + manifest.log.len();
+        let chunks = manifest.rest.len();
         if chunks > MAX_CHUNKS || manifest.associations > MAX_CHUNKS {
             return Err(format!("it has {chunks} chunks for {} associations", manifest.associations));
         }
@@ -133,13 +113,12 @@ impl Manifest {
     }
 
     fn hashes(&self) -> impl Iterator<Item = &String> {
-        self.rest.iter().chain([&self.groups]).chain(&self.log)
+        self.rest.iter().chain([&self.groups])
     }
 
-    /// Returns the keys of the chunks without associations, of the list of groups, and of the log.
+    /// Returns the keys of the chunks without associations, and of the list of groups.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
-        let rest = self.rest.iter().map(|hash| rest_key(hash));
-        rest.chain([groups_key(&self.groups)]).chain(self.log.iter().map(|hash| log_key(hash)))
+        self.rest.iter().map(|hash| rest_key(hash)).chain([groups_key(&self.groups)])
     }
 }
 
@@ -165,11 +144,6 @@ pub(super) fn rest_key(hash: &str) -> String {
 /// Returns the key of the list of groups.
 pub(super) fn groups_key(hash: &str) -> String {
     format!("{ROOT}.groups.{hash}")
-}
-
-/// Returns the key of a chunk of the log of format 2.
-fn log_key(hash: &str) -> String {
-    format!("{ROOT}.log.{hash}")
 }
 
 fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), Fault> {

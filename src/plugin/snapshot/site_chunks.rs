@@ -3,13 +3,15 @@
 
 use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare_engine::engine::Rest;
+use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
-use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeByRecord, ChargeRecord};
+use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeByRecord};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
+use fairshare_protocol::records::budget::BUDGETS;
 use fairshare_protocol::records::{
-    BankRecord, BorrowedAssociation, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
+    BankRecord, BorrowedAssociation, BudgetRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +19,7 @@ use serde_json::{Map, Value, json};
 /// The maximum number of records of a chunk.
 const MAX_RECORDS: usize = 500;
 
-/// Returns the chunks. With each push only the last one changes, which has the time of the tree.
+/// Returns the chunks. Each push changes only the last chunk, which has the time of the tree.
 pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
@@ -28,7 +30,9 @@ pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf_record).collect());
+    // No job matches these leaves: their users have no valid id. Reading their records restores only the leaves.
+    let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
+    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
     arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
     arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| to_json(&project(name))).collect());
     arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
@@ -45,23 +49,15 @@ pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
         let record = |rule: &ChargeByChange| to_json(&ChargeByRecord::from(*rule));
         arrays(CHARGE_BY, rest.charges.rules.iter().map(record).collect());
     }
+    if !rest.budgets.is_empty() {
+        arrays(BUDGETS, rest.budgets.iter().map(|budget| to_json(&BudgetRecord::from(budget))).collect());
+    }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()
 }
 
 fn to_json(record: &impl Serialize) -> Value {
     serde_json::to_value(record).unwrap_or_default()
-}
-
-/// Returns the record of a leaf that no job matches: a user without a valid id. Reading the record restores only the
-/// leaf.
-fn leaf_record(leaf: &Leaf) -> Value {
-    let mut value = to_json(&BorrowedAssociation::from_leaf(leaf));
-    // Older versions wrote an integer here, and an unchanged value must give the same chunk.
-    if let Some(fairshare) = value.get_mut("fairshare") {
-        *fairshare = 0.into();
-    }
-    value
 }
 
 fn tree_record(rule: &Rule) -> Value {

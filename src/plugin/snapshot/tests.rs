@@ -13,9 +13,9 @@ use crate::jobtap::LogLevel;
 use fairshare::Shares;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 use fairshare::periods::Resources;
-use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
+use fairshare_engine::accounts::{Association, AssociationRecord, Budget, Config, Queue, Target};
 use fairshare_engine::engine::{Engine, Kept, Rest};
-use fairshare_engine::ids::{JobId, Limit, UserId};
+use fairshare_engine::ids::{JobId, Limit, Measure, QueueName, UserId};
 use fairshare_engine::standing::{Bank, Charges, Ended, EvictedUsage, Job, Leaf, Watermark};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
@@ -68,6 +68,7 @@ fn empty_site() -> Rest {
         weights: vec![("x".to_owned(), -1)],
         limits: Vec::new(),
         charges: Charges::default(),
+        budgets: Vec::new(),
         config: Config::default(),
         rule: None,
     }
@@ -85,7 +86,7 @@ impl Kvs {
         }
     }
 
-    /// Writes a snapshot of a site with these associations.
+    /// Writes a snapshot of a site with the associations `all`.
     fn write_snapshot(&mut self, rest: &Rest, all: &[Kept]) {
         let stored_keys = self.stored_keys.clone();
         let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
@@ -161,7 +162,7 @@ impl Kvs {
         let mut all = Vec::new();
         for part in &parsing.parts {
             let mut leaves = part.site.associations.iter().cloned().peekable();
-            for record in part.part.associations.iter().flatten().cloned() {
+            for record in part.part.associations.iter().cloned() {
                 let is_own = |leaf: &Leaf| {
                     leaf.user == Some(record.association.user) && leaf.bank == record.association.bank
                 };
@@ -197,7 +198,7 @@ proptest! {
     fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_associations(), any::<bool>()), 1..8)) {
         let (mut kvs, mut now) = (Kvs::default(), Vec::new());
         for (site, is_another) in sites {
-            // The site is replaced, or some associations are changed, removed or added.
+            // Either another site replaces this one, or some associations are changed, removed or added.
             if is_another {
                 now = site;
             } else {
@@ -228,7 +229,8 @@ proptest! {
         let before = kvs.stored_keys.clone();
         kvs.write_snapshot(&empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
-        // The list of groups and three chunks are new. If the user that ends a group is removed, the group joins the next one.
+        // The list of groups and three chunks are new. If a push removes the user that ends a group, the
+        // plugin joins the group to the next group.
         prop_assert!(new.len() <= 4, "{new:?}");
     }
 
@@ -238,7 +240,8 @@ proptest! {
     ) {
         let ended: Vec<Ended> = jobs.into_iter().map(|(id, user, start, cores)| Ended {
             job: Job {
-                id: JobId(id), user: UserId(user), bank: "b\"".into(), start: f64::from(start) / 3.0, limit: 0.0,
+                id: JobId(id), user: UserId(user), bank: "b\"".into(), start: f64::from(start) / 3.0,
+                limit: if cores % 5 == 0 { 0.05 } else { 0.0 },
                 queue: (cores % 3 == 0).then(|| "q \"é".into()),
                 ran_on: Resources { nodes: 1, cores: u64::from(cores), gpus: 0 },
             },
@@ -288,9 +291,9 @@ proptest! {
 
 #[test]
 fn the_error_names_an_unknown_format() {
-    let json = r#"{"format":1,"something":"else"}"#;
+    let json = r#"{"format":2,"something":"else"}"#;
     let read = Manifest::read(&format!("{}\n{json}", hash(json)), 7);
-    assert_eq!(read, Err("it has format 1, this plugin knows 2 to 3".to_owned()));
+    assert_eq!(read, Err("it has format 2, this plugin reads format 3".to_owned()));
 }
 
 #[test]
@@ -305,27 +308,6 @@ fn a_chunk_with_another_hash_is_refused() {
     }
     assert!(reading.add_chunk(last.0, "spoiled").is_err());
     assert_eq!(reading.add_chunk(last.0, &kvs.values[&last.1]), Ok(true));
-}
-
-#[test]
-fn a_log_line_without_its_association_is_refused() {
-    use super::patches::Patches;
-    let count_new = |chunk: &str| {
-        let mut patches = Patches::default();
-        patches.add_chunk(chunk).and_then(|()| patches.take_new_associations(9)).map(|new| new.len())
-    };
-    let all = r#"["{\"userid\":1,\"bank\":\"b\"}","=","1.0,2.0"]"#;
-    assert_eq!(count_new(all), Ok(1));
-    assert_eq!(count_new(&format!("{all}\n[1,\"b\"]")), Ok(0));
-    assert_eq!(count_new(&format!("{all}\n[1,\"b\",\"0.5\",\"-\"]")), Ok(1));
-    for (text, why) in [
-        ("[1]", "a change can't be read"),
-        (r#"[1,"b","=","-"]"#, "the log changes user 1, who is in no group"),
-        ("[1,\"b\"]\n[1,\"b\",\"=\",\"-\"]", "the log changes user 1 after it removed the user"),
-        (r#"["{}","=","-"]"#, "limits can't be read"),
-    ] {
-        assert!(count_new(text).unwrap_err().starts_with(why), "{text}: {:?}", count_new(text));
-    }
 }
 
 /// If the snapshot itself has more ended jobs than `MAX_LINES`, the plugin must not write it after each job.
@@ -355,6 +337,51 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
 }
 
 #[test]
+fn lines_of_ended_jobs_have_a_queue_and_a_time_limit_only_where_they_count() {
+    let ran_on = Resources { nodes: 1, cores: 2, gpus: 3 };
+    for (queue, limit, line) in [
+        (None, 0.0, r#"[1,7,"b",[1,2,3],1.0,3.5]"#),
+        (None, 2.5, r#"[1,7,"b",[1,2,3],1.0,3.5]"#),
+        (Some("q"), 0.0, r#"[1,7,"b",[1,2,3],1.0,3.5,"q"]"#),
+        (Some("q"), 2.0, r#"[1,7,"b",[1,2,3],1.0,3.5,"q",2.0]"#),
+        (None, 2.0, r#"[1,7,"b",[1,2,3],1.0,3.5,"",2.0]"#),
+    ] {
+        let (queue, limit_read) = (queue.map(QueueName::from), if limit < 2.5 { limit } else { 0.0 });
+        let job = |limit| Job {
+            id: JobId(1),
+            user: UserId(7),
+            bank: "b".into(),
+            queue: queue.clone(),
+            ran_on,
+            start: 1.0,
+            limit,
+        };
+        let changes = EndedLog::default().add(&[Ended { job: job(limit), end: 3.5 }], &[], 7);
+        assert_eq!(changes[0].1.as_deref(), Some(&*format!("{line}\n")));
+        let read = jobs::read_chunk(line).unwrap().0;
+        assert_eq!(read, [Ended { job: job(limit_read), end: 3.5 }]);
+    }
+}
+
+#[test]
+fn only_a_site_with_budgets_has_a_chunk_of_them() {
+    let mut rest = empty_site();
+    let chunks = build_chunks(&rest);
+    let (target, measure) = (Target::User(UserId(7)), Measure::CoreTime);
+    rest.budgets = vec![Budget { target, measure, start: 1, end: 2, deposited: -3, spent: 4, rate: 5 }];
+    let with_budgets = build_chunks(&rest);
+    let new: Vec<&String> = with_budgets.iter().filter(|chunk| !chunks.contains(chunk)).collect();
+    assert_eq!(
+        new,
+        [
+            r#"{"budgets":[{"deposited":-3,"end":2,"name":"7","rate":5,"scope":"user","spent":4,"start":1,"unit":"core-hours"}]}"#
+        ]
+    );
+    let read = wire::policy_part(Some(new[0]), &mut Reader::default()).unwrap().1.budgets;
+    assert_eq!(read, rest.budgets);
+}
+
+#[test]
 fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
     let mut rest = empty_site();
     let chunks = build_chunks(&rest);
@@ -379,17 +406,14 @@ fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
 }
 
 #[test]
-fn the_chunks_have_the_format_that_older_versions_wrote() {
+fn the_chunks_have_the_format_of_the_document() {
     let kept = make_association(4, "A", 0.25, Some(7.0));
     let line = super::lines::AssociationLine::new(&kept);
     assert_eq!(
         line.limits,
         r#"{"userid":4,"bank":"A","def_bank":"d","max_running_jobs":1,"max_active_jobs":9223372036854775807,"max_sched_jobs":-9223372036854775808,"max_nodes":0,"max_cores":5,"queues":"q,ü \"r\"","projects":"","def_project":"*","active":1,"username":"u4\\","shares":4}"#
     );
-    assert_eq!(
-        (line.numbers.fairshare, line.numbers.usage),
-        ("0.25".to_owned(), "7.0,250000000.0".to_owned())
-    );
+    assert_eq!((line.fairshare, line.usage), ("0.25".to_owned(), "7.0,250000000.0".to_owned()));
     let queue = Queue {
         name: "q".into(),
         priority: 1,
@@ -420,7 +444,7 @@ fn the_chunks_have_the_format_that_older_versions_wrote() {
     assert_eq!(
         texts[1..],
         [
-            r#"{"associations":[{"active":1,"bank":"A","counted_until":-1000000000000.0,"def_bank":"A","def_project":"","fairshare":0,"max_active_jobs":0,"max_cores":0,"max_nodes":0,"max_running_jobs":0,"max_sched_jobs":0,"projects":"","queues":"","shares":4,"usage":0.0,"userid":4294967295,"username":"u4\\"}]}"#,
+            r#"{"associations":[{"active":1,"bank":"A","counted_until":-1000000000000.0,"def_bank":"A","def_project":"","fairshare":0.0,"max_active_jobs":0,"max_cores":0,"max_nodes":0,"max_running_jobs":0,"max_sched_jobs":0,"projects":"","queues":"","shares":4,"usage":0.0,"userid":4294967295,"username":"u4\\"}]}"#,
             r#"{"queues":[{"max_nodes_per_assoc":3,"max_nodes_per_job":8,"max_running_jobs":2,"max_sched_cores_per_assoc":6,"max_sched_jobs":4,"max_sched_nodes_per_assoc":5,"max_time_per_job":9,"min_nodes_per_job":7,"priority":1,"queue":"q"}]}"#,
             r#"{"projects":[{"project":"p"}]}"#,
             r#"{"banks":[{"active":1,"bank":"A","parent":"","priority":0.0,"shares":2},{"bank":"B","priority":1.5}]}"#,
@@ -443,71 +467,7 @@ fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read
     assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }
 
-/// A snapshot of format 2 with a log: users 5001 and 5002, then another usage of user 5001, an ended job, and an evicted usage.
-const FORMAT_2: [(&str, &str); 16] = [
-    (
-        "manifest",
-        r#"f2809349b452acbf
-{"format":2,"owner":1000,"at":1700003700.0,"associations":2,"rest":["2a580f95370d5ba8","17630d1d26054d9a","8da857bfebfd5226","bf038d5088547ded","01bfbb7bfa03dcdb","ea70b6fda48503b4","62dfc98715ad0d5c","35c99ab2d74b045e"],"groups":"78cd0b4c6a36921a","log":["65d8201f63dc36da"],"reckoned":"44708afb822f11cf"}"#,
-    ),
-    ("rest.2a580f95370d5ba8", r#"{"config":{"deny_unknown_queues":false,"zero_score":"hold"}}"#),
-    ("rest.17630d1d26054d9a", r#"{"associations":[]}"#),
-    (
-        "rest.8da857bfebfd5226",
-        r#"{"queues":[{"max_nodes_per_assoc":64,"max_nodes_per_job":64,"max_running_jobs":100,"max_sched_cores_per_assoc":4096,"max_sched_jobs":1000,"max_sched_nodes_per_assoc":128,"max_time_per_job":86400,"min_nodes_per_job":1,"priority":1,"queue":"batch"}]}"#,
-    ),
-    ("rest.bf038d5088547ded", r#"{"projects":[{"project":"*"}]}"#),
-    (
-        "rest.01bfbb7bfa03dcdb",
-        r#"{"banks":[{"active":1,"bank":"root","parent":"","priority":0.0,"shares":1},{"active":1,"bank":"A","parent":"root","priority":0.0,"shares":1}]}"#,
-    ),
-    ("rest.ea70b6fda48503b4", r#"{"priority_factors":[{"factor":"fairshare","weight":100000}]}"#),
-    ("rest.62dfc98715ad0d5c", r#"{"limits":[{"name":"A","run-gpus":4,"scope":"bank"}]}"#),
-    (
-        "rest.35c99ab2d74b045e",
-        r#"{"tree":{"at":1700003600.0,"core_weight":0.0,"gpu_weight":0.0,"half_life":604800.0,"node_weight":1.0,"options":{"dampening":"1","inactive_usage":"count","pbs.min_usage":"1","ties":"documented"},"policy":"weighted-walk","replaces_all":false,"reset":2419200.0}}"#,
-    ),
-    (
-        "groups.78cd0b4c6a36921a",
-        r#"[{"first":5001,"limits":"fa47997ef9e52db5","fairshares":"ade419fbfd0f2e27","usages":"558915d8959ad3b9"}]"#,
-    ),
-    (
-        "base.u5001.fa47997ef9e52db5",
-        r#"{"userid":5001,"bank":"A","def_bank":"A","max_running_jobs":5,"max_active_jobs":7,"max_sched_jobs":2147483647,"max_nodes":16,"max_cores":2147483647,"queues":"batch","projects":"*","def_project":"*","active":1,"username":"alice","shares":1}
-{"userid":5002,"bank":"A","def_bank":"A","max_running_jobs":5,"max_active_jobs":7,"max_sched_jobs":2147483647,"max_nodes":16,"max_cores":2147483647,"queues":"batch","projects":"*","def_project":"*","active":1,"username":"bob","shares":1}
-"#,
-    ),
-    (
-        "base.u5001.ade419fbfd0f2e27",
-        r#"=
-=
-"#,
-    ),
-    (
-        "base.u5001.558915d8959ad3b9",
-        r#"7200.0,1699990000.0
-0.0,-1000000000000.0
-"#,
-    ),
-    (
-        "log.65d8201f63dc36da",
-        r#"[5001,"A","=","10800.0,1700003600.0"]
-"#,
-    ),
-    (
-        "ended",
-        r#"19ea57ebac4bf956
-{"format":2,"owner":1000,"texts":["3984b5382dee7131"]}"#,
-    ),
-    (
-        "jobs.3984b5382dee7131",
-        r#"[117306294272,5001,"A",[2,16,0],1700003500.25,1700003650.5]
-[5002,"A",36.5,1699999000.0,1699999000.0,0.0,1700000000.0,null]
-"#,
-    ),
-];
-
-/// Returns a KVS with these keys below the root.
+/// Returns a KVS with `values`, whose keys are below the root.
 fn build_kvs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
     let values = values.into_iter().map(|(key, text)| (format!("{}.{key}", record::ROOT), text.to_owned()));
     Kvs { values: values.collect(), ..Kvs::default() }
@@ -550,18 +510,4 @@ fn the_example_of_the_document_is_read() {
     }
     let kvs = build_kvs(texts.iter().map(|(key, text)| (*key, text.as_str())));
     assert_eq!(read_users_and_jobs(&kvs), (vec![(5001, Some(7200.0)), (5002, Some(0.0))], 1));
-}
-
-/// An upgrade loses no data, and the next push replaces the snapshot.
-#[test]
-fn a_snapshot_of_format_2_is_read_with_its_log() {
-    let mut kvs = build_kvs(FORMAT_2);
-    assert_eq!(read_users_and_jobs(&kvs), (vec![(5001, Some(10_800.0)), (5002, Some(0.0))], 1));
-    let reading = kvs.begin_reading(1000);
-    let group_keys = reading.groups.iter().flat_map(record::Group::keys);
-    kvs.stored_keys =
-        reading.manifest.keys().chain(group_keys).chain(jobs::chunk_keys(&reading.jobs)).collect();
-    kvs.write_snapshot(&empty_site(), &[make_association(1, "b", 0.5, None)]);
-    assert!(!kvs.values.keys().any(|key| key.contains(".log.")), "{:?}", kvs.values.keys());
-    assert_eq!(kvs.read_associations(7).len(), 1);
 }

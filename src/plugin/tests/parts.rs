@@ -112,12 +112,12 @@ fn an_unknown_load_time_option_is_an_error() {
         (
             json!({"confg": {}}),
             "unknown option \"confg\"; known are config, live, refresh, accrual, weights, age-max, max-wait-behind, interleave, \
-             running-limits, queues, charge-by, limits, enforce-queue-shapes, public, annotate, remember",
+             running-limits, queues, charge-by, limits, enforce-queue-shapes, budgets, public, annotate, remember",
         ),
         (
             json!({"config": {}, "zero_score": "floor"}),
             "unknown option \"zero_score\"; known are config, live, refresh, accrual, weights, age-max, max-wait-behind, interleave, \
-             running-limits, queues, charge-by, limits, enforce-queue-shapes, public, annotate, remember",
+             running-limits, queues, charge-by, limits, enforce-queue-shapes, budgets, public, annotate, remember",
         ),
         (
             json!({"config": {"config": {"zero_scor": "floor"}}}),

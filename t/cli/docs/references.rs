@@ -50,7 +50,7 @@ uses `ErrorKind::BrokenPipe` and `ErrorKind::Nothing`, and calls `nothing`.
             "5: there is no t/cli/docs/nowhere.rs",
             "5: t/cli/main.rs has no item ErrorKind::Nothing",
             "5: t/cli/main.rs has no item nothing",
-            "8: t/t1007-release.t has no claim \"nothing\"",
+            "8: t/t1007-release.t has no test that claims \"nothing\"",
         ]
     );
 }
@@ -60,7 +60,7 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, block) in split_blocks(document) {
         let mut target: Option<Target> = None;
-        // Between the path and the next name are only other names.
+        // True if only other names stand between the path and the next name.
         let mut is_listed = false;
         for (n, part) in block.split('`').enumerate() {
             if n % 2 == 0 {
@@ -71,7 +71,7 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
                     .zip(strip_conjunction(prose).strip_prefix('"').and_then(|quoted| quoted.split_once('"')))
                 {
                     if !target.text.contains(claim) {
-                        faults.push(format!("{line}: {} has no claim \"{claim}\"", target.path));
+                        faults.push(format!("{line}: {} has no test that claims \"{claim}\"", target.path));
                     }
                     prose = rest;
                 }
@@ -138,7 +138,7 @@ fn is_path(text: &str) -> bool {
 /// The last path before a name.
 struct Target {
     path: String,
-    /// Empty for a directory.
+    /// The text of the file, or an empty text for a directory.
     text: String,
     items: Vec<Item>,
 }

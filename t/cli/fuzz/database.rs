@@ -77,7 +77,7 @@ fn a_damaged_database_gives_an_error_or_a_tree() {
     fuzz("database", vec![site.bytes()], mutate_bytes, |input| {
         std::fs::write(&site.path, input).unwrap();
         let features = read_in_all_ways(&site.path);
-        assert!(std::fs::read(&site.path).unwrap() == input, "who only looked has written");
+        assert!(std::fs::read(&site.path).unwrap() == input, "a command that reads has changed the database");
         let _ = std::fs::remove_file(site.path.with_extension("db-journal"));
         features
     });
@@ -99,7 +99,7 @@ pub fn write_random_values(site: &Site, of: &mut Choices<'_>, columns: &[(&str, 
     }
 }
 
-/// Values of all types and sizes in any column of any row.
+/// Writes values of all types and sizes into any columns of any rows.
 #[test]
 fn any_value_in_a_column_gives_an_error_or_a_tree() {
     const COLUMNS: [(&str, &str); 24] = [

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! All importers. An imported tree is written as a plain document, which must give the same tree.
+//! Fuzzes all importers. An imported tree is written as a plain document, which must give the same tree.
 
 use std::path::{Path, PathBuf};
 
-use fairshare::{InactiveUsage, NodeId, Options, Policy, Shares, Tree};
+use fairshare::{NodeId, Options, Policy, Shares, Tree};
 use fairshare_import::{Extras, Format, load};
 use serde_json::{Value, json};
 
@@ -35,13 +35,6 @@ fn list_seeds() -> Vec<Vec<u8>> {
             add("resource-group", groups);
         }
     }
-    add("csv", "username,bank,shares,job_usage,active\nann,A,1,0,1\n\"b,\"\"n\",A,2,3.5,0\n");
-    let bank = json!({"bank": "root", "parent_bank": "", "shares": 1, "job_usage": 3.0, "active": 1});
-    add(
-        "export-db",
-        &json!({"root": {"bank": bank, "children": [{"username": "ann", "shares": 1, "job_usage": 2.5}]}})
-            .to_string(),
-    );
     add(
         "tree",
         &json!({"banks": [{"name": "root", "parent": null, "shares": 1}, {"name": "A", "parent": "root", "shares": "parent"},
@@ -53,7 +46,7 @@ fn list_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Mutates the structure of JSON; in other formats lines are added and removed, and bytes change.
+/// Changes the structure of JSON. In other formats, adds and removes lines, and changes bytes.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let body = input.iter().position(|byte| *byte == b'\n').map_or(input, |at| &input[at + 1..]);
     if body.first() == Some(&b'{') && !rng.one_in(6) {
@@ -68,7 +61,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
         1 => lines.insert(at, lines[rng.below(lines.len())]),
         2 => lines.insert(at, theirs[rng.below(theirs.len())]),
         3 => {
-            // Two fields are exchanged.
+            // Swaps two fields.
             let sign = *rng.pick(b"|,:\t ");
             let mut fields: Vec<&[u8]> = lines[at].split(|byte| *byte == sign).collect();
             let (one, two) = (rng.below(fields.len()), rng.below(fields.len()));
@@ -129,7 +122,7 @@ fn read_and_reread(files: &Files, input: &[u8]) -> Vec<u64> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let named = String::from_utf8_lossy(&input[..end]).parse::<Format>().ok();
     std::fs::write(&files.input, input.get(end + 1..).unwrap_or_default()).unwrap();
-    let document = match load(&files.input, named, Extras::default(), InactiveUsage::Count) {
+    let document = match load(&files.input, named, Extras::default()) {
         Ok(Some(document)) => document,
         Ok(None) => return vec![hash_feature("a database")],
         Err(error) => {
@@ -142,7 +135,7 @@ fn read_and_reread(files: &Files, input: &[u8]) -> Vec<u64> {
             ))];
         }
     };
-    let kind = document.format as u8;
+    let kind = document.policy.name();
     let mut features: Vec<u64> =
         document.notes.iter().map(|note| hash_feature((kind, strip_values(note)))).collect();
     let tree = match document.builder.build() {
@@ -152,10 +145,10 @@ fn read_and_reread(files: &Files, input: &[u8]) -> Vec<u64> {
     features.push(hash_feature((kind, tree.len().min(20))));
     let first = write_plain_document(&tree);
     std::fs::write(&files.document, first.to_string()).unwrap();
-    let again = load(&files.document, Some(Format::Tree), Extras::default(), InactiveUsage::Count);
-    let again = again.expect("the document is read").expect("it is none of a database").builder.build();
+    let again = load(&files.document, Some(Format::Tree), Extras::default());
+    let again = again.expect("the document is read").expect("the document is not a database").builder.build();
     let again = again.expect("it is a tree");
-    assert_eq!(write_plain_document(&again), first, "read, written, and read otherwise");
+    assert_eq!(write_plain_document(&again), first, "a written document is read as another tree");
     assert_eq!(rank_under_each_policy(&again), rank_under_each_policy(&tree), "{first}");
     features
 }
@@ -167,7 +160,7 @@ fn an_imported_tree_equals_its_plain_document() {
     fuzz("formats", list_seeds(), mutate, |input| read_and_reread(&files, input));
 }
 
-/// Usages in a separate list, also in the format of PBS's scheduler.
+/// Reads usages from a separate list, also in the format of PBS's scheduler.
 #[test]
 fn any_list_of_usages_gives_an_error_or_a_tree() {
     let directory = crate::directory("fuzz-usages");
@@ -180,7 +173,7 @@ fn any_list_of_usages_gives_an_error_or_a_tree() {
     fuzz("usages", seeds, mutate_bytes, |input| {
         std::fs::write(&list, input).unwrap();
         let beside = Extras { usage: Some(&list), unknown_shares: None };
-        match load(&groups, Some(Format::ResourceGroup), beside, InactiveUsage::Count) {
+        match load(&groups, Some(Format::ResourceGroup), beside) {
             Err(error) => vec![hash_feature(strip_values(&error.to_string()))],
             Ok(document) => {
                 let document = document.expect("no database");

@@ -68,7 +68,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Runs simulate and returns status, output and errors; a replay without an end fails the test.
+/// Runs simulate, and returns status, output and errors. The test fails if the replay does not end.
 fn run_simulate(path: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(PROGRAM)
         .args(["simulate", "--trace", path, "--json", "--sweep", "scheduler=fcfs,easy"])
@@ -80,12 +80,12 @@ fn run_simulate(path: &str) -> (Option<i32>, String, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The output of few jobs fits into a pipe.
+    // The output about a few jobs fits into a pipe, so the program ends although no one reads the pipe yet.
     let began = Instant::now();
     while child.try_wait().expect("it can be waited for").is_none() {
         if began.elapsed() > Duration::from_secs(60) {
             let _ = child.kill();
-            panic!("it does not come to its end");
+            panic!("the program has not ended after 60 s");
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -194,7 +194,8 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
         }
         Ok(feature) => {
             let connection = site.open();
-            // flux-accounting subtracts a job that ended before its start, and so does its rule.
+            // Under flux-accounting's rule, a job that ended before its start lowers the usage, so a usage
+            // may be negative.
             let least = if rule == Rule::Exact { "0" } else { "-1e300" };
             let sql = format!(
                 "SELECT COUNT(*) FROM association_table WHERE typeof(job_usage) NOT IN ('real', 'integer')

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 // The demo's libflux-core.so.2: sends the requests of `flux fairshare` to the embedded job manager, which has no broker.
 //
-// Standard input is a socket. A request is its topic and its payload, a response is its errno and its text; each of the four ends
-// with a NUL byte. The command loads the functions below by name, as those of Flux's library.
+// Standard input is a socket. A request consists of a topic and a payload, and a response of an errno and a
+// text. Each of these ends with a NUL byte. The command loads the functions below by name, in place of the
+// functions of Flux's library.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <langinfo.h>
@@ -14,10 +15,23 @@
 
 static const char DIGITS[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-struct future {
+struct message {
+	uint32_t tag;
 	int errnum;
+	char *topic;
 	char *text;
+	struct message *next;
 };
+
+// Flux's struct flux_match.
+struct match {
+	int typemask;
+	uint32_t matchtag;
+	const char *topic_glob;
+};
+
+// Responses that the command has not read yet.
+static struct message *responses;
 
 FILE *flux_open_ex(const char *uri, int flags, char *error)
 {
@@ -46,42 +60,97 @@ static char *read_text(FILE *handle)
 	return NULL;
 }
 
-void flux_future_destroy(struct future *future)
+void flux_msg_destroy(struct message *message)
 {
-	free(future->text);
-	free(future);
+	free(message->topic);
+	free(message->text);
+	free(message);
 }
 
-struct future *flux_rpc(FILE *handle, const char *topic, const char *payload, uint32_t rank, int flags)
+struct message *flux_request_encode(const char *topic, const char *payload)
 {
-	(void)rank, (void)flags;
-	if (dprintf(fileno(handle), "%s%c%s%c", topic, '\0', payload ? payload : "", '\0') < 0)
-		return NULL;
-	struct future *future = calloc(1, sizeof *future);
-	char *errnum = future ? read_text(handle) : NULL;
-	if (!errnum || !(future->text = read_text(handle))) {
-		free(errnum);
-		free(future);
-		return NULL;
-	}
-	future->errnum = atoi(errnum);
-	free(errnum);
-	return future;
+	struct message *message = calloc(1, sizeof *message);
+	if (message && (message->topic = strdup(topic)) && (message->text = strdup(payload ? payload : "")))
+		return message;
+	if (message)
+		flux_msg_destroy(message);
+	return NULL;
 }
 
-int flux_rpc_get(struct future *future, const char **text)
+uint32_t flux_matchtag_alloc(FILE *handle)
 {
-	if (future->errnum) {
-		errno = future->errnum;
-		return -1;
-	}
-	*text = *future->text ? future->text : NULL;
+	static uint32_t tag;
+	(void)handle;
+	return ++tag;
+}
+
+void flux_matchtag_free(FILE *handle, uint32_t tag)
+{
+	(void)handle, (void)tag;
+}
+
+int flux_msg_set_matchtag(struct message *message, uint32_t tag)
+{
+	message->tag = tag;
 	return 0;
 }
 
-const char *flux_future_error_string(struct future *future)
+int flux_msg_get_matchtag(const struct message *message, uint32_t *tag)
 {
-	return future->errnum ? future->text : NULL;
+	*tag = message->tag;
+	return 0;
+}
+
+// Sends a request, and appends its response to `responses`.
+int flux_send(FILE *handle, const struct message *request, int flags)
+{
+	(void)flags;
+	if (dprintf(fileno(handle), "%s%c%s%c", request->topic, '\0', request->text, '\0') < 0)
+		return -1;
+	char *errnum = read_text(handle);
+	struct message *response = errnum ? calloc(1, sizeof *response) : NULL;
+	if (!response || !(response->text = read_text(handle))) {
+		free(errnum);
+		free(response);
+		return -1;
+	}
+	response->errnum = atoi(errnum);
+	response->tag = request->tag;
+	free(errnum);
+	struct message **last = &responses;
+	while (*last)
+		last = &(*last)->next;
+	*last = response;
+	return 0;
+}
+
+struct message *flux_recv(FILE *handle, struct match match, int flags)
+{
+	(void)handle, (void)match, (void)flags;
+	struct message *response = responses;
+	if (response)
+		responses = response->next;
+	else
+		errno = ENOMSG;
+	return response;
+}
+
+int flux_response_decode(const struct message *response, const char **topic, const char **text)
+{
+	(void)topic;
+	if (response->errnum) {
+		errno = response->errnum;
+		return -1;
+	}
+	if (text)
+		*text = *response->text ? response->text : NULL;
+	return 0;
+}
+
+int flux_response_decode_error(const struct message *response, const char **text)
+{
+	*text = response->text;
+	return response->errnum && *response->text ? 0 : -1;
 }
 
 // Parses a job id in decimal or F58 form.
@@ -129,23 +198,5 @@ int flux_job_id_encode(uint64_t id, const char *type, char *buffer, size_t size)
 	}
 NOT_OFFERED(int, flux_opt_set, -1)
 NOT_OFFERED(const char *, flux_attr_get, NULL)
-NOT_OFFERED(uint32_t, flux_matchtag_alloc, 0)
-NOT_OFFERED(void *, flux_request_encode, NULL)
-NOT_OFFERED(int, flux_msg_set_matchtag, -1)
-NOT_OFFERED(int, flux_msg_get_matchtag, -1)
-NOT_OFFERED(int, flux_send, -1)
-NOT_OFFERED(void *, flux_recv, NULL)
 NOT_OFFERED(int, flux_pollfd, -1)
 NOT_OFFERED(int, flux_pollevents, -1)
-NOT_OFFERED(int, flux_response_decode, -1)
-NOT_OFFERED(int, flux_response_decode_error, -1)
-
-void flux_matchtag_free(void *handle, uint32_t tag)
-{
-	(void)handle, (void)tag;
-}
-
-void flux_msg_destroy(void *message)
-{
-	(void)message;
-}

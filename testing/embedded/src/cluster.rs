@@ -8,6 +8,7 @@ use super::job::{Job, State};
 use super::reactor::DueEvent;
 
 /// Free cores per node, and the allocations of jobs.
+#[derive(Default)]
 pub(super) struct Cluster {
     cores_per_node: usize,
     free: Vec<usize>,
@@ -42,7 +43,7 @@ fn read_request(jobspec: &Value) -> Option<Request> {
     loop {
         let n = read_count(vertex)?;
         match vertex.get("type")?.as_str()? {
-            // A slot above nodes multiplies their number.
+            // If a slot contains nodes, the number of slots multiplies the number of nodes.
             "node" if seen_slot => (request.nodes, request.slots) = (request.slots.checked_mul(n)?, 1),
             "node" => request.nodes = n,
             "slot" => (request.slots, seen_slot) = (n, true),

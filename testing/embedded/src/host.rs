@@ -68,6 +68,7 @@ pub const LOG_ERR: i32 = 3;
 const LOG_DEBUG: i32 = 7;
 
 /// The mutable state of the instance.
+#[derive(Default)]
 pub(super) struct Store {
     pub(super) jobs: BTreeMap<u64, Job>,
     /// The jobs of the running callbacks. The job of the innermost callback is the last.
@@ -127,27 +128,9 @@ impl Host {
     /// Returns an error if the executable was built without the C side.
     pub fn new(options: Options) -> Result<Rc<Host>, String> {
         let store = Store {
-            jobs: BTreeMap::new(),
-            stack: Vec::new(),
-            pending_update: None,
-            batch: Vec::new(),
-            unstored: BTreeSet::new(),
-            unreadable: BTreeSet::new(),
-            faults: super::fault::Faults::default(),
-            annotations: BTreeMap::new(),
-            forced_answers: BTreeMap::new(),
-            last_id: 0,
             agenda: Agenda::new(options.start),
             cluster: Cluster::new(options.nodes, options.cores),
-            log: Vec::new(),
-            violations: Vec::new(),
-            trace: Vec::new(),
-            dependents: Vec::new(),
-            replies: BTreeMap::new(),
-            late: Vec::new(),
-            callbacks: 0,
-            active_loop: None,
-            reprioritize_fails: None,
+            ..Store::default()
         };
         Ok(Rc::new(Host {
             abi: Abi::load()?,

@@ -15,8 +15,6 @@ impl Errno {
     pub const EPERM: Errno = Errno(1);
     /// No such job, name, service or key.
     pub const ENOENT: Errno = Errno(2);
-    /// The name exists already.
-    pub const EEXIST: Errno = Errno(17);
     /// The key is a directory.
     pub const EISDIR: Errno = Errno(21);
     /// The argument is invalid, or the state does not allow the call.
@@ -79,7 +77,8 @@ impl State {
     }
 }
 
-/// A job. The fields that are in the KVS (submitted jobspec, R, eventlog) survive a restart, the others do not.
+/// A job. The fields that are in the KVS (submitted jobspec, R, eventlog) survive a restart. The other fields
+/// do not.
 #[derive(Default)]
 pub struct Job {
     /// Job id.

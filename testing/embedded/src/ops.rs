@@ -136,6 +136,12 @@ fn return_code(result: Result<(), Errno>) -> c_int {
     result.map_or_else(|Errno(errno)| -errno, |()| 0)
 }
 
+/// Runs a call unless a fault is injected into it, and returns the result as a C function does.
+fn run_call(slot: Slot, call: &'static str, act: impl FnOnce(&Plugin, &Host) -> Result<(), Errno>) -> c_int {
+    let (plugin, host) = (plugin_at(slot), host_of_slot(slot));
+    host.inject_fault(call).unwrap_or_else(|| return_code(act(plugin, host)))
+}
+
 fn read_updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
     read_text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
 }
@@ -158,11 +164,10 @@ extern "C" fn set_name(slot: Slot, name: Text) -> c_int {
 }
 
 extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mut c_void) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_plugin_add_handler") {
-        return error_code;
-    }
-    plugin_at(slot).add_handler(read_text(topic).unwrap_or_default(), callback, data);
-    0
+    run_call(slot, "flux_plugin_add_handler", |plugin, _| {
+        plugin.add_handler(read_text(topic).unwrap_or_default(), callback, data);
+        Ok(())
+    })
 }
 
 extern "C" fn host_of(slot: Slot) -> *mut c_void {
@@ -176,125 +181,97 @@ extern "C" fn service(
     callback: MessageFn,
     data: *mut c_void,
 ) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_service_register_ex") {
-        return error_code;
-    }
-    let plugin = plugin_at(slot);
-    let Some(name) = plugin.set_name.borrow().clone().filter(|name| !name.contains('/')) else {
-        return return_code(Err(Errno::EINVAL));
-    };
-    let method = read_text(method).map(|method| format!(".{method}")).unwrap_or_default();
-    let topic = format!("job-manager.{name}{method}");
-    plugin.services.borrow_mut().push(Service { topic, rolemask, callback, data });
-    0
+    run_call(slot, "flux_jobtap_service_register_ex", |plugin, _| {
+        let name = plugin.set_name.borrow().clone().filter(|name| !name.contains('/'));
+        let name = name.ok_or(Errno::EINVAL)?;
+        let method = read_text(method).map(|method| format!(".{method}")).unwrap_or_default();
+        let topic = format!("job-manager.{name}{method}");
+        plugin.services.borrow_mut().push(Service { topic, rolemask, callback, data });
+        Ok(())
+    })
 }
 
 extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_set_load_sort_order") {
-        return error_code;
-    }
-    let order = match read_text(mode).as_deref() {
-        Some("none") => LoadOrder::None,
-        Some("state") => LoadOrder::State,
-        Some("-state") => LoadOrder::ReverseState,
-        _ => return return_code(Err(Errno::EINVAL)),
-    };
-    plugin_at(slot).order.set(order);
-    0
+    run_call(slot, "flux_jobtap_set_load_sort_order", |plugin, _| {
+        plugin.order.set(match read_text(mode).as_deref() {
+            Some("none") => LoadOrder::None,
+            Some("state") => LoadOrder::State,
+            Some("-state") => LoadOrder::ReverseState,
+            _ => return Err(Errno::EINVAL),
+        });
+        Ok(())
+    })
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_all") {
-        return error_code;
-    }
-    let host = host_of_slot(slot);
-    let injected_error = host.store.borrow().reprioritize_fails;
-    return_code(injected_error.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
+    run_call(slot, "flux_jobtap_reprioritize_all", |_, host| {
+        let injected_error = host.store.borrow().reprioritize_fails;
+        injected_error.map_or(Ok(()), Err).map(|()| host.reprioritize_all())
+    })
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_job") {
-        return error_code;
-    }
-    return_code(host_of_slot(slot).reprioritize_id(id, i64::from(priority)))
+    run_call(slot, "flux_jobtap_reprioritize_job", |_, host| host.reprioritize_id(id, i64::from(priority)))
 }
 
 extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
-    let host = host_of_slot(slot);
     let call = if add != 0 { "flux_jobtap_dependency_add" } else { "flux_jobtap_dependency_remove" };
-    if let Some(error_code) = host.inject_fault(call) {
-        return error_code;
-    }
-    host.on_lookup(id, "flux_jobtap_dependency_add or _remove");
-    // Flux accepts only the ids of active jobs in these calls, and not CURRENT_JOB.
-    return_code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(
-        |state| {
-            let name = read_text(name).unwrap_or_default();
-            if !matches!(state, State::New | State::Depend) {
-                return Err(Errno::EINVAL);
-            }
-            let is_outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
-            if add != 0 && is_outstanding {
-                return Ok(());
-            }
-            let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
-            host.post_event(id, event, Some(json!({"description": name})))
-        },
-    ))
+    run_call(slot, call, |_, host| {
+        host.on_lookup(id, "flux_jobtap_dependency_add or _remove");
+        // Flux accepts only the ids of active jobs in these calls, and not CURRENT_JOB.
+        let state = host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT)?;
+        let name = read_text(name).unwrap_or_default();
+        if !matches!(state, State::New | State::Depend) {
+            return Err(Errno::EINVAL);
+        }
+        let is_outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
+        if add != 0 && is_outstanding {
+            return Ok(());
+        }
+        let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
+        host.post_event(id, event, Some(json!({"description": name})))
+    })
 }
 
 extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_raise_exception") {
-        return error_code;
-    }
-    let host = host_of_slot(slot);
-    let (kind, note) = (read_text(kind).unwrap_or_default(), read_text(note).unwrap_or_default());
-    return_code(
-        find_active_job(host, id, "flux_jobtap_raise_exception")
-            .and_then(|id| host.raise_exception(id, &kind, severity, host.options.owner, &note)),
-    )
+    let call = "flux_jobtap_raise_exception";
+    run_call(slot, call, |_, host| {
+        let (kind, note) = (read_text(kind).unwrap_or_default(), read_text(note).unwrap_or_default());
+        let id = find_active_job(host, id, call)?;
+        host.raise_exception(id, &kind, severity, host.options.owner, &note)
+    })
 }
 
 extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_event_post_pack") {
-        return error_code;
-    }
-    let host = host_of_slot(slot);
-    let context = read_text(context).and_then(|text| serde_json::from_str(&text).ok());
-    return_code(
-        find_active_job(host, id, "flux_jobtap_event_post_pack")
-            .and_then(|id| host.post_event(id, &read_text(name).unwrap_or_default(), context)),
-    )
+    let call = "flux_jobtap_event_post_pack";
+    run_call(slot, call, |_, host| {
+        let context = read_text(context).and_then(|text| serde_json::from_str(&text).ok());
+        let id = find_active_job(host, id, call)?;
+        host.post_event(id, &read_text(name).unwrap_or_default(), context)
+    })
 }
 
 extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_pack") {
-        return error_code;
-    }
-    return_code(read_updates(pointer).and_then(|updates| host_of_slot(slot).collect_update(updates)))
+    run_call(slot, "flux_jobtap_jobspec_update_pack", |_, host| host.collect_update(read_updates(pointer)?))
 }
 
 extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_id_pack") {
-        return error_code;
-    }
-    host_of_slot(slot).on_lookup(id, "flux_jobtap_jobspec_update_id_pack");
-    return_code(read_updates(pointer).and_then(|updates| host_of_slot(slot).update_by_id(id, updates)))
+    let call = "flux_jobtap_jobspec_update_id_pack";
+    run_call(slot, call, |_, host| {
+        host.on_lookup(id, call);
+        host.update_by_id(id, read_updates(pointer)?)
+    })
 }
 
 extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_job_lookup") {
-        return error_code;
-    }
-    let host = host_of_slot(slot);
-    return_code(
-        find_job(host, id, "flux_jobtap_job_lookup")
-            .and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL))
-            .map(|found| {
-                // SAFETY: abi.c passes the address of its own local variable.
-                unsafe { *args = found.into_raw() };
-            }),
-    )
+    let call = "flux_jobtap_job_lookup";
+    run_call(slot, call, |_, host| {
+        let id = find_job(host, id, call)?;
+        let found = host.job_args(id, &[]).ok_or(Errno::EINVAL)?;
+        // SAFETY: abi.c passes the address of its own local variable.
+        unsafe { *args = found.into_raw() };
+        Ok(())
+    })
 }
 
 extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
@@ -308,17 +285,16 @@ extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
 /// Adds or removes one subscription. A plugin may subscribe to a job several times.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
     let call = if on == 0 { "flux_jobtap_job_unsubscribe" } else { "flux_jobtap_job_subscribe" };
-    if let Some(error_code) = host_of_slot(slot).inject_fault(call) {
-        return error_code;
-    }
-    let (host, uid) = (host_of_slot(slot), plugin_at(slot).uid);
-    return_code(find_active_job(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
+    run_call(slot, call, |plugin, host| {
+        let uid = plugin.uid;
+        let id = find_active_job(host, id, "flux_jobtap_job_subscribe or _unsubscribe")?;
         host.job_mut(id, |job| match job.subscribers.iter().position(|&other| other == uid) {
             Some(at) if on == 0 => drop(job.subscribers.remove(at)),
             _ if on != 0 => job.subscribers.push(uid),
             _ => {}
         });
-    }))
+        Ok(())
+    })
 }
 
 extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {

@@ -306,15 +306,7 @@ impl Play {
     }
 
     fn states(&self) -> Value {
-        let state = |id: u64| match self.host.state(id) {
-            Some(State::New) => "NEW",
-            Some(State::Depend) => "DEPEND",
-            Some(State::Priority) => "PRIORITY",
-            Some(State::Sched) => "SCHED",
-            Some(State::Run) => "RUN",
-            Some(State::Cleanup) => "CLEANUP",
-            Some(State::Inactive) | None => "INACTIVE",
-        };
+        let state = |id: u64| self.host.state(id).map_or("INACTIVE", State::name);
         self.ids.iter().map(|(name, &id)| (name.clone(), json!(state(id)))).collect::<Map<_, _>>().into()
     }
 

@@ -76,6 +76,7 @@ struct Future {
 }
 
 /// The events to come, ordered by time and then by the order of arming.
+#[derive(Default)]
 pub(super) struct Agenda {
     now: u64,
     sequence: u64,
@@ -95,15 +96,7 @@ fn to_micros(seconds: f64) -> u64 {
 impl Agenda {
     /// Makes an empty agenda that begins at time `start` since the epoch.
     pub(super) fn new(start: Duration) -> Agenda {
-        Agenda {
-            now: to_micros(start.as_secs_f64()),
-            sequence: 0,
-            due: BTreeMap::new(),
-            watchers: HashMap::new(),
-            futures: HashMap::new(),
-            calling: Vec::new(),
-            kvs: Kvs::default(),
-        }
+        Agenda { now: to_micros(start.as_secs_f64()), ..Agenda::default() }
     }
 
     pub(super) fn now(&self) -> f64 {

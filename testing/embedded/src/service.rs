@@ -51,6 +51,9 @@ impl RequestError {
     }
 }
 
+/// The payload of a response, or its error.
+pub type Answer = Result<Option<String>, RequestError>;
+
 /// A response that was sent after the handler had returned.
 #[derive(Clone, Debug)]
 pub struct LateAnswer {
@@ -59,7 +62,7 @@ pub struct LateAnswer {
     /// User of the request.
     pub cred: Cred,
     /// The response, in the form in which [`Host::request`] returns responses.
-    pub answer: Result<Option<String>, RequestError>,
+    pub answer: Answer,
 }
 
 /// A service method of a plugin.
@@ -76,7 +79,7 @@ pub(super) struct Reply {
     count: usize,
     /// Topic and user, if the handler referenced the message and returned without a response.
     late_request: Option<(String, Cred)>,
-    answer: Option<Result<Option<String>, RequestError>>,
+    answer: Option<Answer>,
 }
 
 impl Host {
@@ -85,12 +88,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns errno and text of the response. A handler without a response causes ENOSYS and a violation.
-    pub fn request(
-        &self,
-        topic: &str,
-        payload: Option<&str>,
-        cred: Cred,
-    ) -> Result<Option<String>, RequestError> {
+    pub fn request(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Answer {
         let answer = self.request_now(topic, payload, cred);
         self.settle();
         answer
@@ -106,12 +104,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns errno and text of the response, as [`Host::request`] does.
-    pub fn request_now(
-        &self,
-        topic: &str,
-        payload: Option<&str>,
-        cred: Cred,
-    ) -> Result<Option<String>, RequestError> {
+    pub fn request_now(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Answer {
         let payload = payload.map(c_text);
         self.deliver_request(topic, payload.as_deref(), cred)
     }
@@ -120,23 +113,13 @@ impl Host {
     ///
     /// # Errors
     /// Returns errno and text of the response, as [`Host::request`] does.
-    pub fn request_bytes(
-        &self,
-        topic: &str,
-        payload: Option<&CStr>,
-        cred: Cred,
-    ) -> Result<Option<String>, RequestError> {
+    pub fn request_bytes(&self, topic: &str, payload: Option<&CStr>, cred: Cred) -> Answer {
         let answer = self.deliver_request(topic, payload, cred);
         self.settle();
         answer
     }
 
-    fn deliver_request(
-        &self,
-        topic: &str,
-        payload: Option<&CStr>,
-        cred: Cred,
-    ) -> Result<Option<String>, RequestError> {
+    fn deliver_request(&self, topic: &str, payload: Option<&CStr>, cred: Cred) -> Answer {
         let found = self.plugins.borrow().iter().find_map(|plugin| {
             let services = plugin.services.borrow();
             let service = services.iter().find(|service| service.topic == topic)?;
@@ -186,19 +169,16 @@ impl Host {
         let key = message.addr();
         let reply = store.replies.get_mut(&key).ok_or(Errno::EINVAL)?;
         reply.count += 1;
+        let answer = match errnum {
+            0 => Ok(text),
+            errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),
+        };
         if let Some((topic, cred)) = reply.late_request.take() {
-            let answer = match errnum {
-                0 => Ok(text),
-                errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),
-            };
             store.replies.remove(&key);
             store.late.push(LateAnswer { topic, cred, answer });
             return Ok(());
         }
-        reply.answer.get_or_insert(match errnum {
-            0 => Ok(text),
-            errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),
-        });
+        reply.answer.get_or_insert(answer);
         Ok(())
     }
 }

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 
 use super::grouped::{CountedJob, JobGroups};
-use super::{PipelineError, Plan, Rule, Tally, banks, resources};
+use super::periods::round5;
+use super::update_usage::{Bin, Clock, NewJobs, NoBins};
+use super::{PipelineError, Plan, Result, Rule, Tally, banks, resources};
 use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
-use fairshare::accounting::{Bin, Clock, NewJobs, NoBins};
 
 /// The user id of a record, and the index of its bank in [`Ledger::banks`].
 type UserAndBank = (i64, usize);
@@ -16,15 +17,12 @@ type UserAndBank = (i64, usize);
 #[derive(Default)]
 struct Group {
     number: u32,
-    /// End of the newest counted job by row of the factor table. A record counts once for each earlier entry.
+    /// The end of the newest counted job, for each row of the factor table. A record counts once for each end
+    /// before its own end.
     newest: Vec<f64>,
 }
 
-pub(super) fn plan_run(
-    snapshot: &Snapshot<'_>,
-    now: f64,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Plan, PipelineError> {
+pub(super) fn plan_run(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Plan> {
     let settings = snapshot.usage_settings()?;
     let ledger = snapshot.ledger(progress)?;
     let bins = snapshot.bins(&ledger)?;
@@ -51,11 +49,11 @@ pub(super) fn plan_run(
             return;
         };
         tally.counted += 1;
-        let usage = settings.weights.usage(ran_on, ended - started);
+        let usage = round5(settings.weights.rate(ran_on) * (ended - started));
         let job = CountedJob { group: group.number, age: 0, ended, usage, continuous: usage };
         jobs.extend(std::iter::repeat_n(job, factor_rows));
     })?;
-    let jobs = JobGroups::new(jobs, groups.len());
+    let jobs = JobGroups::new(jobs);
     let clock = Clock { now, end: settings.period_end, half_life: settings.half_life, decay: settings.decay };
     let mut changes = UsageChanges::default();
     let mut usages = Vec::with_capacity(ledger.accounts.len());
@@ -109,7 +107,7 @@ fn update_account(
     ledger: &Ledger,
     bins: &Bins,
     changes: &mut UsageChanges,
-) -> Result<Option<f64>, PipelineError> {
+) -> Result<Option<f64>> {
     let Some(account) = ledger.accounts.get(at) else { return Ok(None) };
     let stored = bins.by_account.get(at).map_or(&[][..], Vec::as_slice);
     let is_own = |userid| userid == account.userid;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the usage of banks: the sum of their users and sub-banks.
 
-use super::{PipelineError, Rule};
+use super::{PipelineError, Result, Rule};
 use crate::store::Ledger;
 
 /// Returns the index and the new usage of each bank whose stored usage changes. `usages` are the usages of the
 /// associations.
-pub(super) fn list_usage_changes(
-    ledger: &Ledger,
-    usages: &[f64],
-    rule: Rule,
-) -> Result<Vec<(usize, f64)>, PipelineError> {
+pub(super) fn list_usage_changes(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<(usize, f64)>> {
     let totals = totals(ledger, usages, rule)?;
     let changed = ledger.banks.iter().zip(totals).enumerate().filter_map(|(at, (bank, total))| {
         let total = total.filter(|total| *total != bank.usage && bank.row.is_some())?;
@@ -21,7 +17,7 @@ pub(super) fn list_usage_changes(
 
 /// Returns the usage by bank, or `None` for banks that are below no root. flux-accounting excludes the users of a
 /// bank that has sub-banks, and all roots except the first.
-fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>, PipelineError> {
+fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>> {
     let count = ledger.banks.len();
     let mut own_usages = vec![0.0; count];
     for (account, usage) in ledger.accounts.iter().zip(usages) {
@@ -29,16 +25,13 @@ fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>
             *sum += usage;
         }
     }
-    // Children as linked lists, in the order of their rows.
-    let mut first_child = vec![None; count];
-    let mut next_sibling = vec![None; count];
-    for (at, bank) in ledger.banks.iter().enumerate().rev() {
-        if let Some(head) = bank.parent.and_then(|parent| first_child.get_mut(parent))
-            && let Some(link) = next_sibling.get_mut(at)
-        {
-            *link = head.replace(at);
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (at, bank) in ledger.banks.iter().enumerate() {
+        if let Some(siblings) = bank.parent.and_then(|parent| children.get_mut(parent)) {
+            siblings.push(at);
         }
     }
+    let children_of = |bank: usize| children.get(bank).map_or(&[][..], Vec::as_slice);
     let mut roots = ledger.banks.iter().enumerate().filter(|(_, bank)| bank.is_root && bank.row.is_some());
     let mut stack: Vec<usize> = match rule {
         Rule::Exact => roots.map(|(at, _)| at).collect(),
@@ -47,20 +40,14 @@ fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>
     let mut order = Vec::with_capacity(count);
     while let Some(bank) = stack.pop() {
         order.push(bank);
-        let mut child = first_child.get(bank).copied().flatten();
-        while let Some(at) = child {
-            stack.push(at);
-            child = next_sibling.get(at).copied().flatten();
-        }
+        stack.extend(children_of(bank));
     }
     let mut totals = vec![None; count];
     for bank in order.into_iter().rev() {
-        let mut child = first_child.get(bank).copied().flatten();
-        let counts_own_usage = child.is_none() || rule == Rule::Exact;
+        let counts_own_usage = children_of(bank).is_empty() || rule == Rule::Exact;
         let mut sum = if counts_own_usage { own_usages.get(bank).copied().unwrap_or(0.0) } else { 0.0 };
-        while let Some(at) = child {
-            sum += totals.get(at).copied().flatten().unwrap_or(0.0);
-            child = next_sibling.get(at).copied().flatten();
+        for child in children_of(bank) {
+            sum += totals.get(*child).copied().flatten().unwrap_or(0.0);
         }
         if let Some(total) = totals.get_mut(bank) {
             *total = Some(sum);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the usage of each ended job by the exact rule, with the current weights, the charge factor of its queue at its
-//! start, and over its run time.
+//! Computes the usage of each ended job by the exact rule, from its run time, its resources, the current
+//! weights, and the charge factor that was in force for its queue when the job started.
 
+use super::periods::round5;
 use super::placing::AccountIndex;
-use super::{PipelineError, resources};
+use super::{Result, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, UsageSettings, Which};
-use fairshare::periods::{Resources, round5};
+use fairshare::periods::Resources;
 
 /// Returns the usage per second of a job that started at `start`: that of its resources, times the charge factor of its queue.
 pub(super) fn rate_of_job(
@@ -53,7 +54,7 @@ pub struct Charges {
 
 impl Charges {
     /// Reads all records. As in `sync`, jobs without an association and invalid records are ignored.
-    pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
+    pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges> {
         let settings = snapshot.usage_settings()?;
         let ledger = snapshot.ledger(&mut |_| ())?;
         let mut accounts_by_job = AccountIndex::new(&ledger);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts usage with continuous decay, in addition to the bins.
 //!
-//! The usage in the database decays at period boundaries only, while the plugin decays usage continuously (live 2).
+//! The usage in the database decays at period boundaries only, while the plugin decays usage continuously
+//! (F4).
 //! Pushing the stored usage would raise the usage of idle users at each push, and lower it after each boundary.
 //! Therefore the exact rule also counts usage with continuous decay, and a push contains that usage.
 //!
@@ -10,13 +11,13 @@
 
 use super::exact::Run;
 use super::grouped::CountedJob;
+use super::periods;
 use crate::store::Continuous;
-use fairshare::periods;
 
 /// Returns the usage of an association with continuous decay, by bin.
 ///
-/// `bins` are the stored bins before this run, `jobs` the jobs that it counts, `boundaries` the boundaries that it
-/// crosses.
+/// `bins` are the stored bins before this run. `jobs` are the jobs that this run counts, and `boundaries` is
+/// the number of boundaries that this run crosses.
 pub(super) fn count_bins(
     run: &Run<'_>,
     at: usize,

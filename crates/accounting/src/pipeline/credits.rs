@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts the credits of associations.
 //!
-//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage from credits from all credits
-//! of the database, as if each credit were a job that ended at the time of the credit. The usage of an association is the sum of its
-//! bins and of its credits, or 0 if the sum is negative. So the result does not depend on the runs before.
+//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage from
+//! credits again, from all credits of the database, as if each credit were a job that ended at the time of
+//! the credit. The usage of an association is the sum of its bins and of its credits, or 0 if the sum is
+//! negative. So the result does not depend on earlier runs.
 
 use std::collections::HashMap;
 
 use super::exact::{self, Run};
 use super::{PipelineError, continuous, recount};
+use super::{Result, periods};
 use crate::store::{Credit, CreditedUsage, Marks, Snapshot};
-use fairshare::periods;
 
 /// The credits of the database.
 #[derive(Debug, Default)]
@@ -55,21 +56,15 @@ impl<'a> Credits<'a> {
 
 /// Returns the credit that changes the usage of an association to `amount` at the time `now`, in seconds since the epoch. The caller
 /// sets the fields that describe the credit. Jobs that are on record count as in the next run of the exact rule.
-pub fn set_usage(
-    snapshot: &Snapshot<'_>,
-    user: &str,
-    bank: &str,
-    amount: f64,
-    now: f64,
-) -> Result<Credit, PipelineError> {
+pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, now: f64) -> Result<Credit> {
     snapshot.check_usage_schema()?;
     let mut credits = snapshot.credits()?;
     let credit =
         Credit { user: user.to_owned(), bank: bank.to_owned(), is_set: true, from: now, ..Credit::default() };
-    // With a credit of 0, the run counts the usage of this association by its bins and credits.
+    // This run adds a credit of 0 to the association, so that its usage is counted from its bins and credits.
     let id = credits.last().map_or(0, |credit| credit.id).saturating_add(1);
     credits.push(Credit { id, ..credit.clone() });
-    let plan = exact::plan_with_credits(snapshot, now, false, &credits, &mut |_| ())?;
+    let plan = exact::plan_with(snapshot, snapshot.usage_settings()?, now, false, &credits, &mut |_| ())?;
     let account =
         |account: &crate::store::Account| account.user == user && plan.ledger.bank_name(account) == bank;
     let (Some(marks), Some(at)) = (&plan.marks, plan.ledger.accounts.iter().position(account)) else {

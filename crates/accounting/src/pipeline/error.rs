@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use crate::store::StoreError;
 use fairshare::TreeError;
 
+/// The result of a function of the pipeline.
+pub(super) type Result<T, E = PipelineError> = std::result::Result<T, E>;
+
 /// Reason why a run computed nothing. The database is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
@@ -31,8 +34,8 @@ pub enum PipelineError {
     /// The clock is earlier than at the last run. The text contains no time difference, because `--watch` reports a
     /// problem again if its text changes.
     #[error(
-        "the clock went back: the last run was at {was}; no usage was counted; if the clock was wrong then, recount all \
-         usage with \"flux fairshare recount --write\""
+        "the clock went back: it is earlier than the last run at {was}, so no usage was counted; if the \
+         clock was wrong at that run, recount all usage with \"flux fairshare recount --write\""
     )]
     ClockWentBack {
         /// Time of the last run.
@@ -48,7 +51,8 @@ pub enum PipelineError {
         /// Half-life in seconds.
         half_life: f64,
     },
-    /// An association with new jobs has no bins. Under the rule of flux-accounting, its program fails then.
+    /// Under the rule of flux-accounting: an association with new jobs has no bins. flux-accounting's program
+    /// fails in this case.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]
@@ -66,7 +70,8 @@ pub enum PipelineError {
         /// Name of the bank.
         bank: String,
     },
-    /// There is no root bank. Under the rule of flux-accounting, its program fails then.
+    /// Under the rule of flux-accounting: there is no root bank. flux-accounting's program fails in this
+    /// case.
     #[error("there is no root bank, so flux-accounting would store nothing; nothing was changed")]
     NoRoot,
 }

@@ -13,14 +13,14 @@
 use super::credits::Credits;
 use super::found::RecordSelection;
 use super::grouped::{CountedJob, JobGroups};
+use super::periods::{self, Periods};
 use super::start::Start;
-use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
+use super::{PipelineError, Plan, Result, Rule, Tally, banks, continuous};
 use crate::store::{
     AHEAD, Account, Bins, Continuous, Credit, CreditedUsage, Ledger, Marks, Snapshot, StoredBin,
     UsageChanges, UsageSettings,
 };
 use fairshare::accrual::{HalfLife, zero_negligible};
-use fairshare::periods::{self, Periods};
 
 /// Marks are rewritten after this many seconds even if only the time of the run is new.
 const REWRITE_SECONDS: f64 = 600.0;
@@ -50,19 +50,19 @@ pub(super) fn plan_run(
     now: f64,
     recount: bool,
     progress: &mut dyn FnMut(u64),
-) -> Result<Plan, PipelineError> {
-    plan_with_credits(snapshot, now, recount, &snapshot.credits()?, progress)
+) -> Result<Plan> {
+    plan_with(snapshot, snapshot.usage_settings()?, now, recount, &snapshot.credits()?, progress)
 }
 
-/// Plans a run with these credits instead of those of the database.
-pub(super) fn plan_with_credits(
+/// Plans a run with these settings and credits instead of those of the database.
+pub(super) fn plan_with(
     snapshot: &Snapshot<'_>,
+    settings: UsageSettings,
     now: f64,
     recount: bool,
     credits: &[Credit],
     progress: &mut dyn FnMut(u64),
-) -> Result<Plan, PipelineError> {
-    let settings = snapshot.usage_settings()?;
+) -> Result<Plan> {
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
     let marks = snapshot.marks()?;
@@ -107,7 +107,7 @@ pub(super) fn plan_with_credits(
     } else {
         snapshot.bins(&ledger)?
     };
-    let jobs = JobGroups::new(jobs, ledger.accounts.len());
+    let jobs = JobGroups::new(jobs);
     let mut changes = UsageChanges::default();
     let mut usages: Vec<f64> = ledger.accounts.iter().map(|account| account.usage).collect();
     let mut continuous: Vec<Continuous> = Vec::with_capacity(usages.len());
@@ -232,8 +232,8 @@ fn count_account(
     Some(CountedUsage { usage: Some(credits.as_ref().map_or(usage, add_credits)), continuous, credits })
 }
 
-/// Moves and decays the bins of removed users, for the case that they return. Only existing rows
-/// are written; usage that would need another row is dropped.
+/// Moves and decays the bins of removed users, for the case that these users return. Only existing rows are
+/// written; usage that would need another row is dropped.
 fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let bin_index = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| bin_index(bin).saturating_add(1))];
@@ -247,7 +247,8 @@ fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(Stor
     new.filter(|(bin, value)| bin.value != *value).collect()
 }
 
-/// Subtracts the past usage from bin 0 if bin 0 contains it too (see the head of the file). Returns true if it did.
+/// Subtracts the past usage from bin 0 if bin 0 contains it too (see the head of the file). Returns true if
+/// bin 0 contained the past usage.
 fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
@@ -273,8 +274,9 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the new end of the half-life period, if it changes. In the first period this is the end of that period,
-    /// later the start of the current period. A stored end after that can only come from a clock that was ahead.
+    /// Returns the new end of the half-life period, or `None` if the stored end does not change. In the first
+    /// period, the stored end is the end of that period; later it is the start of the current period. A
+    /// stored end after the current period comes from a clock that was ahead; only a recount replaces it.
     fn new_period_end(&self) -> Option<f64> {
         let is_ahead = self.start.recount.is_some() && self.current < -1;
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
@@ -319,21 +321,23 @@ impl Run<'_> {
         self.known.get(at).copied().unwrap_or(0.0)
     }
 
-    /// Returns true for a job that ended before the cut-off of its bank or of the site.
+    /// Returns true for a job that ended at or before the cut-off of its bank or of the site.
     pub(super) fn is_cut_off(&self, at: usize, ended: f64) -> bool {
         let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
         let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
         ended <= ignored || ended <= self.start.since
     }
 
-    /// Returns the end of the newest counted job in the database.
+    /// Returns the end of the association's newest counted job in the database, or 0 if the database has
+    /// none.
     pub(super) fn stored_newest(&self, at: usize) -> f64 {
         let counted = self.ledger.accounts.get(at).and_then(|account| account.counted);
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
 
-    /// Returns the time to store as the end of the newest counted job. A requested recount replaces a time far in the
-    /// future (from a wrong clock) by `now`; else all jobs that end before it would seem counted.
+    /// Returns the time to store as the end of the newest counted job. A requested recount stores `now`
+    /// instead of a time far in the future, which comes from a wrong clock. Else later runs would skip all
+    /// jobs that end before that time.
     pub(super) fn limit_newest(&self, ended: f64) -> f64 {
         let is_ahead = ended > self.now + AHEAD;
         if is_ahead && self.start.is_requested() { self.now } else { ended }
@@ -359,7 +363,7 @@ fn next_marks(
     (newest, continuous, credits): (Vec<f64>, Vec<Continuous>, Vec<CreditedUsage>),
     unplaced: Vec<u64>,
     unchanged: bool,
-) -> Result<Option<Marks>, PipelineError> {
+) -> Result<Option<Marks>> {
     let mut counted: Vec<(u64, f64)> =
         run.keys.iter().copied().zip(newest).filter(|(_, newest)| *newest > 0.0).collect();
     counted.sort_unstable_by_key(|(key, _)| *key);

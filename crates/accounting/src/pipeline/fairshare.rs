@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes fair-shares from the stored usage.
 
-use super::PipelineError;
+use super::{PipelineError, Result};
 use crate::store::{Snapshot, StoredAssociation};
 use fairshare::{InactiveUsage, NodeId, Options, Policy, Ranking, Tree};
 
@@ -28,7 +28,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns the difference to the stored fair-share, which counts as 0 if it is missing.
+    /// Returns the computed fair-share minus the stored fair-share. A missing fair-share counts as 0.
     pub fn distance(&self) -> f64 {
         self.fairshare - self.stored.fairshare.unwrap_or(0.0)
     }
@@ -40,7 +40,7 @@ pub fn read_checked_tree(
     snapshot: &Snapshot<'_>,
     inactive: InactiveUsage,
     progress: &mut dyn FnMut(u64),
-) -> Result<(Tree, Vec<StoredAssociation>), PipelineError> {
+) -> Result<(Tree, Vec<StoredAssociation>)> {
     snapshot.check_usage_rule()?;
     let stored = snapshot.tree(inactive, progress)?;
     let path = || snapshot.path().to_owned();
@@ -55,7 +55,7 @@ impl Ranked {
         policy: Policy,
         options: &Options,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Ranked, PipelineError> {
+    ) -> Result<Ranked> {
         let (tree, stored) = read_checked_tree(snapshot, options.inactive_usage, progress)?;
         let rank_error = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
         let ranking = tree.rank(policy, options).map_err(|error| rank_error(error.to_string()))?;
@@ -70,7 +70,7 @@ impl Ranked {
     }
 
     /// Writes the changed fair-shares into the transaction.
-    pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<(), PipelineError> {
+    pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let rows: Vec<(i64, f64)> =
             self.changes.iter().map(|change| (change.stored.rowid, change.fairshare)).collect();
         Ok(snapshot.write_fairshare(&rows, progress)?)

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use super::charges::rate_of_job;
 use super::exact::Run;
 use super::grouped::CountedJob;
+use super::periods::round5;
 use super::placing::AccountIndex;
-use super::{PipelineError, Tally, nameless, resources};
+use super::{Result, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
-use fairshare::periods::round5;
 
 /// Maximum number of names of each kind in a tally.
 const MAX_NAMES: usize = 10;
@@ -19,8 +19,8 @@ const MAX_NAMES: usize = 10;
 pub(super) struct RecordSelection<'a> {
     tally: &'a mut Tally,
     accounts_by_job: AccountIndex<'a>,
-    /// By association: true if the records after the newest counted job are counted, instead of the records in new
-    /// rows.
+    /// By association: true if another program has counted its jobs, or if the marks are lost. Then the
+    /// records after its newest counted job are counted, instead of the records in new rows.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
@@ -59,11 +59,7 @@ impl<'a> RecordSelection<'a> {
         }
     }
 
-    pub(super) fn read_records(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        run: &Run<'_>,
-    ) -> Result<(), PipelineError> {
+    pub(super) fn read_records(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<()> {
         // The rows of earlier runs that are counted here. The loop below skips these rows.
         let mut rows_read = HashSet::new();
         let mut passed_on = 0;
@@ -87,7 +83,8 @@ impl<'a> RecordSelection<'a> {
                 Some(nameless::find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
-        // If a watermark went back, records that were counted before must be counted again.
+        // If another program set back the end of the newest counted job, records that were counted before
+        // must be counted again.
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
@@ -106,7 +103,7 @@ impl<'a> RecordSelection<'a> {
     }
 
     /// Counts records of user ids that associations had earlier.
-    fn count_former_users(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+    fn count_former_users(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<()> {
         let former = snapshot.former_userids(run.ledger)?;
         if former.is_empty() {
             return Ok(());

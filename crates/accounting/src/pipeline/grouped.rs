@@ -16,55 +16,22 @@ pub(super) struct CountedJob {
     pub(super) continuous: f64,
 }
 
-/// Jobs sorted by group.
+/// Jobs sorted by group and end time.
 #[derive(Debug, Default)]
-pub(super) struct JobGroups {
-    jobs: Vec<CountedJob>,
-    /// The index after the last job of each group.
-    ends: Vec<usize>,
-}
+pub(super) struct JobGroups(Vec<CountedJob>);
 
 impl JobGroups {
     /// Sorts by group and end time. Jobs with equal end times stay in their order.
-    pub(super) fn new(jobs: Vec<CountedJob>, groups: usize) -> JobGroups {
-        let mut ends = vec![0; groups];
-        for job in &jobs {
-            if let Some(count) = ends.get_mut(job.group as usize) {
-                *count += 1;
-            }
-        }
-        let mut sum = 0;
-        for end in &mut ends {
-            let count = *end;
-            *end = sum;
-            sum += count;
-        }
-        // Until a group is full, its entry in `ends` is the index of its next job.
-        let mut sorted = jobs.clone();
-        for job in &jobs {
-            if let Some(at) = ends.get_mut(job.group as usize) {
-                if let Some(slot) = sorted.get_mut(*at) {
-                    *slot = *job;
-                }
-                *at += 1;
-            }
-        }
-        let mut grouped = JobGroups { jobs: sorted, ends };
-        let mut begin = 0;
-        for end in &grouped.ends {
-            if let Some(jobs) = grouped.jobs.get_mut(begin..*end) {
-                jobs.sort_by(|a, b| a.ended.total_cmp(&b.ended));
-            }
-            begin = *end;
-        }
-        grouped
+    pub(super) fn new(mut jobs: Vec<CountedJob>) -> JobGroups {
+        jobs.sort_by(|a, b| a.group.cmp(&b.group).then(a.ended.total_cmp(&b.ended)));
+        JobGroups(jobs)
     }
 
     /// Returns the jobs of a group in the order of their end times.
     pub(super) fn jobs_in_group(&self, group: usize) -> &[CountedJob] {
-        let begin = group.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        let end = self.ends.get(group).copied().unwrap_or(begin);
-        self.jobs.get(begin..end).unwrap_or_default()
+        let begin = self.0.partition_point(|job| (job.group as usize) < group);
+        let end = self.0.partition_point(|job| job.group as usize <= group);
+        self.0.get(begin..end).unwrap_or_default()
     }
 }
 
@@ -76,7 +43,7 @@ mod tests {
     fn jobs_are_sorted_by_group_and_end_time() {
         let job = |group, ended, usage| CountedJob { group, age: 0, ended, usage, continuous: usage };
         let jobs = vec![job(2, 5.0, 1.0), job(0, 9.0, 2.0), job(2, 1.0, 3.0), job(2, 5.0, 4.0)];
-        let grouped = JobGroups::new(jobs, 4);
+        let grouped = JobGroups::new(jobs);
         let usages = |group| grouped.jobs_in_group(group).iter().map(|job| job.usage).collect::<Vec<_>>();
         assert_eq!(
             [usages(0), usages(1), usages(2), usages(3)],

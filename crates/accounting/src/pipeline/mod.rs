@@ -5,13 +5,14 @@
 //!   records of ended jobs -> usage by association and period -> usage of banks -> fair-shares
 //! ```
 //!
-//! Each step reads a [`Snapshot`] and returns the changes. The owner of the snapshot writes and commits them, so that
-//! a run is stored whole or not at all. [`Rule::Exact`] counts each record once, in the half-life period in which its
-//! job ended, also if the record arrives late. [`Rule::FluxAccounting`] stores the numbers of flux-accounting's
-//! `update-usage` to the last digit.
+//! Each step reads a [`Snapshot`] and returns the changes. The owner of the snapshot writes and commits the
+//! changes, so that a run is stored whole or not at all. [`Rule::Exact`] counts each record once, in the
+//! half-life period in which its job ended, also if the record arrives late. [`Rule::FluxAccounting`] stores
+//! the numbers of flux-accounting's `update-usage` to the last digit.
 
 mod accounting;
 mod banks;
+pub mod budgets;
 pub mod charges;
 mod continuous;
 pub mod credits;
@@ -22,6 +23,7 @@ pub mod fetch;
 mod found;
 mod grouped;
 mod nameless;
+mod periods;
 mod placing;
 mod recount;
 pub mod report;
@@ -30,10 +32,13 @@ pub mod scrub;
 mod start;
 #[cfg(test)]
 mod tests;
+mod update_usage;
 pub mod watch;
 
 pub use error::PipelineError;
-pub use recount::{Difference, Recount};
+use error::Result;
+pub use periods::Periods;
+pub use recount::{Difference, Recount, usages_with_half_life};
 pub use start::StoredPeriods;
 use strum::{Display, EnumString};
 
@@ -58,19 +63,19 @@ fn unknown_rule(_: &str) -> String {
 /// Counts of the records of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Records seen for the first time.
+    /// Records that no earlier run has read.
     pub records: usize,
     /// Records that count from now on.
     pub counted: usize,
-    /// Of these, records that name no bank and count in the default bank of their user.
+    /// Counted records that name no bank and count in the default bank of their user.
     pub in_default_bank: usize,
-    /// Of these, records that arrived after a later job of their association had been counted.
+    /// Counted records that arrived after a later job of their association had been counted.
     pub late: usize,
     /// Records of jobs that ended after the time of this run. They count in the present period.
     pub from_the_future: usize,
     /// Records that are older than all stored periods.
     pub too_old: usize,
-    /// Records that ended before the cut-off of their bank or of the site.
+    /// Records of jobs that ended before the cut-off of their bank or of the site.
     pub ignored: usize,
     /// Ids of records whose R or times are invalid, at most 10.
     pub unreadable: Vec<String>,
@@ -107,12 +112,7 @@ pub struct Plan {
 
 impl Plan {
     /// Computes one run at the time `now`, in seconds since the epoch.
-    pub fn new(
-        snapshot: &Snapshot<'_>,
-        rule: Rule,
-        now: f64,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Plan, PipelineError> {
+    pub fn new(snapshot: &Snapshot<'_>, rule: Rule, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Plan> {
         snapshot.check_usage_schema()?;
         match rule {
             Rule::Exact => exact::plan_run(snapshot, now, false, progress),
@@ -121,7 +121,7 @@ impl Plan {
     }
 
     /// Writes the changes into the transaction.
-    pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<(), PipelineError> {
+    pub fn write(&self, snapshot: &Snapshot<'_>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         if !self.changes.is_empty() {
             snapshot.write_usage(&self.ledger, &self.bins, &self.changes, progress)?;
         }

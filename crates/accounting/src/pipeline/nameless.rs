@@ -6,9 +6,9 @@ use super::charges::usage_of_job;
 use super::exact::Run;
 use super::placing::AccountIndex;
 use super::recount::is_close;
-use super::{PipelineError, resources};
+use super::resources;
+use super::{Result, periods};
 use crate::store::{Snapshot, Which};
-use fairshare::periods;
 
 /// Returns for each association whether its stored usage equals the usage of all its jobs, including those without a
 /// bank.
@@ -16,7 +16,7 @@ pub(super) fn find_accounts_with_nameless_jobs(
     run: &Run<'_>,
     accounts_by_job: &AccountIndex<'_>,
     snapshot: &Snapshot<'_>,
-) -> Result<Vec<bool>, PipelineError> {
+) -> Result<Vec<bool>> {
     let mut sums = vec![0.0; run.ledger.accounts.len()];
     let kept = run.bin_count(None, false) as i64;
     snapshot.ended_jobs(Which::All, &mut |job| {

@@ -9,7 +9,7 @@ use crate::store::{EndedJob, Ledger};
 
 /// Indices of associations by the fields of a job.
 pub(super) struct AccountIndex<'a> {
-    banks: HashMap<&'a str, usize>,
+    pub(super) banks: HashMap<&'a str, usize>,
     by_user: HashMap<(i64, usize), usize>,
     defaults: HashMap<i64, usize>,
     ledger: &'a Ledger,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::{Periods, Result};
 use super::{PipelineError, Plan, exact};
 use crate::store::{Reason, Snapshot, StoreError, UsageChanges};
-use fairshare::periods::Periods;
 
 /// The result of a recount.
 #[derive(Debug)]
@@ -37,11 +37,7 @@ pub struct Difference {
 impl Recount {
     /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the present half-life and decay for
     /// the whole history.
-    pub fn new(
-        snapshot: &Snapshot<'_>,
-        now: f64,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Recount, PipelineError> {
+    pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;
         let next = next_changes(snapshot, now, progress)?;
         let plan = exact::plan_run(snapshot, now, true, progress)?;
@@ -53,12 +49,34 @@ impl Recount {
     }
 }
 
-/// Returns the changes of the next run without a recount, or `None` if that run refuses the clock or a value.
+/// Returns user, bank and usage of each association that the exact rule would store if the half-life became `half_life` seconds at the
+/// time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`.
+pub fn usages_with_half_life(
+    snapshot: &Snapshot<'_>,
+    half_life: f64,
+    now: f64,
+) -> Result<Vec<(String, String, f64)>> {
+    snapshot.check_usage_schema()?;
+    let settings = snapshot.usage_settings_with(half_life, now)?;
+    // Without marks, the changed settings alone cause no recount.
+    let (is_requested, credits) = (snapshot.marks()?.is_none(), snapshot.credits()?);
+    // The run is one second after `now`, because rounding could put `now` into the period before.
+    let plan = exact::plan_with(snapshot, settings, now + 1.0, is_requested, &credits, &mut |_| ())?;
+    let ledger = &plan.ledger;
+    let usages = ledger.accounts.iter().enumerate().filter_map(|(index, account)| {
+        let usage = usage_after(&plan, &plan.changes, index)?;
+        Some((account.user.clone(), ledger.bank_name(account).to_owned(), usage))
+    });
+    Ok(usages.collect())
+}
+
+/// Returns the changes of the next run without a recount. Returns `None` if that run would fail because of
+/// the clock or a stored value.
 fn next_changes(
     snapshot: &Snapshot<'_>,
     now: f64,
     progress: &mut dyn FnMut(u64),
-) -> Result<Option<UsageChanges>, PipelineError> {
+) -> Result<Option<UsageChanges>> {
     match exact::plan_run(snapshot, now, false, progress) {
         Ok(plan) => Ok(Some(plan.changes)),
         Err(
@@ -127,7 +145,7 @@ fn bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64
 }
 
 /// Returns the end time of the oldest record, if usage of older jobs would still be kept.
-fn records_since(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, PipelineError> {
+fn records_since(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>> {
     let settings = snapshot.usage_settings()?;
     let Some(periods) = Periods::new(settings.period_end, settings.half_life) else { return Ok(None) };
     let kept = (settings.reset_period / settings.half_life).ceil() as i64;

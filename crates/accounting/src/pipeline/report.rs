@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{PipelineError, resources};
+use super::{Result, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 
 /// The key of a report.
@@ -100,7 +100,7 @@ impl Used {
 
 impl Usage {
     /// Sums the records that `query` selects.
-    pub fn new(snapshot: &Snapshot<'_>, query: &Query<'_>) -> Result<Usage, PipelineError> {
+    pub fn new(snapshot: &Snapshot<'_>, query: &Query<'_>) -> Result<Usage> {
         snapshot.check_usage_schema()?;
         let ledger = snapshot.ledger(&mut |_| ())?;
         let mut names: HashMap<i64, &str> = HashMap::new();

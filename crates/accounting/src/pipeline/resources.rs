@@ -8,6 +8,7 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::store::is_time;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::idset::{self, Ranks};
 
@@ -22,6 +23,7 @@ struct R<'a> {
 struct Execution<'a> {
     #[serde(borrow, default, rename = "R_lite")]
     entries: Vec<Entry<'a>>,
+    starttime: Option<f64>,
 }
 
 /// Ranks with equal children.
@@ -134,13 +136,19 @@ pub fn read_terms(jobspec: &str) -> Terms<'_> {
 
 /// Counts the resources in an R. Returns `None` if it is invalid.
 pub fn count(r: &str) -> Option<Resources> {
+    count_with_start(r).map(|(resources, _)| resources)
+}
+
+/// Counts the resources in an R, and returns the start of the job in seconds since the epoch, or `None` if R has no valid start.
+/// Returns `None` if R is invalid.
+pub(super) fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
     // Serde would accept an array for an object.
     if r.trim_start().starts_with('[') {
         return None;
     }
     let Ok(R { version, execution }) = serde_json::from_str::<R<'_>>(r) else {
         // flux-accounting treats `null` as an empty set.
-        return matches!(serde_json::from_str::<Option<IgnoredAny>>(r), Ok(None)).then(Resources::default);
+        return matches!(serde_json::from_str::<Option<IgnoredAny>>(r), Ok(None)).then(Default::default);
     };
     if version != 1.0 {
         return None;
@@ -158,7 +166,8 @@ pub fn count(r: &str) -> Option<Resources> {
         sum.cores = sum.cores.checked_add(nodes.checked_mul(count_ids(&entry.children.core)?)?)?;
         sum.gpus = sum.gpus.checked_add(nodes.checked_mul(count_ids(&entry.children.gpu)?)?)?;
     }
-    ranks.are_distinct().then_some(sum)
+    let start = execution.starttime.filter(|start| *start > 0.0 && is_time(*start));
+    ranks.are_distinct().then_some((sum, start))
 }
 
 impl Ids<'_> {

@@ -1,34 +1,40 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Removes old job records, except those of periods that are still stored.
+//! Removes old job records, except records of periods that are still stored, and records that a current
+//! budget counts.
 
-use super::PipelineError;
+use super::{Periods, PipelineError, Result, budgets};
 use crate::store::{Marks, Snapshot};
-use fairshare::periods::Periods;
 
 /// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scrubbed {
     /// Number of removed records.
     pub removed: usize,
-    /// Number of records before the requested time that stay, because their period is still stored.
+    /// Number of records before the requested time that stay, because usage or a budget needs them.
     pub needed: usize,
+    /// True if records stay because of a budget.
+    pub is_for_budget: bool,
     /// Records of jobs that ended before this time were removed.
     pub before: f64,
 }
 
-/// Removes the records of jobs that ended before `before`, except those whose period is still stored.
-pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed, PipelineError> {
+/// Removes the records of jobs that ended before `before`, except those whose period is still stored, and those of jobs that may
+/// have started in a window that is not over.
+pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed> {
     snapshot.check_usage_schema()?;
     let requested = before;
-    let before = before.min(find_oldest_stored_start(snapshot, now)?);
+    let stored = before.min(find_oldest_stored_start(snapshot, now)?);
+    let before = stored.min(budgets::find_earliest_start(snapshot, now)?);
     let removed = snapshot.count_jobs_before(before)?;
     let needed = snapshot.count_jobs_before(requested)? - removed;
     if removed > 0 {
+        budgets::Budgets::count(snapshot, None, now)?.store_spent(snapshot, false)?;
+        snapshot.mark_final(before, now)?;
         let marks = snapshot.marks()?;
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());
         let row = row.map(|id| snapshot.row_of_job(id)).transpose()?.flatten();
         snapshot.remove_jobs_before(before)?;
-        // The marks name the last counted record, which may now be an earlier one.
+        // If the last counted record was removed, the marks must name an earlier record.
         if let Some((marks, row)) = marks.zip(row) {
             let last_job = snapshot.last_job_until(row)?;
             if last_job != marks.last_job {
@@ -36,11 +42,11 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed,
             }
         }
     }
-    Ok(Scrubbed { removed, needed, before })
+    Ok(Scrubbed { removed, needed, is_for_budget: before < stored, before })
 }
 
 /// Returns the start of the oldest period that is still stored.
-fn find_oldest_stored_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64, PipelineError> {
+fn find_oldest_stored_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
     let settings = snapshot.usage_settings()?;
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;

@@ -4,17 +4,17 @@
 
 use super::PipelineError;
 use super::exact::Run;
+use super::{Periods, Result};
 use crate::store::{Marks, Snapshot, UsageSettings};
-use fairshare::periods::Periods;
 
-/// If the clock went back by at most this many seconds, it counts as corrected and not as wrong.
+/// If the clock went back by at most this many seconds, a run assumes that the clock was corrected.
 const CORRECTION: f64 = 60.0;
 /// The largest difference in seconds between the two times that flux-accounting writes when it is reconfigured.
 const SAME_CHANGE: f64 = 5.0;
 
 // Reasons for counting all usage again.
 const REQUESTED: &str = "requested by the user";
-const CHANGED: &str = "half-life, decay or reset period has changed";
+const CHANGED: &str = "the half-life, the decay or the reset period has changed";
 
 /// The state before a run.
 #[derive(Clone, Debug, Default)]
@@ -30,19 +30,15 @@ pub(super) struct Start {
     /// True if another program set back the end of the newest counted job of an association. Records of earlier runs
     /// must then be read again.
     pub(super) uncounted: bool,
-    /// True if another program counted jobs since, so that the bins may be as flux-accounting writes them.
+    /// True if another program counted jobs since the last run of the exact rule, so that the bins may be as
+    /// flux-accounting writes them.
     pub(super) take_over: bool,
 }
 
 impl Start {
     /// Determines the state from our marks, or from flux-accounting's tables if there are no marks. If `recount` is
     /// true, all usage is counted again. Returns an error if the clock went back.
-    pub(super) fn new(
-        run: &Run<'_>,
-        snapshot: &Snapshot<'_>,
-        now: f64,
-        recount: bool,
-    ) -> Result<Start, PipelineError> {
+    pub(super) fn new(run: &Run<'_>, snapshot: &Snapshot<'_>, now: f64, recount: bool) -> Result<Start> {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();
         let mut start = Start { period: run.current, since: settings.reconfigured, ..Start::default() };
@@ -107,7 +103,8 @@ impl Start {
     }
 }
 
-/// Returns the period of bin 0 according to the marks, or `None` if another program has crossed a boundary since.
+/// Returns the period of bin 0 according to the marks. Returns `None` if another program has crossed a
+/// boundary since the last run.
 fn period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
@@ -127,7 +124,7 @@ pub struct StoredPeriods {
 
 impl StoredPeriods {
     /// Reads the mapping that the next run of the exact rule uses. `now` is in seconds since the epoch.
-    pub fn read(snapshot: &Snapshot<'_>, now: f64) -> Result<StoredPeriods, PipelineError> {
+    pub fn read(snapshot: &Snapshot<'_>, now: f64) -> Result<StoredPeriods> {
         let settings = snapshot.usage_settings()?;
         let (end, half_life) = (settings.period_end, settings.half_life);
         let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
@@ -139,7 +136,8 @@ impl StoredPeriods {
         })
     }
 
-    /// Returns the number of boundaries that have passed and that the next run counts, or 0 if the number is unknown.
+    /// Returns the number of boundaries that have passed and that the next run will count, or 0 if the number
+    /// is unknown.
     pub fn count_due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
         let passed = StoredPeriods::read(snapshot, now)
             .map_or(0, |stored| stored.periods.index(now).saturating_sub(stored.first).max(0));
@@ -154,7 +152,7 @@ impl StoredPeriods {
 }
 
 /// Returns true if flux-accounting was reconfigured, which deletes all usage, and has counted nothing since.
-fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool, PipelineError> {
+fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool> {
     let settings = run.settings;
     let begin = settings.period_end - settings.half_life;
     let is_same_change = settings.reconfigured > 0.0

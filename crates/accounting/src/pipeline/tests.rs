@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the pipeline on small databases, with histories in any order and with other programs that write in
-//! between.
+//! Tests of the pipeline on small databases, with histories in any order, and with other programs that write
+//! between two runs.
 
 mod again;
+mod budgets;
 mod charges;
 mod clock;
 mod continuous;

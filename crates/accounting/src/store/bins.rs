@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads and writes usage by half-life period: rows of a table, or in older schemas columns of the factor table. Also
-//! writes the other changes of counting.
+//! Reads and writes bins: the usage of an association in one half-life period. Bins are rows of a table, or
+//! columns of the factor table in older schemas. Also writes the other changes of [`UsageChanges`].
 
 use std::collections::HashMap;
 
 use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
-use super::{Ledger, Reason, Snapshot, StoreError};
+use super::{Ledger, Reason, Snapshot, StoreResult};
 
 /// The stored usage of an association in one period.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct StoredBin {
     pub period: i64,
     /// Usage of the period.
     pub value: f64,
-    /// User id in this table.
+    /// User id in the row of the bin.
     pub userid: i64,
     /// Row number.
     row: i64,
@@ -32,7 +32,7 @@ pub struct Bins {
     columns: usize,
 }
 
-/// The changes of counting. Indices refer to the ledger.
+/// The changes that a count of usage makes. Associations and banks are indices in the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct UsageChanges {
     /// Association and new usage.
@@ -87,7 +87,7 @@ impl Bins {
 
 impl Snapshot<'_> {
     /// Reads the bins of all associations, and of pairs that are no longer associations.
-    pub fn bins(&self, ledger: &Ledger) -> Result<Bins, StoreError> {
+    pub fn bins(&self, ledger: &Ledger) -> StoreResult<Bins> {
         let columns = self.bin_columns()?;
         let mut bins =
             Bins { by_account: vec![Vec::new(); ledger.accounts.len()], removed: Vec::new(), columns };
@@ -122,7 +122,8 @@ impl Snapshot<'_> {
                 let period = cells.integer(3)?;
                 if !(0..MOST_PERIODS).contains(&period) {
                     return Err(format!(
-                        "job_usage_per_association_table: {user} in {bank} has a period {period}"
+                        "job_usage_per_association_table: {user} in {bank} has period {period}, expected at \
+                         least 0 and less than {MOST_PERIODS}"
                     ));
                 }
                 Ok(StoredBin { period, value, userid: cells.user_id(1), row: cells.integer(5)? })
@@ -146,18 +147,19 @@ impl Snapshot<'_> {
         Ok(bins)
     }
 
-    /// Writes the changes of counting. They are stored when the snapshot is committed.
+    /// Writes `changes` into the transaction.
     pub fn write_usage(
         &self,
         ledger: &Ledger,
         bins: &Bins,
         changes: &UsageChanges,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(), StoreError> {
-        let row_number_of = |table: &'static str| -> Result<&'static str, StoreError> {
+    ) -> StoreResult<()> {
+        let row_number_of = |table: &'static str| -> StoreResult<&'static str> {
             let number = self.needed_table(table)?.row_number();
-            number
-                .ok_or_else(|| self.error(Reason::Schema(format!("{table} has no row numbers to write by"))))
+            number.ok_or_else(|| {
+                self.error(Reason::Schema(format!("{table} has no row numbers (rowid), which writes need")))
+            })
         };
         let (associations, factors, banks) = (
             row_number_of("association_table")?,
@@ -235,8 +237,7 @@ impl Snapshot<'_> {
         );
         let mut update = self.transaction.prepare(&sql)?;
         let mut insert = self.transaction.prepare(
-            "INSERT INTO job_usage_per_association_table (username, userid, bank, period, value) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO job_usage_per_association_table (username, userid, bank, period, value) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
         for (at, period, value) in &changes.bins {
             let Some(account) = ledger.accounts.get(*at) else { continue };

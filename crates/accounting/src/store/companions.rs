@@ -47,7 +47,8 @@ pub(super) enum OpenMode {
 }
 
 impl DatabaseFile {
-    /// Returns the mode that plays back no journal of another user and creates no log that the owner can't write.
+    /// Returns the mode in which opening is safe: SQLite plays back no journal of another user, and creates
+    /// no log that the owner of the database can't write.
     pub(super) fn open_mode(&self, journal: Journal) -> Result<OpenMode, Reason> {
         Ok(match journal {
             Journal::Rollback if self.trusts_owner() && self.has_journal() => OpenMode::ReadWrite,
@@ -61,8 +62,8 @@ impl DatabaseFile {
         })
     }
 
-    /// Waits up to `wait` until no other file prevents opening the database. Such a file may belong to a write in
-    /// progress, which removes it. Returns the reason after that time.
+    /// Waits up to `wait` while a companion file prevents opening the database. A write in progress removes
+    /// its companion file at its end. If the file still prevents opening after `wait`, returns the reason.
     pub(super) fn wait_until_safe(&self, access: Access, wait: Duration) -> Result<(), Reason> {
         let begun = Instant::now();
         while let Some(reason) = self.find_obstacle(access) {
@@ -125,7 +126,7 @@ mod tests {
     /// root.
     fn change_owner(path: &std::path::Path) -> Option<u32> {
         let _ = lchown(path, Some(12_345), None);
-        // A root without that permission has no other users to test with.
+        // If root may not change owners, the test has no file of another user.
         Some(metadata(path).unwrap().uid()).filter(|user| *user != 0)
     }
 
@@ -178,11 +179,7 @@ mod tests {
         let mode = |journal, owner, own| DatabaseFile { path: path.clone(), owner, own }.open_mode(journal);
         let modes =
             |owner, own| [Journal::Rollback, Journal::WriteAhead].map(|journal| mode(journal, owner, own));
-        assert_eq!(
-            modes(7, 7),
-            [Ok(OpenMode::ReadOnly), Ok(OpenMode::ReadWrite)],
-            "with nothing to roll back"
-        );
+        assert_eq!(modes(7, 7), [Ok(OpenMode::ReadOnly), Ok(OpenMode::ReadWrite)], "no log needs a rollback");
         assert_eq!(modes(7, 0), [Ok(OpenMode::ReadOnly), Ok(OpenMode::ReadOnly)]);
         assert_eq!(modes(7, 8), [Ok(OpenMode::ReadOnly), Ok(OpenMode::WithoutLog)]);
         let log = directory.path().join("a.db-wal");

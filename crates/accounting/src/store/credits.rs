@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads and adds credits: changes of the usage of an association, each with a reason and an author. They are in a table of our own,
-//! created with the first credit. Triggers reject changes of credits, so the table is also the log.
+//! Reads and adds credits: changes of the usage of an association, each with a reason and an author. Credits
+//! are in a table of our own, created with the first credit. Triggers reject changes of credits, so the table
+//! is also the log.
 
 use rusqlite::params;
 
-use super::schema::Column;
 use super::values::Cells;
-use super::{Snapshot, StoreError};
+use super::{Snapshot, StoreResult};
 
 const TABLE: &str = "fairshare_credit_table";
 const NAMES: [&str; 12] = [
@@ -26,23 +26,14 @@ const NAMES: [&str; 12] = [
 /// Largest absolute usage of a credit. The sum of any possible number of credits is a usage that can be pushed.
 pub const MAX_CREDIT: f64 = 1e30;
 
-const CREATE: &str = "
-    CREATE TABLE IF NOT EXISTS fairshare_credit_table (
-        id integer PRIMARY KEY, username text NOT NULL, bank text NOT NULL, kind text NOT NULL CHECK (kind IN ('add', 'set')),
-        amount text NOT NULL, unit text NOT NULL,
-        usage real NOT NULL CHECK (typeof(usage) = 'real' AND abs(usage) <= 1e30),
-        live_usage real NOT NULL CHECK (typeof(live_usage) = 'real' AND abs(live_usage) <= 1e30),
-        counts_from real NOT NULL CHECK (typeof(counts_from) = 'real' AND abs(counts_from) <= 1e12),
-        reason text NOT NULL, author text NOT NULL,
-        created real NOT NULL CHECK (typeof(created) = 'real' AND abs(created) <= 1e12));
-    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_update BEFORE UPDATE ON fairshare_credit_table
-        BEGIN SELECT RAISE(ABORT, 'a credit is never changed; add another credit'); END;
-    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_delete BEFORE DELETE ON fairshare_credit_table
-        BEGIN SELECT RAISE(ABORT, 'a credit is never deleted; add another credit'); END;
-    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_replace BEFORE INSERT ON fairshare_credit_table
-        WHEN EXISTS (SELECT 1 FROM fairshare_credit_table WHERE id = NEW.id)
-        BEGIN SELECT RAISE(ABORT, 'a credit is never replaced; add another credit'); END;
-";
+const COLUMNS: &str = "
+    id integer PRIMARY KEY, username text NOT NULL, bank text NOT NULL, kind text NOT NULL CHECK (kind IN ('add', 'set')),
+    amount text NOT NULL, unit text NOT NULL,
+    usage real NOT NULL CHECK (typeof(usage) = 'real' AND abs(usage) <= 1e30),
+    live_usage real NOT NULL CHECK (typeof(live_usage) = 'real' AND abs(live_usage) <= 1e30),
+    counts_from real NOT NULL CHECK (typeof(counts_from) = 'real' AND abs(counts_from) <= 1e12),
+    reason text NOT NULL, author text NOT NULL,
+    created real NOT NULL CHECK (typeof(created) = 'real' AND abs(created) <= 1e12)";
 
 /// A change of the usage of an association.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,22 +85,22 @@ impl Credit {
 
 impl Snapshot<'_> {
     /// Returns all credits in the order in which they were added.
-    pub fn credits(&self) -> Result<Vec<Credit>, StoreError> {
-        let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
-        let columns: [Column; 12] = NAMES.map(|name| (name, None));
-        let select = table.build_select(&columns).map_err(|text| self.schema_error(&text))?;
-        let mut credits = Vec::new();
-        self.visit_rows(&format!("{select} ORDER BY id"), TABLE, &NAMES, |cells| {
-            credits.push(Credit::read(cells)?);
-            Ok(())
-        })?;
+    pub fn credits(&self) -> StoreResult<Vec<Credit>> {
+        self.read_own_table(TABLE, NAMES, Credit::read)
+    }
+
+    /// Returns the credits that no run of the exact rule has counted, in the order in which they were added.
+    pub fn uncounted_credits(&self) -> StoreResult<Vec<Credit>> {
+        let mut credits = self.credits()?;
+        let marks = if credits.is_empty() { None } else { self.marks()? };
+        credits.retain(|credit| credit.id > marks.as_ref().map_or(0, |marks| marks.last_credit));
         Ok(credits)
     }
 
     /// Stores a credit and returns its number. `credit.id` is ignored.
-    pub fn add_credit(&self, credit: &Credit) -> Result<i64, StoreError> {
+    pub fn add_credit(&self, credit: &Credit) -> StoreResult<i64> {
         let write = || -> rusqlite::Result<i64> {
-            self.transaction.execute_batch(CREATE)?;
+            self.create_kept_table(TABLE, "credit", COLUMNS)?;
             let kind = if credit.is_set { "set" } else { "add" };
             self.transaction.execute(
                 "INSERT INTO fairshare_credit_table (username, bank, kind, amount, unit, usage, live_usage, counts_from, \

@@ -11,6 +11,9 @@ use rusqlite::ffi;
 use super::Access;
 use super::companions::INTERRUPTED;
 
+/// The result of a function of the store.
+pub(super) type StoreResult<T> = Result<T, StoreError>;
+
 /// A failed access to a file, and the state in which it left the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{path}: {reason}{}", describe_outcome(.reason, *.left))]
@@ -38,25 +41,25 @@ pub enum Left {
 /// Reason why a file can't be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Reason {
-    /// It does not exist.
+    /// The file does not exist.
     #[error("no such file")]
     Missing,
-    /// The user has no permission to read it; with the text of the system.
+    /// The user has no permission to read the file; with the text of the system.
     #[error("can't be read: {0}")]
     Denied(String),
-    /// The system can't open or read it for another reason.
+    /// The system can't open or read the file for another reason.
     #[error("can't be read: {0}")]
     Unreadable(String),
-    /// It is empty.
+    /// The file is empty.
     #[error("an empty file")]
     Empty,
-    /// It has no SQLite header.
+    /// The file has no SQLite header.
     #[error("not an SQLite database")]
     NotADatabase,
-    /// Another process holds the lock.
+    /// Another process holds the lock of the database.
     #[error("locked by another process (waited {} s)", .0.as_secs_f64())]
     Locked(Duration),
-    /// It is shorter than its header states.
+    /// The file is shorter than its header states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated {
         /// Size according to the header, in bytes.
@@ -64,13 +67,13 @@ pub enum Reason {
         /// Size of the file, in bytes.
         found: u64,
     },
-    /// SQLite finds its content inconsistent; with the text of SQLite.
+    /// SQLite finds the content of the file inconsistent; with the text of SQLite.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// It can't be written.
+    /// The file can't be written.
     #[error("read-only: {0}")]
     ReadOnly(&'static str),
-    /// It is a link, made by a user other than root and the caller.
+    /// The path is a link, made by a user other than root and the caller.
     #[error(
         "it is a symbolic link of user {0}, which is not safe to follow; specify the path of the file itself"
     )]
@@ -149,8 +152,8 @@ fn find_reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     }
 }
 
-/// Returns the state of the file as the end of an error text. The text is empty if the file was not opened or not to
-/// be changed.
+/// Returns the state of the file as the end of an error text. Returns an empty text if the file was not
+/// opened, or if the access was only to read.
 fn describe_outcome(reason: &Reason, left: Left) -> &'static str {
     let was_opened = !matches!(
         reason,

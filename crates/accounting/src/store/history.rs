@@ -2,7 +2,7 @@
 //! Reads the `jobs` table as a history: the submissions and their resources.
 
 use super::jobs::is_time;
-use super::{Snapshot, StoreError};
+use super::{Snapshot, StoreResult};
 
 /// A past job, borrowed until the next one is read. Times are seconds since the epoch.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct PastJob<'a> {
 
 impl Snapshot<'_> {
     /// Calls `each` with each record of an ended job, in the order of submission.
-    pub fn past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> Result<(), StoreError> {
+    pub fn past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> StoreResult<()> {
         let table = self.needed_table("jobs")?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let sql = format!(

@@ -4,7 +4,7 @@
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params_from_iter};
 
-use super::{Reason, Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreResult};
 
 /// A record of an ended job. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct JobRecord {
     pub actual_duration: f64,
 }
 
-/// The columns in the order of [`JobRecord`]; those from the ninth on exist in newer schemas only.
+/// The columns in the order of [`JobRecord`]. The columns from the ninth on exist in newer schemas only.
 const COLUMNS: [&str; 12] = [
     "id",
     "userid",
@@ -55,8 +55,8 @@ const NEEDED_COUNT: usize = 8;
 /// Columns that counting usage needs.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
 
-/// Latest valid time in seconds since the epoch (about 3,000 years) and longest valid duration. For much larger
-/// numbers the distance of two f64 exceeds a second, and sums may overflow.
+/// Latest valid time in seconds since the epoch (about 3,000 years), and longest valid duration. Much larger
+/// neighbouring f64 differ by more than a second, and sums of them may overflow.
 pub const LATEST: f64 = 1e11;
 
 /// Returns true for a valid time or duration in seconds.
@@ -81,8 +81,10 @@ pub struct EndedJob<'a> {
     pub bank: Option<&'a str>,
     /// Name of the project; `None` if the record has no such column.
     pub project: Option<&'a str>,
-    /// Jobspec, read only if `bank` is `None`, or if a queue has a charge factor.
+    /// Jobspec, read only if `bank` is `None`, if a queue has a charge factor, or for the time limit of budgets.
     pub jobspec: Option<&'a str>,
+    /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
+    pub time_limit: Option<f64>,
 }
 
 /// A selection of records.
@@ -94,12 +96,14 @@ pub enum Which<'a> {
     After(i64),
     /// Records with these job ids, if they exist.
     Ids(&'a [u64]),
+    /// Records of jobs that ended at this time or later.
+    EndedSince(f64),
 }
 
 impl Snapshot<'_> {
     /// Adds records, except those with a job id that exists already. Returns the number of added records. They are
     /// stored when the snapshot is committed.
-    pub fn insert_jobs(&self, records: &[JobRecord]) -> Result<u64, StoreError> {
+    pub fn insert_jobs(&self, records: &[JobRecord]) -> StoreResult<u64> {
         let table = self.needed_table("jobs")?;
         let missing: Vec<&str> =
             COLUMNS.into_iter().take(NEEDED_COUNT).filter(|name| !table.has_column(name)).collect();
@@ -140,26 +144,27 @@ impl Snapshot<'_> {
     }
 
     /// Returns the end of the newest job on record that ended by `until`, or `None` if no such record exists.
-    pub fn newest_inactive(&self, until: f64) -> Result<Option<f64>, StoreError> {
+    pub fn newest_inactive(&self, until: f64) -> StoreResult<Option<f64>> {
         self.needed_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the end of the oldest job on record with an end, or `None` if no such record exists.
-    pub fn oldest_inactive(&self) -> Result<Option<f64>, StoreError> {
+    pub fn oldest_inactive(&self) -> StoreResult<Option<f64>> {
         self.needed_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
         self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Calls `each` with the selected records, in the order of rows or of the given ids.
-    pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
+    pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> StoreResult<()> {
         let table = self.needed_table("jobs")?;
         let number = self.job_rows()?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
-        let (bank, project) = (has("bank"), has("project"));
-        let jobspec = if table.has_column("jobspec") && self.has_charges()? {
+        let (bank, project, time_limit) = (has("bank"), has("project"), has("requested_duration"));
+        let needs_limit = time_limit == "NULL" && matches!(which, Which::EndedSince(_) | Which::Ids(_));
+        let jobspec = if table.has_column("jobspec") && (needs_limit || self.has_charges()?) {
             "jobspec".to_owned()
         } else if table.has_column("jobspec") {
             format!("CASE WHEN {bank} IS NULL THEN jobspec END")
@@ -167,18 +172,20 @@ impl Snapshot<'_> {
             "NULL".to_owned()
         };
         let select = format!(
-            "SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {project}, {number} FROM jobs"
+            "SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {project}, {number}, {time_limit} FROM jobs"
         );
         let sql = match which {
             Which::All => format!("{select} ORDER BY {number}"),
             Which::After(_) => format!("{select} WHERE {number} > ?1 ORDER BY {number}"),
             Which::Ids(_) => format!("{select} WHERE id = ?1"),
+            Which::EndedSince(_) => format!("{select} WHERE t_inactive >= ?1"),
         };
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.transaction.prepare(&sql)?;
             match which {
                 Which::All => visit_records(statement.query([])?, each),
                 Which::After(row) => visit_records(statement.query([row])?, each),
+                Which::EndedSince(time) => visit_records(statement.query([time])?, each),
                 Which::Ids(ids) => {
                     ids.iter().try_for_each(|id| visit_records(statement.query([id.to_string()])?, each))
                 }
@@ -189,12 +196,12 @@ impl Snapshot<'_> {
     }
 
     /// Returns true if records have a column for the bank (since schema 24).
-    pub fn jobs_name_banks(&self) -> Result<bool, StoreError> {
+    pub fn jobs_name_banks(&self) -> StoreResult<bool> {
         Ok(self.needed_table("jobs")?.has_column("bank"))
     }
 
     /// Returns the row of a record, or `None` if it was removed.
-    pub fn row_of_job(&self, id: &str) -> Result<Option<i64>, StoreError> {
+    pub fn row_of_job(&self, id: &str) -> StoreResult<Option<i64>> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
         self.transaction
             .query_row(&sql, [id], |row| row.get(0))
@@ -203,7 +210,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns row and job id of the newest record, or `None` if no such record exists.
-    pub fn last_job(&self) -> Result<Option<(i64, String)>, StoreError> {
+    pub fn last_job(&self) -> StoreResult<Option<(i64, String)>> {
         let number = self.job_rows()?;
         let sql = format!("SELECT {number}, CAST(id AS text) FROM jobs ORDER BY {number} DESC LIMIT 1");
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -211,7 +218,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the job id of the newest record up to `row`.
-    pub fn last_job_until(&self, row: i64) -> Result<Option<String>, StoreError> {
+    pub fn last_job_until(&self, row: i64) -> StoreResult<Option<String>> {
         let number = self.job_rows()?;
         let sql =
             format!("SELECT CAST(id AS text) FROM jobs WHERE {number} <= ?1 ORDER BY {number} DESC LIMIT 1");
@@ -222,22 +229,22 @@ impl Snapshot<'_> {
     }
 
     /// Returns the number of records of jobs that ended before `time`.
-    pub fn count_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
+    pub fn count_jobs_before(&self, time: f64) -> StoreResult<usize> {
         let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
         let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
         count.map(|count| count as usize).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Removes the records of jobs that ended before `time`, and returns their number.
-    pub fn remove_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
+    pub fn remove_jobs_before(&self, time: f64) -> StoreResult<usize> {
         let sql = "DELETE FROM jobs WHERE t_inactive < ?1";
         self.transaction.execute(sql, [time]).map_err(|error| self.sqlite_error(&error))
     }
 
-    fn job_rows(&self) -> Result<&'static str, StoreError> {
+    fn job_rows(&self) -> StoreResult<&'static str> {
         self.needed_table("jobs")?.row_number().ok_or_else(|| {
             self.error(Reason::Schema(
-                "jobs has no row numbers: it is a view, or made WITHOUT ROWID".to_owned(),
+                "table jobs has no row numbers (rowid): it is a view or a table WITHOUT ROWID".to_owned(),
             ))
         })
     }
@@ -256,6 +263,7 @@ fn visit_records(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>
             bank: text(5),
             jobspec: text(6),
             project: text(7),
+            time_limit: number(9),
         });
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::schema::{Column, Table};
 use super::values::{Cells, edit_config};
-use super::{Reason, Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreResult};
 use fairshare::accrual::MAX_WEIGHT;
 use fairshare::charging::ChargeHistory;
 use fairshare::periods::Weights;
@@ -42,7 +42,7 @@ pub struct Account {
     pub userid: i64,
     /// Index of its bank in [`Ledger::banks`].
     pub bank: usize,
-    /// True if this is the user's default bank.
+    /// True if the bank is the user's default bank.
     pub is_default: bool,
     /// The stored usage.
     pub usage: f64,
@@ -102,7 +102,7 @@ const WEEK: f64 = 604_800.0;
 
 impl Snapshot<'_> {
     /// Checks that all tables and columns for counting usage exist. The error names all that are missing.
-    pub fn check_usage_schema(&self) -> Result<(), StoreError> {
+    pub fn check_usage_schema(&self) -> StoreResult<()> {
         let mut faults = Vec::new();
         let jobs: Vec<Column> = super::jobs::NEEDED_COLUMNS.map(|name| (name, None)).to_vec();
         let period = [("cluster", None), ("end_half_life_period", None)];
@@ -117,8 +117,7 @@ impl Snapshot<'_> {
         }
         if self.bin_columns()? == 0 && self.table("job_usage_per_association_table")?.is_none() {
             faults.push(
-                "neither a table job_usage_per_association_table nor columns usage_factor_period_0, ... in \
-                 job_usage_factor_table"
+                "neither a table job_usage_per_association_table nor columns usage_factor_period_0, ... in job_usage_factor_table"
                     .to_owned(),
             );
         }
@@ -126,7 +125,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the number of bins that are columns of the factor table (before schema 36), or 0.
-    pub(super) fn bin_columns(&self) -> Result<usize, StoreError> {
+    pub(super) fn bin_columns(&self) -> StoreResult<usize> {
         if self.table("job_usage_per_association_table")?.is_some() {
             return Ok(0);
         }
@@ -138,7 +137,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads and checks the settings for counting usage. Missing settings have flux-accounting's defaults.
-    pub fn usage_settings(&self) -> Result<UsageSettings, StoreError> {
+    pub fn usage_settings(&self) -> StoreResult<UsageSettings> {
         let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
         let mut period_end = None;
         self.visit_rows(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
@@ -150,17 +149,22 @@ impl Snapshot<'_> {
         let Some(period_end) = period_end else {
             return Err(self.schema_error("t_half_life_period_table has no row for cluster \"cluster\""));
         };
-        self.usage_rule(period_end)
+        self.usage_rule(period_end, None)
+    }
+
+    /// Reads and checks the settings for counting usage as they would be if the half-life became `half_life` seconds at the time `now`.
+    pub fn usage_settings_with(&self, half_life: f64, now: f64) -> StoreResult<UsageSettings> {
+        Ok(UsageSettings { reconfigured: now, ..self.usage_rule(now + half_life, Some(half_life))? })
     }
 
     /// Checks the settings of `config_table` for counting and decaying usage. `push`, `update` and `sync` all reject
     /// a database that this function rejects.
-    pub fn check_usage_rule(&self) -> Result<(), StoreError> {
-        self.usage_rule(0.0).map(drop)
+    pub fn check_usage_rule(&self) -> StoreResult<()> {
+        self.usage_rule(0.0, None).map(drop)
     }
 
-    /// Reads and checks the settings of `config_table`; `period_end` comes from another table.
-    fn usage_rule(&self, period_end: f64) -> Result<UsageSettings, StoreError> {
+    /// Reads and checks the settings of `config_table`; `period_end` comes from another table. `half_life` replaces the stored half-life.
+    fn usage_rule(&self, period_end: f64, half_life: Option<f64>) -> StoreResult<UsageSettings> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
         if self.table("config_table")?.is_some() {
@@ -181,7 +185,7 @@ impl Snapshot<'_> {
         }
         let columns = self.bin_columns()?;
         let get = |key: &str, default: f64| known.get(key).copied().unwrap_or(default);
-        let half_life = get("priority_decay_half_life", WEEK);
+        let half_life = half_life.unwrap_or_else(|| get("priority_decay_half_life", WEEK));
         let bins = if columns > 0 { columns as f64 } else { 4.0 };
         let settings = UsageSettings {
             period_end,
@@ -222,12 +226,12 @@ impl Snapshot<'_> {
     }
 
     /// Reads all associations and banks. Calls `progress` with the number of associations read.
-    pub fn ledger(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+    pub fn ledger(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
         self.read_ledger(progress, |cells, at| cells.number(at))
     }
 
     /// Reads all associations and banks for a recount, which replaces their usage. Invalid usages become NaN.
-    pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+    pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
         self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
     }
 
@@ -235,7 +239,7 @@ impl Snapshot<'_> {
         &self,
         progress: &mut dyn FnMut(u64),
         usage: fn(&Cells<'_, '_>, usize) -> Result<f64, String>,
-    ) -> Result<Ledger, StoreError> {
+    ) -> StoreResult<Ledger> {
         let mut ledger = Ledger::default();
         let (table, select) = self.select_with_row_numbers("bank_table", &BANK)?;
         let mut parents = Vec::new();
@@ -323,7 +327,7 @@ impl Snapshot<'_> {
     ///
     /// flux-accounting can change the user id of an association; the old id remains in the rows of its usage and in
     /// job records.
-    pub fn former_userids(&self, ledger: &Ledger) -> Result<Vec<(i64, usize)>, StoreError> {
+    pub fn former_userids(&self, ledger: &Ledger) -> StoreResult<Vec<(i64, usize)>> {
         let mut former = Vec::new();
         for table in ["job_usage_per_association_table", "job_usage_factor_table"] {
             if self.table(table)?.is_none() {
@@ -350,15 +354,15 @@ impl Snapshot<'_> {
         &self,
         name: &'static str,
         columns: &[Column],
-    ) -> Result<(Table, String), StoreError> {
+    ) -> StoreResult<(Table, String)> {
         let mut faults = Vec::new();
         let Some((table, select)) = self.select_columns(name, columns, &mut faults)? else {
             return Err(self.schema_error(&faults.join("; ")));
         };
         let Some(number) = table.row_number() else {
             return Err(self.error(Reason::Schema(format!(
-                "{name} has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns of their \
-                 names; nothing was changed"
+                "{name} has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, \
+                 or has columns named rowid, _rowid_ and oid; nothing was changed"
             ))));
         };
         let select = select.replacen(" FROM", &format!(", {number} FROM"), 1);
@@ -372,7 +376,7 @@ impl Snapshot<'_> {
         table: &'static str,
         columns: &[&'static str],
         mut each: impl FnMut(&Cells<'_, '_>) -> Result<(), String>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
         let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut number = 0;
@@ -396,7 +400,8 @@ const NUMBERS: [&str; 7] = [
     "reconfigure_time",
 ];
 
-/// Finds associations by user and bank. It is fastest for rows in the order of the ledger, which most tables have.
+/// Finds associations by user and bank. A search is fastest for rows in the order of the ledger, which most
+/// tables have.
 pub(super) struct AccountFinder<'a> {
     ledger: &'a Ledger,
     last: usize,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the state of the exact rule between two runs, in one row of a table of our own that flux-accounting
-//! ignores: the period of the stored bins, and the records that are counted.
+//! Stores the state of the exact rule between two runs: the period of the stored bins, and the records that
+//! are counted. The state is one row of a table of our own that flux-accounting ignores.
 //!
-//! Records are counted in the order in which they were added to the `jobs` table. The last counted record therefore
-//! separates counted from new records, also if the record of an old job is added late. The marks contain its job id,
-//! because row numbers change when a database is rebuilt, while their order does not.
+//! Records are counted in the order in which they were added to the `jobs` table. The last counted record
+//! therefore separates counted from new records, also if the record of an old job is added late. The marks
+//! contain its job id, because row numbers change when a database is rebuilt, while their order does not.
 //!
 //! The time of the last fetch is in a second table, because sites may fetch and count separately.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Reason, Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreResult};
 
 /// The state after a run of the exact rule.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,7 +64,7 @@ pub struct CreditedUsage {
 pub struct Continuous {
     /// Key of the association ([`Marks::key`]).
     pub key: u64,
-    /// The stored usage at the same time, which decays at boundaries only.
+    /// The usage that the run stored, which decays at boundaries only.
     pub usage: f64,
     /// Usage by bin, as of `period_start`, the present period first.
     pub bins: Vec<f64>,
@@ -102,8 +102,8 @@ impl Marks {
         found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
     }
 
-    /// Returns the usage of an association with continuous decay, or `None` if its stored usage is not the one of the
-    /// last run.
+    /// Returns the usage of an association with continuous decay, or `None` if the last run did not store the
+    /// usage `stored`.
     pub fn continuous(&self, key: u64, stored: f64) -> Option<&Continuous> {
         let at = self.continuous.binary_search_by_key(&key, |known| known.key).ok()?;
         self.continuous.get(at).filter(|known| known.usage == stored)
@@ -170,7 +170,7 @@ fn write_bins(key: u64, number: f64, bins: &[f64]) -> impl Iterator<Item = u64> 
 
 impl Snapshot<'_> {
     /// Reads the marks, or `None` if the exact rule has never run.
-    pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
+    pub fn marks(&self) -> StoreResult<Option<Marks>> {
         let Some(table) = self.table(MARKS)? else { return Ok(None) };
         let missing = NEW_COLUMNS.iter().filter(|name| !table.has_column(name));
         let columns = missing.fold(COLUMNS.to_owned(), |columns, name| columns.replace(name, "NULL"));
@@ -178,8 +178,8 @@ impl Snapshot<'_> {
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
                 self.error(Reason::Value(format!(
-                    "fairshare_usage_marks is not as this program writes it ({error}); DROP TABLE it, then \
-                     \"flux fairshare recount --write\" recounts usage from the records of jobs"
+                    "table fairshare_usage_marks has an unknown format ({error}): remove it with DROP TABLE fairshare_usage_marks, then \
+                     \"flux fairshare recount --write\" recounts usage from the job records"
                 )))
             }
             _ => self.sqlite_error(&error),
@@ -187,7 +187,7 @@ impl Snapshot<'_> {
     }
 
     /// Writes the marks. They are stored when the snapshot is committed.
-    pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
+    pub fn write_marks(&self, marks: &Marks) -> StoreResult<()> {
         let encode_words =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
         let old = self.table(MARKS)?;
@@ -242,7 +242,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads the state of the last complete fetch, or `None` if there was none.
-    pub fn fetch_marks(&self) -> Result<Option<FetchMarks>, StoreError> {
+    pub fn fetch_marks(&self) -> StoreResult<Option<FetchMarks>> {
         let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
         // Older versions did not have this column.
         let oldest = if table.has_column("oldest") { "CAST(oldest AS real)" } else { "NULL" };
@@ -258,14 +258,14 @@ impl Snapshot<'_> {
 
     /// Returns the time of the last sync on record, in seconds since the epoch: the later of the last fetch and the last count. A sync
     /// that finds nothing new is only recorded if the recorded fetch is ten minutes old.
-    pub fn last_sync(&self) -> Result<Option<f64>, StoreError> {
+    pub fn last_sync(&self) -> StoreResult<Option<f64>> {
         let fetched = self.fetch_marks()?.map(|marks| marks.fetched);
         let ran = self.marks()?.map(|marks| marks.ran);
         Ok(fetched.into_iter().chain(ran).reduce(f64::max))
     }
 
     /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
-    pub fn write_fetch_marks(&self, marks: FetchMarks) -> Result<(), StoreError> {
+    pub fn write_fetch_marks(&self, marks: FetchMarks) -> StoreResult<()> {
         let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has_column("oldest"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(&format!(

@@ -6,8 +6,8 @@
 //!
 //! The schema has changed 38 times. `schema.rs` lists the columns that are needed and the substitutes for newer ones.
 
-mod archive;
 mod bins;
+mod budgets;
 mod charges;
 mod companions;
 mod credits;
@@ -17,6 +17,7 @@ mod jobs;
 mod ledger;
 mod links;
 mod marks;
+mod own_tables;
 mod pace;
 mod policy_data;
 mod policy_tree;
@@ -38,11 +39,12 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi};
 
-pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
+pub use budgets::Deposit;
 pub use charges::{NewCharges, ReportedCharges};
 use companions::{DatabaseFile, OpenMode};
 pub use credits::{Credit, MAX_CREDIT};
+use error::StoreResult;
 pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
@@ -51,9 +53,9 @@ pub use marks::{Continuous, CreditedUsage, FetchMarks, Marks};
 pub use pace::Pace;
 pub use policy_data::{ConfigRecord, PolicyData};
 pub use policy_tree::{AHEAD, TreeRecord};
-pub use site_limits::StoredLimit;
+pub use site_limits::{StoredLimit, UserIds};
 pub use site_policy::SitePolicy;
-pub use tree::{BankRow, StoredAssociation, StoredTree, UsageBin, add_banks};
+pub use tree::{StoredAssociation, StoredTree, UsageBin};
 pub use unknown::UnknownColumn;
 pub use values::quote_for_shell;
 
@@ -83,8 +85,8 @@ pub struct Database {
     unlocked: Option<Stamp>,
 }
 
-/// One transaction. All its reads see the database at one moment. [`Snapshot::commit`] ends it with a commit,
-/// dropping it with a rollback.
+/// One transaction. All its reads see the database at one moment. [`Snapshot::commit`] commits the
+/// transaction. Dropping the snapshot rolls the transaction back.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     path: &'a Path,
@@ -100,11 +102,11 @@ type Stamp = (u64, Option<SystemTime>);
 
 impl Database {
     /// Opens an existing database and never creates one. Waits up to `wait` for locks of other processes.
-    pub fn open(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
+    pub fn open(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
         Self::open_for(path, access, wait).map_err(|error| error.with_access(access))
     }
 
-    fn open_for(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
+    fn open_for(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
         if access == Access::Write
             && let Some(user) = links::find_foreign_link(path, rustix::process::geteuid().as_raw())
         {
@@ -120,7 +122,7 @@ impl Database {
     }
 
     /// Starts the transaction. Writers wait for the write lock.
-    pub fn snapshot(&mut self) -> Result<Snapshot<'_>, StoreError> {
+    pub fn snapshot(&mut self) -> StoreResult<Snapshot<'_>> {
         let behavior = match self.access {
             Access::Read => TransactionBehavior::Deferred,
             Access::Write => TransactionBehavior::Immediate,
@@ -153,12 +155,13 @@ impl Snapshot<'_> {
     }
 
     /// Returns an error if a database that is read without locks was written meanwhile.
-    fn check_unchanged(&self) -> Result<(), StoreError> {
+    fn check_unchanged(&self) -> StoreResult<()> {
         let Some(before) = self.unlocked else { return Ok(()) };
         if read_stamp(self.path).is_ok_and(|now| now == before) {
             return Ok(());
         }
-        let text = "another process wrote to it during the read, and without write permission for its directory no lock is possible; try again";
+        let text = "another process wrote to the database during the read, and a lock needs write \
+                    permission for the directory; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
     }
 
@@ -169,7 +172,7 @@ impl Snapshot<'_> {
 
     /// Ends the transaction and stores all its writes, or none of them after an error. If a write-ahead log could not
     /// be flushed to disk, the outcome is unknown; [`StoreError::left`] has the outcome.
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(self) -> StoreResult<()> {
         let (path, wait, access, journal) = (self.path, self.wait, self.access, self.journal);
         self.transaction.commit().map_err(|error| {
             let failed = StoreError::from_sqlite(path, wait, &error).with_access(access);
@@ -181,7 +184,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns `PRAGMA user_version`, which is 0 before flux-accounting 0.20.
-    pub fn schema_version(&self) -> Result<i64, StoreError> {
+    pub fn schema_version(&self) -> StoreResult<i64> {
         self.transaction
             .query_row("PRAGMA user_version", [], |row| row.get(0))
             .map_err(|error| self.sqlite_error(&error))
@@ -197,7 +200,7 @@ fn connect_to_read(
     file: &DatabaseFile,
     journal: Journal,
     wait: Duration,
-) -> Result<(Connection, Option<Stamp>), StoreError> {
+) -> StoreResult<(Connection, Option<Stamp>)> {
     let flags = match file.open_mode(journal).map_err(|reason| StoreError::new(path, reason))? {
         OpenMode::WithoutLog => return connect_without_log(path, file, wait),
         OpenMode::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -212,7 +215,7 @@ fn connect_to_read(
     }
 }
 
-fn connect_to_write(path: &Path, file: &DatabaseFile, wait: Duration) -> Result<Connection, StoreError> {
+fn connect_to_write(path: &Path, file: &DatabaseFile, wait: Duration) -> StoreResult<Connection> {
     let connection = connect(&file.path, OpenFlags::SQLITE_OPEN_READ_WRITE, Access::Write, wait)
         .map_err(|error| StoreError::from_sqlite(path, wait, &error))?;
     if connection.is_readonly("main").unwrap_or(false) {
@@ -234,7 +237,7 @@ fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rus
     Ok(connection)
 }
 
-/// Returns true if SQLite failed because it may not create the files of a write-ahead log.
+/// Returns true if SQLite failed because the user may not create the files of a write-ahead log.
 fn needs_log(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly)
@@ -242,19 +245,19 @@ fn needs_log(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Opens a database in WAL mode (flux-accounting's default) for users that may not or should not create files next to
-/// it. SQLite reads such a database only as immutable. That is valid while no log exists, and is checked again after
-/// reading.
+/// Opens a database in WAL mode (flux-accounting's default) for users that may not or should not create files
+/// next to the database. SQLite reads such a database only as immutable, which is valid only while no log
+/// exists. Therefore the stamp of the file is compared again after reading.
 fn connect_without_log(
     path: &Path,
     file: &DatabaseFile,
     wait: Duration,
-) -> Result<(Connection, Option<Stamp>), StoreError> {
+) -> StoreResult<(Connection, Option<Stamp>)> {
     let unreadable_error = |text: String| StoreError::new(path, Reason::Unreadable(text));
     let stamp = read_stamp(&file.path).map_err(|error| unreadable_error(error.to_string()))?;
     if file.has_companion("-wal") {
         return Err(unreadable_error(
-            "it is in WAL mode, and reading that needs a writable directory".to_owned(),
+            "the database is in WAL mode, so reading it needs write permission for its directory".to_owned(),
         ));
     }
     // A URI must not start with two slashes. A canonical path does not.
@@ -293,7 +296,7 @@ enum Journal {
 
 /// Checks a file before SQLite opens it, because SQLite treats an empty file, or one that ends within its first page,
 /// as a new database without tables.
-fn probe_file(path: &Path) -> Result<(DatabaseFile, Journal), StoreError> {
+fn probe_file(path: &Path) -> StoreResult<(DatabaseFile, Journal)> {
     let fail = |reason| Err(StoreError::new(path, reason));
     // A path that does not exist or has no canonical form (a pipe) causes an error below.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rusqlite::OptionalExtension;
 use rusqlite::types::Value;
 
-use super::{Snapshot, StoreError};
+use super::{Snapshot, StoreResult};
 use fairshare::periods::Weights;
 
 /// The decay of usage: at each period boundary all stored usage is multiplied by a factor, and usage older than the
@@ -83,13 +83,14 @@ impl Pace {
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
     }
 
-    /// Returns the decay of a bank, whose usage is dropped only when that of every association is.
+    /// Returns the decay of a bank. The usage of a bank is dropped only when the usage of every association
+    /// is dropped.
     pub fn for_bank(self) -> Pace {
         Pace { periods: self.periods.max(self.longest), ..self }
     }
 
-    /// Returns the usage that is left of the bins after `crossed` future boundaries and those that are not counted
-    /// yet.
+    /// Returns the usage that is left of the bins after the boundaries that are due (see `due`) and `crossed`
+    /// future boundaries.
     pub fn remaining_later(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
         self.remaining(bins, self.due.saturating_add(crossed))
     }
@@ -104,7 +105,7 @@ impl Pace {
 
 impl Snapshot<'_> {
     /// Reads the decay from the database. Missing settings have flux-accounting's defaults.
-    pub fn pace(&self) -> Result<Pace, StoreError> {
+    pub fn pace(&self) -> StoreResult<Pace> {
         let mut pace = Pace::default();
         let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
             let mut statement = self.transaction.prepare(sql)?;
@@ -144,7 +145,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the oldest period of any association that has a row, or `None` if there are no rows.
-    pub fn oldest_period(&self) -> Result<Option<i64>, StoreError> {
+    pub fn oldest_period(&self) -> StoreResult<Option<i64>> {
         if self.table("job_usage_per_association_table")?.is_none() {
             let columns = i64::try_from(self.bin_columns()?).unwrap_or(i64::MAX);
             return Ok((columns > 0).then(|| columns - 1));

@@ -6,15 +6,18 @@ use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::credits::Credit;
 use super::policy_tree::TreeRecord;
 use super::schema::Column;
 use super::site_limits::StoredLimit;
 use super::values::{Cells, edit_config};
-use super::{Reason, Snapshot, StoreError};
-use fairshare_protocol::charges::{ChargeByRecord, ChargeRecord};
+use super::{Reason, Snapshot, StoreResult};
+use fairshare_engine::engine::answers::ChargeRecord;
+use fairshare_protocol::charges::ChargeByRecord;
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
-    AssociationRecord, BankRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord, UNLIMITED,
+    AssociationRecord, BankRecord, BudgetRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
+    UNLIMITED,
 };
 
 /// The site document, in the format of `flux account export-json`.
@@ -28,7 +31,7 @@ pub struct PolicyData {
     pub projects: Vec<ProjectRecord>,
     /// One record per bank.
     pub banks: Vec<BankRecord>,
-    /// Switches.
+    /// Switches of the plugin.
     #[serde(default)]
     pub config: ConfigRecord,
     /// One record per priority factor.
@@ -42,6 +45,9 @@ pub struct PolicyData {
     /// Changes of the resources that jobs are charged for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charge_by: Vec<ChargeByRecord>,
+    /// Budgets in each of their windows. [`crate::pipeline::budgets::add_to_push`] adds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetRecord>,
     /// How the tree of banks and associations is ranked; `None` if they do not form a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRecord>,
@@ -51,6 +57,9 @@ pub struct PolicyData {
     /// Limits on users that are no longer in the database. They are not sent.
     #[serde(skip)]
     pub lost_limits: Vec<StoredLimit>,
+    /// Credits that no sync has counted, so that the usage of the associations lacks them.
+    #[serde(skip)]
+    pub uncounted_credits: Vec<Credit>,
 }
 
 impl PolicyData {
@@ -67,7 +76,8 @@ impl PolicyData {
         })
     }
 
-    /// Adds the limits of queues to those that are sent. If the site set the same limit, the lower value counts.
+    /// Adds the limits of queues to the limits that are sent. If the site set the same limit, the lower value
+    /// counts.
     pub fn add_limits_of_queues(&mut self) {
         let all: Vec<(String, String, &str, i64)> = self
             .limits_of_queues()
@@ -110,7 +120,7 @@ const FACTORS: [(&str, i64); 4] = [("fairshare", 100_000), ("queue", 10_000), ("
 
 impl Snapshot<'_> {
     /// Reads the site document at the time `now`, in seconds since the epoch. Rows are in the order of the tables.
-    pub fn policy_data(&self, now: f64) -> Result<PolicyData, StoreError> {
+    pub fn policy_data(&self, now: f64) -> StoreResult<PolicyData> {
         let mut notes = Vec::new();
         let mut associations: Vec<AssociationRecord> = self.read_needed_records(&mut notes)?;
         for association in associations.iter_mut().filter(|association| association.username.is_some()) {
@@ -146,16 +156,18 @@ impl Snapshot<'_> {
             limits,
             charges,
             charge_by,
+            budgets: Vec::new(),
             tree,
             notes,
             lost_limits,
+            uncounted_credits: self.uncounted_credits()?,
         };
         data.add_limits_of_queues();
         Ok(data)
     }
 
     /// Returns the limits of [`PolicyData::limits_of_queues`], in the form of the database.
-    pub fn limits_of_queues(&self) -> Result<Vec<StoredLimit>, StoreError> {
+    pub fn limits_of_queues(&self) -> StoreResult<Vec<StoredLimit>> {
         let mut notes = Vec::new();
         let queues = self.read_records(&mut notes)?.unwrap_or_default();
         let data =
@@ -171,7 +183,7 @@ impl Snapshot<'_> {
         Ok(data.limits_of_queues().map(to_limit).collect())
     }
 
-    fn read_config_record(&self, notes: &mut Vec<String>) -> Result<ConfigRecord, StoreError> {
+    fn read_config_record(&self, notes: &mut Vec<String>) -> StoreResult<ConfigRecord> {
         const NAME: &str = "config_table";
         if self.table(NAME)?.is_none() {
             notes.push(format!("{NAME}: deny_unknown_queues false"));
@@ -201,7 +213,7 @@ impl Snapshot<'_> {
     fn read_needed_records<R: Record + DeserializeOwned>(
         &self,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<R>, StoreError> {
+    ) -> StoreResult<Vec<R>> {
         self.needed_table(R::TABLE)?;
         Ok(self.read_records(notes)?.unwrap_or_default())
     }
@@ -213,7 +225,7 @@ impl Snapshot<'_> {
     fn read_records<R: Record + DeserializeOwned>(
         &self,
         notes: &mut Vec<String>,
-    ) -> Result<Option<Vec<R>>, StoreError> {
+    ) -> StoreResult<Option<Vec<R>>> {
         let Some(table) = self.table(R::TABLE)? else { return Ok(None) };
         let columns = |fields: &'static [Field]| -> Vec<(&'static Field, Column)> {
             fields.iter().filter_map(|field| Some((field, (field.column?, field.substitute)))).collect()
@@ -242,20 +254,19 @@ impl Snapshot<'_> {
         Ok(Some(records))
     }
 
-    fn read_rows<T>(
+    /// Calls `read` for each row of a query, and returns the results.
+    pub(super) fn read_rows<T>(
         &self,
         table: &'static str,
         sql: &str,
         columns: &[&'static str],
         mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
+    ) -> StoreResult<Vec<T>> {
         let mut records = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
-            let cells = Cells { table, row, number: records.len() + 1, columns };
-            records.push(read(&cells).map_err(|text| self.error(Reason::Value(text)))?);
-        }
+        self.visit_rows(sql, table, columns, |cells| {
+            records.push(read(cells)?);
+            Ok(())
+        })?;
         Ok(records)
     }
 }

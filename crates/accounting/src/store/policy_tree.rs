@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marks, Pace, Snapshot, StoreError};
+use super::{Marks, Pace, Snapshot, StoreResult};
 use fairshare::accrual::{MAX_TIME, zero_negligible};
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
 
@@ -36,14 +36,15 @@ pub struct TreeRecord {
 }
 
 impl Snapshot<'_> {
-    /// Returns the ranking of a tree of these banks and associations, and sets the usage and `counted_until` of the
-    /// associations. Returns `None` if a record has no place in a tree. `now` is in seconds since the epoch.
+    /// Returns the tree record for these banks and associations, and sets the usage and `counted_until` of
+    /// the associations. Returns `None` if a record has no place in a tree. `now` is in seconds since the
+    /// epoch.
     pub(super) fn make_tree_record(
         &self,
         banks: &[BankRecord],
         associations: &mut [AssociationRecord],
         now: f64,
-    ) -> Result<Option<TreeRecord>, StoreError> {
+    ) -> StoreResult<Option<TreeRecord>> {
         let is_tree = banks.iter().all(|bank| bank.parent.is_some())
             && associations.iter().all(|association| association.username.is_some());
         if !is_tree {
@@ -75,7 +76,7 @@ impl Snapshot<'_> {
 
     /// Returns the time of the last count by the exact rule, in seconds since the epoch. `None` if there was none or
     /// if flux-accounting has counted since.
-    pub fn counted_at(&self, now: f64) -> Result<Option<f64>, StoreError> {
+    pub fn counted_at(&self, now: f64) -> StoreResult<Option<f64>> {
         let (marks, pace) = (self.marks()?, self.pace()?);
         self.last_count(marks.as_ref(), &pace, now)
     }
@@ -83,7 +84,7 @@ impl Snapshot<'_> {
     /// Returns the time of the last run of the exact rule, unless flux-accounting has counted since: then the end of
     /// the half-life period or the newest job of an association is later. An end in the future only shows that a
     /// clock is wrong.
-    fn last_count(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> Result<Option<f64>, StoreError> {
+    fn last_count(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> StoreResult<Option<f64>> {
         const NAME: &str = "job_usage_factor_table";
         let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
             return Ok(None);
@@ -105,7 +106,7 @@ impl Snapshot<'_> {
         associations: &mut [AssociationRecord],
         marks: Option<&Marks>,
         now: f64,
-    ) -> Result<Vec<f64>, StoreError> {
+    ) -> StoreResult<Vec<f64>> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
         if self.table(NAME)?.is_some_and(|table| table.has_column("last_job_timestamp")) {
@@ -134,7 +135,7 @@ impl Snapshot<'_> {
 
     /// Returns the cut-off of each bank, as `flux account clear-usage` sets it. Jobs that ended until then do not
     /// count.
-    fn bank_cut_offs(&self) -> Result<HashMap<String, f64>, StoreError> {
+    fn bank_cut_offs(&self) -> StoreResult<HashMap<String, f64>> {
         const NAME: &str = "bank_table";
         let mut cut_offs = HashMap::new();
         if let Some(table) = self.table(NAME)?.filter(|table| table.has_column("ignore_older_than")) {
@@ -151,7 +152,7 @@ impl Snapshot<'_> {
 
     /// Returns the cut-off of the site: jobs that ended until then are not in the stored usages. It is
     /// flux-accounting's `reconfigure_time`, or `since` of the marks if our last run has seen that time.
-    fn site_cut_off(&self, marks: Option<&Marks>) -> Result<f64, StoreError> {
+    fn site_cut_off(&self, marks: Option<&Marks>) -> StoreResult<f64> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;
         if self.table(NAME)?.is_some() {
@@ -183,11 +184,12 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
     }
 }
 
-/// Decays the stored usage of each leaf to `now`, from the end of its newest job or from the last boundary, whichever
-/// is later.
+/// Decays the stored usage of each leaf to `now`, from the end of its newest job or from the last boundary,
+/// whichever is later.
 ///
-/// flux-accounting does not store the time of its last count. While an association is idle, neither of the two times
-/// changes before the next boundary, where its stored usage decays. So its usage never rises.
+/// flux-accounting does not store the time of its last count. While an association is idle, the end of its
+/// newest job does not change, and the last boundary changes only when its stored usage decays. So the result
+/// never rises for an idle association.
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
@@ -203,11 +205,11 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
     }
 }
 
-/// Returns the time until which jobs are counted, given the end of the newest counted job. No count includes jobs
-/// that ended after it, so an end far in the future is replaced by the time of the count. Else the plugin would drop
-/// all jobs that end before it.
+/// Returns the time until which jobs are counted: `newest`, the end of the newest counted job. A count
+/// includes no job that ends after the count. So if `newest` is far later than the count, a clock was wrong,
+/// and the time of the count is returned. Else the plugin would drop all jobs that end before `newest`.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
-    // A different time was stored by another program at an unknown time until now.
+    // If the marks have another time, another program stored `newest`, at an unknown time until now.
     let own_marks = marks.filter(|marks| marks.newest(key) == newest);
     let counted = own_marks.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The tables and columns of a database, those that are needed, and the substitutes for columns that an older
-//! database lacks.
+//! The tables and columns of a database: which columns are needed, and the substitutes for columns that an
+//! older database lacks.
 
 use rusqlite::OptionalExtension;
 
-use super::{Reason, Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreError, StoreResult};
 
 /// The columns of a table in the open database.
 #[derive(Debug)]
@@ -29,7 +29,8 @@ impl Table {
         ["rowid", "_rowid_", "oid"].into_iter().find(free)
     }
 
-    /// Returns SQL that is true for active rows. flux-accounting before 0.15 marked deleted rows instead.
+    /// Returns SQL that is true for active rows. flux-accounting before 0.15 had no column `active`, but
+    /// marked deleted rows.
     pub(super) fn active_condition(&self) -> &'static str {
         if self.has_column("active") {
             "active"
@@ -87,7 +88,7 @@ impl Table {
 
 impl Snapshot<'_> {
     /// Returns the columns of a table, or `None` if the table does not exist.
-    pub(super) fn table(&self, name: &'static str) -> Result<Option<Table>, StoreError> {
+    pub(super) fn table(&self, name: &'static str) -> StoreResult<Option<Table>> {
         let read = || -> rusqlite::Result<Table> {
             let mut statement = self.transaction.prepare("SELECT name FROM pragma_table_info(?1)")?;
             let columns = statement.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -101,7 +102,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the columns of a table, or an error if the table does not exist.
-    pub(super) fn needed_table(&self, name: &'static str) -> Result<Table, StoreError> {
+    pub(super) fn needed_table(&self, name: &'static str) -> StoreResult<Table> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
     }
 
@@ -112,7 +113,7 @@ impl Snapshot<'_> {
         name: &'static str,
         columns: &[Column],
         faults: &mut Vec<String>,
-    ) -> Result<Option<(Table, String)>, StoreError> {
+    ) -> StoreResult<Option<(Table, String)>> {
         let Some(table) = self.table(name)? else {
             faults.push(format!("no table {name}"));
             return Ok(None);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads and writes the limits that a site sets beyond flux-accounting's. They are in a table of our own, created
-//! with the first limit. flux-accounting's tools, including `update-db`, leave unknown tables unchanged.
+//! Reads and writes the limits that a site sets beyond flux-accounting's. These limits are in a table of our
+//! own, created with the first limit. flux-accounting's tools, including `update-db`, leave unknown tables
+//! unchanged.
 
 use std::collections::BTreeMap;
 
-use super::schema::Column;
-use super::{Reason, Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreResult};
 use fairshare_engine::accounts::measures;
 use fairshare_engine::ids::Amount;
 use fairshare_protocol::records::LimitRecord;
 
 const TABLE: &str = "fairshare_limit_table";
-const COLUMNS: [Column; 6] =
-    [("scope", None), ("name", None), ("queue", None), ("measure", None), ("value", None), ("counts", None)];
+const COLUMNS: [&str; 6] = ["scope", "name", "queue", "measure", "value", "counts"];
 
 /// A limit in the form of the database, with user names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,33 +44,50 @@ impl StoredLimit {
             quoted(name),
             quoted(measure)
         );
-        Some(format!("{TABLE}: {scope} {name}: {what}; `sqlite3 DATABASE \"{delete}\"` takes the limit back"))
+        Some(format!("{TABLE}: {scope} {name}: {what}; `sqlite3 DATABASE \"{delete}\"` removes the limit"))
+    }
+}
+
+/// User ids by name.
+#[derive(Debug)]
+pub struct UserIds(BTreeMap<String, i64>);
+
+impl UserIds {
+    /// Returns the name of a target as the plugin expects it: with the id of the user instead of their name.
+    /// Returns `None` if the user has no valid id.
+    pub fn name_by_id(&self, scope: &str, name: &str) -> Option<String> {
+        // The plugin rejects a user id that no job can have.
+        let is_user = |id: &&i64| (0..i64::from(u32::MAX)).contains(*id);
+        let id = |user: &str| self.0.get(user).filter(is_user).map(i64::to_string);
+        match scope {
+            "user" => id(name),
+            "association" => {
+                name.split_once('/').and_then(|(user, bank)| Some(format!("{}/{bank}", id(user)?)))
+            }
+            _ => Some(name.to_owned()),
+        }
     }
 }
 
 impl Snapshot<'_> {
     /// Returns all stored limits, sorted.
-    pub fn stored_limits(&self) -> Result<Vec<StoredLimit>, StoreError> {
-        let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
-        let sql = table.build_select(&COLUMNS).map_err(|text| self.schema_error(&text))?;
-        let mut limits = Vec::new();
-        self.visit_rows(&sql, TABLE, &COLUMNS.map(|(name, _)| name), |cells| {
-            limits.push(StoredLimit {
+    pub fn stored_limits(&self) -> StoreResult<Vec<StoredLimit>> {
+        let mut limits = self.read_own_table(TABLE, COLUMNS, |cells| {
+            Ok(StoredLimit {
                 scope: cells.text(0)?.to_owned(),
                 name: cells.text(1)?.to_owned(),
                 queue: cells.text(2)?.to_owned(),
                 measure: cells.text(3)?.to_owned(),
                 value: cells.integer(4)?,
                 is_given: cells.text(5)? == "given",
-            });
-            Ok(())
+            })
         })?;
         limits.sort();
         Ok(limits)
     }
 
     /// Stores a limit, replacing one with the same scope, name, queue and measure.
-    pub fn set_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
+    pub fn set_limit(&self, limit: &StoredLimit) -> StoreResult<()> {
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute(
                 "CREATE TABLE IF NOT EXISTS fairshare_limit_table (scope TEXT NOT NULL, name TEXT NOT NULL, \
@@ -92,7 +108,7 @@ impl Snapshot<'_> {
     }
 
     /// Removes a limit.
-    pub fn unset_limit(&self, limit: &StoredLimit) -> Result<(), StoreError> {
+    pub fn unset_limit(&self, limit: &StoredLimit) -> StoreResult<()> {
         let StoredLimit { scope, name, queue, measure, .. } = limit;
         let sql = "DELETE FROM fairshare_limit_table WHERE scope = ?1 AND name = ?2 AND queue = ?3 AND measure = ?4";
         self.transaction
@@ -102,30 +118,41 @@ impl Snapshot<'_> {
     }
 
     /// Returns true if the bank exists.
-    pub fn has_bank(&self, bank: &str) -> Result<bool, StoreError> {
+    pub fn has_bank(&self, bank: &str) -> StoreResult<bool> {
         self.has_row("SELECT EXISTS (SELECT 1 FROM bank_table WHERE bank = ?1)", &[bank])
     }
 
     /// Returns true if the queue exists.
-    pub fn has_queue(&self, queue: &str) -> Result<bool, StoreError> {
+    pub fn has_queue(&self, queue: &str) -> StoreResult<bool> {
         Ok(self.table("queue_table")?.is_some()
             && self.has_row("SELECT EXISTS (SELECT 1 FROM queue_table WHERE queue = ?1)", &[queue])?)
     }
 
     /// Returns true if the user is in `bank`, or in any bank if `bank` is `None`.
-    pub fn has_user(&self, user: &str, bank: Option<&str>) -> Result<bool, StoreError> {
+    pub fn has_user(&self, user: &str, bank: Option<&str>) -> StoreResult<bool> {
         let sql =
             "SELECT EXISTS (SELECT 1 FROM association_table WHERE username = ?1 AND (?2 = '' OR bank = ?2))";
         self.has_row(sql, &[user, bank.unwrap_or_default()])
     }
 
-    fn has_row(&self, sql: &str, values: &[&str]) -> Result<bool, StoreError> {
+    fn has_row(&self, sql: &str, values: &[&str]) -> StoreResult<bool> {
         let values = rusqlite::params_from_iter(values);
         self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
+    /// Returns the ids of the users that have associations.
+    pub fn user_ids(&self) -> StoreResult<UserIds> {
+        let mut ids = BTreeMap::new();
+        let sql = "SELECT username, userid FROM association_table";
+        self.visit_rows(sql, "association_table", &["username", "userid"], |cells| {
+            ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
+            Ok(())
+        })?;
+        Ok(UserIds(ids))
+    }
+
     /// Returns the limits in the form that the plugin reads, and those on users that are no longer in the database.
-    pub(super) fn read_limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
+    pub(super) fn read_limit_records(&self) -> StoreResult<(Vec<LimitRecord>, Vec<StoredLimit>)> {
         let stored = self.stored_limits()?;
         if let Some(fault) = stored.iter().find_map(StoredLimit::find_fault) {
             return Err(self.error(Reason::Value(fault)));
@@ -134,24 +161,12 @@ impl Snapshot<'_> {
         if stored.is_empty() {
             return Ok((Vec::new(), lost));
         }
-        let mut ids: BTreeMap<String, i64> = BTreeMap::new();
-        let sql = "SELECT username, userid FROM association_table";
-        self.visit_rows(sql, "association_table", &["username", "userid"], |cells| {
-            ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
-            Ok(())
-        })?;
+        let ids = self.user_ids()?;
         let mut records: Vec<LimitRecord> = Vec::new();
         for limit in stored {
-            // The plugin rejects a user id that no job can have.
-            let is_user = |id: &&i64| (0..i64::from(u32::MAX)).contains(*id);
-            let id = |user: &str| ids.get(user).filter(is_user).map(i64::to_string);
-            let name = match (limit.scope.as_str(), limit.name.as_str()) {
-                (_, "*") => Some(limit.name.clone()),
-                ("user", user) => id(user),
-                ("association", pair) => {
-                    pair.split_once('/').and_then(|(user, bank)| Some(format!("{}/{bank}", id(user)?)))
-                }
-                _ => Some(limit.name.clone()),
+            let name = match limit.name.as_str() {
+                "*" => Some(limit.name.clone()),
+                name => ids.name_by_id(&limit.scope, name),
             };
             let Some(name) = name else {
                 lost.push(limit);

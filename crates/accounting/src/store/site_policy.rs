@@ -2,8 +2,8 @@
 //! Reads and writes the ranking policy of a site: rows of our own in `config_table`. flux-accounting's tools list,
 //! edit and preserve them like other rows, and otherwise ignore them.
 
-use super::{Snapshot, StoreError};
-use fairshare::{Options, ParsePolicyError, Policy};
+use super::{Snapshot, StoreResult};
+use fairshare::{Options, Policy};
 
 /// Prefix of the keys of our rows.
 const PREFIX: &str = "fairshare.";
@@ -15,13 +15,13 @@ const POLICY: &str = "fairshare.policy";
 pub struct SitePolicy {
     /// The policy.
     pub policy: Policy,
-    /// Its options, and those stored for other policies.
+    /// The options of the policy, and options that are stored for other policies.
     pub options: Options,
 }
 
 impl Snapshot<'_> {
     /// Reads the ranking policy of the site. Returns an error for an unknown policy or option.
-    pub fn site_policy(&self) -> Result<SitePolicy, StoreError> {
+    pub fn site_policy(&self) -> StoreResult<SitePolicy> {
         let mut site = SitePolicy::default();
         if self.table("config_table")?.is_none() {
             return Ok(site);
@@ -31,23 +31,26 @@ impl Snapshot<'_> {
             let (key, value) = (cells.text(0)?, cells.text(1)?.trim());
             let fault = |text: String| format!("config_table: {key}: {text}");
             if key == POLICY {
-                site.policy = value.parse().map_err(|error: ParsePolicyError| {
-                    fault(format!("{error}; \"flux fairshare policy NAME --reset\" sets it"))
+                site.policy = value.parse().map_err(|error: String| {
+                    fault(format!("{error}; \"flux fairshare policy NAME --reset\" stores another policy"))
                 })?;
                 return Ok(());
             }
             let name = key.strip_prefix(PREFIX).unwrap_or(key);
             site.options.set(&format!("{name}={value}")).map_err(|error| {
-                fault(format!("{error}; \"flux fairshare policy {} --reset\" takes it back", site.policy))
+                fault(format!(
+                    "{error}; \"flux fairshare policy {} --reset\" removes the option",
+                    site.policy
+                ))
             })
         })?;
         Ok(site)
     }
 
     /// Stores the ranking policy of the site. Options with default values get no row.
-    pub fn write_site_policy(&self, site: &SitePolicy) -> Result<(), StoreError> {
+    pub fn write_site_policy(&self, site: &SitePolicy) -> StoreResult<()> {
         if self.table("config_table")?.is_none() {
-            return Err(self.schema_error("no table config_table to keep the site's policy in"));
+            return Err(self.schema_error("no table config_table, which stores the site's policy"));
         }
         let defaults = Options::default().settings();
         let chosen = site.options.settings().into_iter().zip(defaults);

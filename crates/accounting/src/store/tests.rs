@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Guarantees of a snapshot for all its reads.
+//! All reads of a snapshot see the same state of the database.
 
 use std::time::Duration;
 
@@ -30,9 +30,13 @@ fn reads_without_locks_are_checked_for_changes_afterwards() {
     for (what, read) in readings {
         let mut database = Database::open(&path, Access::Read, Duration::ZERO).expect("a database");
         read(&database.snapshot().expect("a snapshot")).expect(what);
-        // As for a file that is read without locks and now has another size.
+        // Sets the stored size of the file to 0, as if another process had changed a file that is read
+        // without locks.
         database.unlocked = Some((0, None));
         let error = read(&database.snapshot().expect("a snapshot")).expect_err(what);
-        assert!(error.to_string().contains("another process wrote to it during the read"), "{what}: {error}");
+        assert!(
+            error.to_string().contains("another process wrote to the database during the read"),
+            "{what}: {error}"
+        );
     }
 }

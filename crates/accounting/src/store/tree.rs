@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use rusqlite::params_from_iter;
+
 use super::schema::{Column, Table};
-use super::values::Cells;
-use super::{Marks, Reason, Snapshot, StoreError};
+use super::{Marks, Reason, Snapshot, StoreResult};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
 /// The stored tree before its check, and the rows for writing fair-shares.
@@ -13,7 +14,7 @@ use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 pub struct StoredTree {
     /// Banks and associations in the order of the tables.
     pub builder: Builder,
-    /// The associations in the same order.
+    /// The associations, in the order of the builder.
     pub associations: Vec<StoredAssociation>,
     /// Inactive banks that are not in the tree.
     pub left_out: Vec<String>,
@@ -41,27 +42,18 @@ const BANK_COLUMNS: [Column; 3] = [("bank", None), ("parent_bank", None), ("shar
 const ASSOCIATION_COLUMNS: [Column; 5] =
     [("username", None), ("bank", None), ("shares", None), ("job_usage", None), ("fairshare", None)];
 
-/// A stored bank.
-#[derive(Debug)]
-pub struct BankRow {
-    /// Name of the bank.
-    pub name: String,
-    /// Name of the parent bank; `None` for the root.
-    pub parent: Option<String>,
-    /// Number of shares.
-    pub shares: u64,
-    /// True if users of the bank may submit jobs.
-    pub active: bool,
+/// A stored bank. `parent` is `None` for the root.
+struct BankRow {
+    name: String,
+    parent: Option<String>,
+    shares: u64,
+    active: bool,
 }
 
 impl Snapshot<'_> {
     /// Reads the tree. All associations below an inactive bank are inactive. [`InactiveUsage::Ignore`] leaves such a
     /// bank out, as flux-accounting does. Calls `progress` with the number of associations read.
-    pub fn tree(
-        &self,
-        inactive: InactiveUsage,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<StoredTree, StoreError> {
+    pub fn tree(&self, inactive: InactiveUsage, progress: &mut dyn FnMut(u64)) -> StoreResult<StoredTree> {
         let mut faults = Vec::new();
         let banks = self.select_columns("bank_table", &BANK_COLUMNS, &mut faults)?;
         let associations = self.select_columns("association_table", &ASSOCIATION_COLUMNS, &mut faults)?;
@@ -75,61 +67,38 @@ impl Snapshot<'_> {
 
         let number = table.row_number().unwrap_or("0");
         let sql = select.replacen(" FROM", &format!(", {}, {number} FROM", table.active_condition()), 1);
-        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.sqlite_error(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut associations = Vec::new();
         let columns = ["username", "bank", "shares", "job_usage", "fairshare", "active", "rowid"];
-        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
-            let number = associations.len() + 1;
-            let cells = Cells { table: "association_table", row, number, columns: &columns };
-            let mut add = || -> Result<(), String> {
-                let (user, bank) = (cells.name(0)?, cells.name(1)?);
-                let dead = !dead.is_empty() && dead.contains(bank);
-                if drop && dead {
-                    return Ok(());
-                }
-                let active = cells.integer(5)? != 0 && !dead;
-                builder.association(
-                    user,
-                    bank,
-                    Shares::Count(cells.count(2)?),
-                    Some(cells.usage(3)?),
-                    active,
-                );
-                associations
-                    .push(StoredAssociation { rowid: cells.integer(6)?, fairshare: cells.number_if_any(4) });
-                Ok(())
-            };
-            add().map_err(|text| self.error(Reason::Value(text)))?;
+        self.visit_rows(&sql, "association_table", &columns, |cells| {
+            let (user, bank) = (cells.name(0)?, cells.name(1)?);
+            let dead = !dead.is_empty() && dead.contains(bank);
+            if drop && dead {
+                return Ok(());
+            }
+            let active = cells.integer(5)? != 0 && !dead;
+            builder.association(user, bank, Shares::Count(cells.count(2)?), Some(cells.usage(3)?), active);
+            associations
+                .push(StoredAssociation { rowid: cells.integer(6)?, fairshare: cells.number_if_any(4) });
             if associations.len() % 8192 == 0 {
                 progress(associations.len() as u64);
             }
-        }
-        self.check_unchanged()?;
+            Ok(())
+        })?;
         let left_out = if drop { dead.into_iter().map(str::to_owned).collect() } else { Vec::new() };
         Ok(StoredTree { builder, associations, left_out })
     }
 
-    fn read_banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
+    fn read_banks(&self, table: &Table, select: &str) -> StoreResult<Vec<BankRow>> {
         let sql = select.replacen(" FROM", &format!(", {} FROM", table.active_condition()), 1);
-        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.sqlite_error(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
-        let mut banks = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
-            let columns = &["bank", "parent_bank", "shares", "active"];
-            let cells = Cells { table: "bank_table", row, number: banks.len() + 1, columns };
-            let read = || -> Result<BankRow, String> {
-                let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
-                Ok(BankRow {
-                    name: cells.name(0)?.to_owned(),
-                    parent: parent.map(str::to_owned),
-                    shares: cells.count(2)?,
-                    active: cells.integer(3)? != 0,
-                })
-            };
-            banks.push(read().map_err(|text| self.error(Reason::Value(text)))?);
-        }
-        Ok(banks)
+        self.read_rows("bank_table", &sql, &["bank", "parent_bank", "shares", "active"], |cells| {
+            let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
+            Ok(BankRow {
+                name: cells.name(0)?.to_owned(),
+                parent: parent.map(str::to_owned),
+                shares: cells.count(2)?,
+                active: cells.integer(3)? != 0,
+            })
+        })
     }
 
     /// Returns the estimated number of associations, for a progress bar.
@@ -144,62 +113,24 @@ impl Snapshot<'_> {
 
     /// Returns the stored usage of an association by half-life period, with credits and the present period first, or an empty
     /// list if the database has no periods.
-    pub fn usage_bins(&self, user: &str, bank: &str) -> Result<Vec<UsageBin>, StoreError> {
-        let mut bins = Vec::new();
-        let mut collect = |sql: &str, periods: &[i64]| -> rusqlite::Result<()> {
-            let mut statement = self.transaction.prepare(sql)?;
-            let mut rows = statement.query([user, bank])?;
-            while let Some(row) = rows.next()? {
-                if periods.is_empty() {
-                    bins.push(UsageBin { period: row.get(0)?, usage: row.get(1)? });
-                }
-                for (index, period) in periods.iter().enumerate() {
-                    let usage = row.get::<_, Option<f64>>(index)?.unwrap_or(0.0);
-                    bins.push(UsageBin { period: *period, usage });
-                }
-            }
-            Ok(())
-        };
-        let mut outcome = Ok(());
-        if self.table("job_usage_per_association_table")?.is_some() {
-            outcome = collect(
-                "SELECT period, coalesce(value, 0.0) FROM job_usage_per_association_table \
-                 WHERE username = ?1 AND bank = ?2 ORDER BY period",
-                &[],
-            );
-        } else if let Some(table) = self.table("job_usage_factor_table")? {
-            // Before schema 36: one column per period.
-            let periods: Vec<i64> = (0..1000)
-                .take_while(|period| table.has_column(&format!("usage_factor_period_{period}")))
-                .collect();
-            let columns: Vec<String> =
-                periods.iter().map(|period| format!("usage_factor_period_{period}")).collect();
-            if !columns.is_empty() {
-                let sql = format!(
-                    "SELECT {} FROM job_usage_factor_table WHERE username = ?1 AND bank = ?2",
-                    columns.join(", ")
-                );
-                outcome = collect(&sql, &periods);
-            }
-        }
-        outcome.map_err(|error| self.sqlite_error(&error))?;
-        let credits = self.credited_bins(Some((user, bank)))?;
-        for credit in credits.into_iter().flat_map(|(.., credits)| credits) {
-            match bins.iter_mut().find(|bin| bin.period == credit.period) {
-                Some(bin) => bin.usage += credit.usage,
-                None => bins.push(credit),
-            }
-        }
-        self.check_unchanged()?;
+    pub fn usage_bins(&self, user: &str, bank: &str) -> StoreResult<Vec<UsageBin>> {
+        let mut bins: Vec<UsageBin> = Vec::new();
+        self.visit_usage_bins(Some((user, bank)), &mut |_, _, new| match bins
+            .iter_mut()
+            .find(|bin| bin.period == new.period)
+        {
+            Some(bin) => bin.usage += new.usage,
+            None => bins.push(new),
+        })?;
         Ok(bins)
     }
 
-    /// Returns user, bank and usage by period of each association whose credits the last run counted, or only of the association
-    /// `of`.
+    /// Returns user, bank and usage by period of each association whose credits the last run counted. If `of`
+    /// is given, returns only this association.
     pub fn credited_bins(
         &self,
         of: Option<(&str, &str)>,
-    ) -> Result<Vec<(String, String, Vec<UsageBin>)>, StoreError> {
+    ) -> StoreResult<Vec<(String, String, Vec<UsageBin>)>> {
         let mut credits = self.credits()?;
         credits.retain(|credit| of.is_none_or(|of| of == (credit.user.as_str(), credit.bank.as_str())));
         if credits.is_empty() {
@@ -216,13 +147,20 @@ impl Snapshot<'_> {
         Ok(names.into_iter().filter_map(list_bins).collect())
     }
 
-    /// Calls `take` with user, bank and usage of every stored bin, and of the credits of each period, in no particular order.
-    pub fn all_usage_bins(&self, take: &mut dyn FnMut(&str, &str, UsageBin)) -> Result<(), StoreError> {
-        let table = self.table("job_usage_per_association_table")?;
-        let old = self.table("job_usage_factor_table")?;
-        let mut each = |sql: &str| -> rusqlite::Result<()> {
-            let mut statement = self.transaction.prepare(sql)?;
-            let mut rows = statement.query([])?;
+    /// Calls `take` with user, bank and usage of every stored bin, and then of the credits of each period. If
+    /// `of` is given, visits only this association. The bins of an association begin with the present period.
+    pub fn visit_usage_bins(
+        &self,
+        of: Option<(&str, &str)>,
+        take: &mut dyn FnMut(&str, &str, UsageBin),
+    ) -> StoreResult<()> {
+        let condition = if of.is_some() { " WHERE username = ?1 AND bank = ?2 ORDER BY period" } else { "" };
+        let names = || of.iter().flat_map(|(user, bank)| [user, bank]);
+        let mut each = |period: &str, value: &str, table: &str| -> rusqlite::Result<()> {
+            let columns = format!("username, bank, {period} AS period, coalesce({value}, 0.0)");
+            let mut statement =
+                self.transaction.prepare(&format!("SELECT {columns} FROM {table}{condition}"))?;
+            let mut rows = statement.query(params_from_iter(names()))?;
             while let Some(row) = rows.next()? {
                 let (user, bank) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
                 take(user, bank, UsageBin { period: row.get(2)?, usage: row.get(3)? });
@@ -230,38 +168,28 @@ impl Snapshot<'_> {
             Ok(())
         };
         let mut outcome = Ok(());
-        if table.is_some() {
-            outcome = each(
-                "SELECT username, bank, period, coalesce(value, 0.0) FROM job_usage_per_association_table",
-            );
-        } else if let Some(old) = old {
-            for period in
-                (0..1000).take_while(|period| old.has_column(&format!("usage_factor_period_{period}")))
-            {
-                let sql = format!(
-                    "SELECT username, bank, {period}, coalesce(usage_factor_period_{period}, 0.0) \
-                     FROM job_usage_factor_table"
-                );
-                outcome = outcome.and_then(|()| each(&sql));
+        if self.table("job_usage_per_association_table")?.is_some() {
+            outcome = each("period", "value", "job_usage_per_association_table");
+        } else if let Some(old) = self.table("job_usage_factor_table")? {
+            // Before schema 36: one column per period.
+            let columns = (0..1000).map(|period| (period, format!("usage_factor_period_{period}")));
+            for (period, column) in columns.take_while(|(_, column)| old.has_column(column)) {
+                outcome = outcome.and_then(|()| each(&period.to_string(), &column, "job_usage_factor_table"));
             }
         }
         outcome.map_err(|error| self.sqlite_error(&error))?;
-        for (user, bank, credits) in self.credited_bins(None)? {
+        for (user, bank, credits) in self.credited_bins(of)? {
             credits.into_iter().for_each(|bin| take(&user, &bank, bin));
         }
         self.check_unchanged()
     }
 
     /// Writes fair-shares into the transaction. `changes` are (row, fair-share); ascending rows are fastest.
-    pub fn write_fairshare(
-        &self,
-        changes: &[(i64, f64)],
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<(), StoreError> {
+    pub fn write_fairshare(&self, changes: &[(i64, f64)], progress: &mut dyn FnMut(u64)) -> StoreResult<()> {
         let table = self.needed_table("association_table")?;
         let Some(number) = table.row_number() else {
-            let text = "association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns \
-                        of their names; nothing was changed";
+            let text = "association_table has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, or has \
+                        columns named rowid, _rowid_ and oid; nothing was changed";
             return Err(self.error(Reason::Schema(text.to_owned())));
         };
         let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
@@ -279,13 +207,9 @@ impl Snapshot<'_> {
     }
 }
 
-/// Adds the banks to the tree, with [`InactiveUsage::Ignore`] only active ones. Returns the names of the banks that
-/// are inactive or below an inactive bank.
-pub fn add_banks<'a>(
-    banks: &'a [BankRow],
-    inactive: InactiveUsage,
-    builder: &mut Builder,
-) -> HashSet<&'a str> {
+/// Adds the banks to the tree. With [`InactiveUsage::Ignore`], adds only active banks. Returns the names of
+/// the banks that are inactive or below an inactive bank.
+fn add_banks<'a>(banks: &'a [BankRow], inactive: InactiveUsage, builder: &mut Builder) -> HashSet<&'a str> {
     let dead =
         inactive_banks(banks.iter().map(|bank| (bank.name.as_str(), bank.parent.as_deref(), bank.active)));
     let mut names = HashSet::new();

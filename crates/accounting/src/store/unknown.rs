@@ -3,7 +3,7 @@
 
 use rusqlite::types::{Value, ValueRef};
 
-use super::{Snapshot, StoreError};
+use super::{Snapshot, StoreResult};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::records::{AssociationRecord, BankRecord, FactorRecord, ProjectRecord, QueueRecord};
 
@@ -43,7 +43,7 @@ fn known_columns() -> [(&'static str, Vec<&'static str>); 5] {
 
 impl Snapshot<'_> {
     /// Returns the unknown columns that have values other than their defaults.
-    pub fn unknown_columns(&self) -> Result<Vec<UnknownColumn>, StoreError> {
+    pub fn unknown_columns(&self) -> StoreResult<Vec<UnknownColumn>> {
         let mut unknown = Vec::new();
         for (table, known) in known_columns() {
             let read = || -> rusqlite::Result<Vec<(String, Option<String>)>> {

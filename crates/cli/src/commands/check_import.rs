@@ -2,14 +2,16 @@
 //! `flux fairshare check-import`: compares the values that another system computed with ours.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::site::facts::PolicyFacts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::ui::output::{Facts, OutputArgs, Report, json_number};
+use crate::site::names::leaves_below;
+use crate::ui::output::{Facts, LimitArg, OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
@@ -24,7 +26,7 @@ use fairshare_import::{Claim, Claimant, Quantity, SLURM_FORMULAS};
 /// not computed yet is not compared, and reported. Without --policy and --set, all rules that the system may use are tried, and
 /// the one that agrees best is reported.
 ///
-/// Exit status 1 means that not all agree.
+/// Exit status 1 means that some values differ.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -33,15 +35,8 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// In the table, show this many differences, the largest first; 0 is all
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 20,
-        conflicts_with = "output",
-        help_heading = "Output"
-    )]
-    limit: usize,
+    #[command(flatten)]
+    limit: LimitArg,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -80,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
     let candidates = list_candidates(args, &loaded);
-    let uncomputed = loaded.document.uncomputed;
+    let uncomputed = loaded.uncomputed;
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
     let claims = collect_claims(&loaded);
@@ -89,7 +84,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             0 => HOLDS_NOTHING.to_owned(),
             number => format!("holds {}", describe_uncomputed(number)),
         };
-        return Err(Failure::Message(format!("{}: {text}", args.input.source().display())));
+        return Err(failure(format!("{}: {text}", args.input.source().display())));
     }
     progress.phase("ranking", || 0);
     let number = candidates.len();
@@ -112,9 +107,10 @@ const HOLDS_NOTHING: &str = "has no values that the other system computed: \"ssh
 
 /// Describes `number` FairShares that Slurm prints as 0 before it has computed them.
 fn describe_uncomputed(number: usize) -> String {
-    let values =
-        if number == 1 { "1 FairShare of 0".to_owned() } else { format!("{number} FairShares of 0") };
-    format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
+    let values = if number == 1 { "1 FairShare".to_owned() } else { format!("{number} FairShares") };
+    format!(
+        "{values} that Slurm prints as 0, because Slurm computes FairShare only once in PriorityCalcPeriod (5 minutes)"
+    )
 }
 
 /// Returns the policies to try, with their options: the policy that `args` name, or all that the other system may have used.
@@ -189,7 +185,7 @@ fn find_our_value(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
     }
 }
 
-/// PBS computes in single precision.
+/// The relative error of PBS's values, which PBS computes in single precision.
 const SINGLE: f64 = 1e-6;
 
 fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> ValueMatch {
@@ -213,8 +209,8 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
     }
 }
 
-/// Returns the largest difference between the values that usages printed as whole numbers can cause. Each usage may be up to one unit too
-/// small.
+/// Returns the largest difference between the other system's value and ours that comes from the rounding of
+/// usages. The other system prints usages as whole numbers, so each usage may be up to one unit too small.
 fn bound_rounding(
     tree: &Tree,
     ranking: &Ranking,
@@ -238,18 +234,8 @@ fn bound_rounding(
         }
         Quantity::TreePercentage => 0.0,
         Quantity::TreeUsage => 2.0 * per(root),
-        Quantity::GroupUsage => count_leaves(tree, node) as f64 * 0.5,
+        Quantity::GroupUsage => leaves_below(tree, node).len() as f64 * 0.5,
     }
-}
-
-fn count_leaves(tree: &Tree, bank: NodeId) -> usize {
-    let mut leaves = 0;
-    let mut todo: Vec<NodeId> = vec![bank];
-    while let Some(node) = todo.pop() {
-        todo.extend(tree.children(node));
-        leaves += usize::from(tree.kind(node) == NodeKind::Association);
-    }
-    leaves
 }
 
 pub(super) const COLUMNS: [Column<'static>; 5] = [
@@ -289,14 +275,8 @@ struct Agreement {
     of: usize,
 }
 
-fn print(
-    args: &Args,
-    loaded: &Loaded,
-    best: &Trial,
-    tried: usize,
-    progress: Progress,
-) -> std::io::Result<()> {
-    let (tree, uncomputed) = (&loaded.tree, loaded.document.uncomputed);
+fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Progress) -> io::Result<()> {
+    let (tree, uncomputed) = (&loaded.tree, loaded.uncomputed);
     let of = best.pairs.len();
     let mut counts: BTreeMap<Quantity, (usize, usize)> = BTreeMap::new();
     for pair in &best.pairs {
@@ -309,12 +289,7 @@ fn print(
         best.pairs.iter().filter(|pair| pair.verdict == ValueMatch::Different).collect();
     let off = |pair: &Pair| pair.ours.map_or(f64::INFINITY, |ours| (ours - pair.theirs).abs());
     different.sort_by(|a, b| off(b).total_cmp(&off(a)).then(a.node.cmp(&b.node)));
-    let shown = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-
-    let mut notes = Vec::new();
-    if different.len() > shown {
-        notes.push(format!("and {} more (--limit 0 shows all)", different.len() - shown));
-    }
+    let (shown, mut notes) = args.output.limit_rows(different.len(), args.limit.limit);
     for (quantity, (agree, of)) in &counts {
         notes.push(format!("{quantity}: {agree} of {of} agree"));
     }

@@ -4,12 +4,12 @@
 use serde::Serialize;
 
 use crate::fingers;
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
 use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
-use crate::ui::output::{Facts, OutputArgs, Report};
+use crate::ui::output::{Facts, LimitArg, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
@@ -17,8 +17,9 @@ use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
 /// Compare policies on the same tree: gains, losses, and how much the orders differ
 ///
-/// Of two policies, shows each user that gains or loses places, and sums for each bank. Of more, or of all if none is named, shows
-/// each user's place by each policy, and for each bank the mean of the places below it.
+/// For two policies, shows each user that gains or loses places, and the sums of each bank. For more
+/// policies, or for all if --policy names none, shows each user's place by each policy, and the mean place of
+/// the users below each bank.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -29,34 +30,23 @@ pub(crate) struct Args {
         alias = "policies",
         value_name = "POLICY",
         value_delimiter = ',',
-        value_parser = parse_policy,
+        value_parser = fingers::parse_policy,
         help_heading = "Rules"
     )]
     policies: Vec<Policy>,
     #[command(flatten)]
     rules: Rules,
-    /// In the table, show this many winners and as many losers, or the users with the largest differences; 0 is all
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 10,
-        conflicts_with = "output",
-        help_heading = "Output"
-    )]
-    limit: usize,
+    #[command(flatten)]
+    limit: LimitArg,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-fn parse_policy(name: &str) -> Result<Policy, String> {
-    fingers::parse_policy(name)
-}
-
 pub(super) fn run(args: &Args) -> Outcome {
     if args.policies.len() == 1 {
-        return Err(Failure::Message("--policy: one policy can't be compared; name two, or none".to_owned()));
+        return Err(failure("--policy: one policy can't be compared; name two, or none"));
     }
     let policies = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(policies)?;
@@ -76,14 +66,14 @@ pub(super) fn run(args: &Args) -> Outcome {
             Err(error) => return Err(error),
         }
     }
-    let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
+    let limit = Some(args.limit.limit).filter(|limit| args.output.is_table() && *limit > 0);
     match rankings.as_slice() {
         [first, second] => compare_two(args, &loaded, (first, second), &options, limit, progress),
-        several => compare_many(args, &loaded, several, &options, limit, notes, progress),
+        several => compare_many(args, &loaded, several, &options, notes, progress),
     }
 }
 
-/// Returns all policies, first the one of the system that the tree comes from.
+/// Returns all policies. The policy of the system that the tree comes from is the first.
 fn all_policies(loaded: &Loaded) -> Vec<Policy> {
     let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
     std::iter::once(loaded.policy).chain(others).collect()
@@ -122,7 +112,6 @@ fn compare_many(
     loaded: &Loaded,
     rankings: &[Ranking],
     options: &Options,
-    limit: Option<usize>,
     mut notes: Vec<String>,
     mut progress: Progress,
 ) -> Outcome {
@@ -138,12 +127,10 @@ fn compare_many(
     let banks = sum_places(tree, &list, rankings.len());
     list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
     let ranked = list.len();
-    let shown = limit.map_or(ranked, |limit| limit.min(ranked));
-    if shown < ranked {
-        notes.push(format!("and {} more (--limit 0 shows all)", crate::ui::figures::number(ranked - shown)));
-    }
+    let (shown, more) = args.output.limit_rows(ranked, args.limit.limit);
+    notes.extend(more);
     notes.push(format!(
-        "{}: the place of each by each policy, 1 goes first; below, for each bank the mean of all below it",
+        "{}: the place of each user by each policy (1 is first); below, the mean place of the users of each bank",
         count(ranked, "association")
     ));
     let policies: Vec<&'static str> = rankings.iter().map(|ranking| ranking.policy().name()).collect();

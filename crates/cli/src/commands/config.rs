@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare config check`: checks whether Flux and the plugin would accept a configuration.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,11 +9,11 @@ use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
+use crate::site::document;
 use crate::ui::messages::{remark, say, strip_error_number};
 use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
-use fairshare_protocol::document;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
@@ -22,10 +23,11 @@ enum Action {
 
 /// Check Flux's configuration files before Flux reads them
 ///
-/// A file that Flux can't parse, or a value in [fairshare] that the plugin refuses, keeps Flux from starting. This command
-/// reads files as Flux does: of a directory all *.toml, merged in the order of their names; a file that ends in .json as
-/// JSON; several files as one configuration. It checks the table [fairshare] and what [job-manager] plugins gives the
-/// plugin at load. Queues in [fairshare.queues] must be in [queues], so check the whole directory where they are.
+/// A file that Flux can't parse, or a value in [fairshare] that the plugin refuses, keeps Flux from starting.
+/// This command reads files as Flux does: in a directory all *.toml files, merged in the order of their
+/// names; a file that ends in .json as JSON; several files as one configuration. It checks the table
+/// [fairshare] and the options that [job-manager] passes to the plugin at load. Queues in [fairshare.queues]
+/// must be in [queues], so check the whole directory of the configuration.
 ///
 /// Exit status 1 means that Flux or the plugin would refuse the files.
 #[derive(Debug, clap::Args)]
@@ -65,9 +67,16 @@ pub(super) struct Fault {
     pub(super) remedy: String,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.to_string_lossy();
+        write!(f, "{}: {}; {}", printable(&file), printable(&self.text), printable(&self.remedy))
+    }
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
     let Action::Check = args.action;
-    let faults = check(&args.files)?;
+    let (_, faults) = check(&args.files)?;
     if args.json {
         let document = ConfigDocument { accepted: faults.is_empty(), faults: &faults };
         say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
@@ -77,10 +86,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     if !args.json {
-        for Fault { file, text, remedy, .. } in &faults {
-            let file = file.to_string_lossy();
-            say(format_args!("{}: {}; {}", printable(&file), printable(text), printable(remedy)))?;
-        }
+        faults.iter().try_for_each(say)?;
     }
     Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
 }
@@ -90,8 +96,19 @@ fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S:
     serializer.collect_str(&path.to_string_lossy())
 }
 
-/// Reads files and directories as one configuration and returns its faults. Fails if a file can't be read.
-pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
+/// Returns the table `[fairshare]` of the configuration in a file or directory. Fails if Flux or the plugin would refuse the
+/// configuration.
+pub(super) fn read_table(file: &PathBuf) -> Result<Map<String, Value>> {
+    let (configuration, faults) = check(std::slice::from_ref(file))?;
+    match (faults.first(), configuration.get("fairshare")) {
+        (Some(fault), _) => Err(failure(fault)),
+        (None, Some(Value::Object(table))) => Ok(table.clone()),
+        (None, _) => Ok(Map::new()),
+    }
+}
+
+/// Reads files and directories as one configuration. Returns the configuration and its faults. Fails if a file can't be read.
+pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
     let mut faults = Vec::new();
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
     for file in files {
@@ -133,7 +150,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
             text: fault.text,
         });
     }
-    Ok(faults)
+    Ok((configuration, faults))
 }
 
 /// Returns the remedy for a fault that the plugin reports with `text`.
@@ -153,7 +170,7 @@ fn find_remedy(text: &str, has_queues: bool) -> String {
 }
 
 /// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.
-fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn list_files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.metadata().map_err(|error| read_failure(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -169,13 +186,13 @@ fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     if files.is_empty() {
-        remark(format_args!("{}: no *.toml is in it", path.display()));
+        remark(format_args!("{}: contains no *.toml file", path.display()));
     }
     Ok(files)
 }
 
 fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Message(format!(
+    failure(format!(
         "{}: can't be read: {}; name a file or directory that this account may read",
         path.display(),
         strip_error_number(&error.to_string())
@@ -202,7 +219,7 @@ fn convert_toml(value: toml::Value) -> Result<Value, String> {
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) if number.is_finite() => number.into(),
         toml::Value::Float(number) => {
-            return Err(format!("the number {number} is in it, which Flux does not read"));
+            return Err(format!("contains the number {number}, which Flux can't read"));
         }
         toml::Value::Boolean(is_set) => is_set.into(),
         toml::Value::Datetime(time) => time.to_string().into(),
@@ -250,7 +267,7 @@ mod tests {
         let fault = parse(Path::new("x.toml"), "a = 1\nb = = 2\n").expect_err("it is no TOML");
         assert!(fault.starts_with("line 2: not TOML: "), "{fault}");
         let fault = parse(Path::new("x.toml"), "a = nan\n").expect_err("Flux does not read it");
-        assert_eq!(fault, "the number NaN is in it, which Flux does not read");
+        assert_eq!(fault, "contains the number NaN, which Flux can't read");
         let fault = parse(Path::new("x.json"), "[]").expect_err("it is no object");
         assert!(fault.starts_with("not a JSON object: "), "{fault}");
     }

@@ -5,12 +5,12 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use strum::Display;
 
-use super::usage;
+use super::{sync, usage};
 use crate::clock;
-use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
-use crate::ui::figures::{Unit, rfc3339};
+use crate::site::mending;
+use crate::ui::figures::{Unit, trim_decimals};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
@@ -20,10 +20,10 @@ use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSet
 
 const EXAMPLES: &str = "\
 Examples:
-  flux fairshare credit add ann/physics -96 --reason 'node 12 failed'
+  flux fairshare credit add ann/physics -96 --reason 'node 12 failed' --push   in force at once
   flux fairshare credit add ann/physics -96 --from 2d --reason 'node 12 failed two days ago'
   flux fairshare credit add ben/physics 10 --unit core-hours --reason 'a workstation'
-  flux fairshare credit set ben/physics 0 --reason 'new project year'
+  flux fairshare credit set ben/physics 0 --reason 'new project year' --push
   flux fairshare credit log ann/physics";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,7 +53,8 @@ enum CreditUnit {
 ///
 /// A credit counts like the usage of a job that ended at its time: it decays and expires with usage of that time. It stays in effect
 /// after a recount, after a change of the half-life and after job records are removed. Usage is never below 0. If credits subtract
-/// more than an association has used, the rest offsets its later usage, and decays too.
+/// more than the ended jobs of an association used, the rest reduces the usage of its running jobs when they end, and of its later jobs.
+/// The rest decays too.
 ///
 /// "add" adds AMOUNT; a negative AMOUNT is a refund. "set" stores the difference between AMOUNT and the usage of the jobs on record
 /// at this moment. Usage of jobs that end later, or whose records arrive later, is added.
@@ -81,13 +82,14 @@ pub(crate) struct Args {
     /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
+    /// Put the change into force at once by a sync, which also pushes
+    #[arg(long)]
+    push: bool,
     /// The current time, in seconds since the epoch
     #[arg(long, value_name = "SECONDS", value_parser = clock::parse_instant, help_heading = "Rules")]
     now: Option<f64>,
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -97,22 +99,64 @@ pub(super) fn run(args: &Args) -> Outcome {
         return print_log(args);
     }
     let wanted = Wanted::parse(args)?;
-    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let mut database = args.database.open(Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
     if !snapshot.has_user(wanted.user, Some(wanted.bank)).map_err(failure)? {
-        return Err(Failure::Message(format!(
+        return Err(failure(format!(
             "there is no association {}/{} in the database",
             wanted.user, wanted.bank
         )));
     }
     let mut credit = wanted.credit(args, &snapshot)?;
+    let before = sum_usage(&snapshot, &wanted, wanted.now);
     credit.id = snapshot.add_credit(&credit).map_err(failure)?;
+    let reduction =
+        before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
+    let one = usage_of_one(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
     snapshot.commit().map_err(failure)?;
     print(args, vec![credit]).map_err(after_storing)?;
-    if args.output.is_table() {
-        remark("Takes effect at the next \"flux fairshare sync\"");
+    if args.push {
+        sync::run_on(&args.database, args.now, args.output.is_table()).map_err(after_storing)?;
+    }
+    // The credit is stored, so a locked database is no failure.
+    let sum = database.snapshot().ok().and_then(|now| sum_usage(&now, &wanted, clock::now(args.now)));
+    let sums = reduction.zip(sum);
+    if let Some((reduction, after)) = sums.filter(|(reduction, _)| *reduction >= 0.0) {
+        describe_rest(&wanted, args.unit, [after + reduction, after].map(|sum| sum / one))
+            .iter()
+            .for_each(remark);
+    }
+    if !args.push && args.output.is_table() {
+        remark(format_args!(
+            "Takes effect at the next sync: {}",
+            mending::command_on(&args.database, "sync")
+        ));
     }
     Ok(Answer::Yes)
+}
+
+/// Returns the usage of ended jobs and credits. The sum is negative if credits subtract more than the jobs used; the usage is 0 then.
+fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f64> {
+    credits::set_usage(snapshot, wanted.user, wanted.bank, 0.0, now).ok().map(|credit| -credit.usage)
+}
+
+/// A smaller sum is 0, except for rounding.
+const LEAST: f64 = 1e-9;
+
+/// Returns how much of a credit reduces the usage now, and when the rest does. `sums` are the sums of usage before and after the credit.
+fn describe_rest(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Option<String> {
+    let Wanted { user, bank, .. } = wanted;
+    let [before, after] = sums;
+    let later = "the usage of running jobs when they end, and of later jobs";
+    if before < LEAST {
+        return Some(format!(
+            "warning: {user}/{bank} has no usage, so the credit reduces nothing now; a negative credit reduces {later}"
+        ));
+    }
+    let [now, all, rest] =
+        [before, before - after, -after].map(|hours| trim_decimals(&format!("{hours:.4}")));
+    (after <= -LEAST)
+        .then(|| format!("{now} of {all} {unit} reduce usage now; the rest, {rest} {unit}, reduces {later}"))
 }
 
 /// The checked arguments of a new credit.
@@ -127,11 +171,11 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn parse(args: &Args) -> Result<Wanted<'_>, Failure> {
-        let fail = |text: String| Err(Failure::Message(text));
+    fn parse(args: &Args) -> Result<Wanted<'_>> {
+        let fail = |text: String| Err(failure(text));
         let (Some(association), Some(amount)) = (&args.association, &args.amount) else {
             return fail(
-                "USER/BANK and AMOUNT are missing, as in: flux fairshare credit add ann/physics -96 --reason TEXT"
+                "USER/BANK and AMOUNT are missing, as in: flux fairshare credit add ann/physics -96 --reason TEXT --push"
                     .to_owned(),
             );
         };
@@ -165,19 +209,19 @@ impl Wanted<'_> {
     }
 
     /// Builds the credit. The usage of `set` depends on the database.
-    fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit, Failure> {
+    fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
         let usage = self.number * usage_of_one(args.unit, &settings)?;
         if usage.abs() > MAX_CREDIT {
-            return Err(Failure::Message(format!(
+            return Err(failure(format!(
                 "AMOUNT: {} {} are {usage:e} usage, more than {MAX_CREDIT:e}",
                 self.amount, args.unit
             )));
         }
         let kept = settings.half_life * ((settings.reset_period / settings.half_life).ceil().max(4.0) + 1.0);
         if self.from < self.now - kept {
-            return Err(Failure::Message(
-                "--from: usage of that time has expired, so the credit would change nothing".to_owned(),
+            return Err(failure(
+                "--from: usage of that time has expired, so the credit would change nothing",
             ));
         }
         let credit = match args.action {
@@ -200,7 +244,7 @@ impl Wanted<'_> {
 }
 
 /// Returns the usage of one `unit`.
-fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64, Failure> {
+fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
     let weights = settings.weights;
     let (setting, weight) = match unit {
         CreditUnit::NodeHours => ("node_weight", weights.node),
@@ -209,7 +253,7 @@ fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64, Failu
         CreditUnit::Usage => return Ok(1.0),
     };
     if weight == 0.0 {
-        return Err(Failure::Message(format!(
+        return Err(failure(format!(
             "--unit {unit}: {setting} is 0 in config_table, so {unit} are no usage here; use another unit"
         )));
     }
@@ -217,17 +261,18 @@ fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64, Failu
 }
 
 /// Returns the name of the user who runs the command. Under sudo, this is the user who called sudo.
-fn author() -> String {
+pub(super) fn author() -> String {
     let own = rustix::process::getuid().as_raw();
     let caller = std::env::var("SUDO_UID").ok().filter(|_| own == 0).and_then(|id| id.parse().ok());
     user_or_id(caller.unwrap_or(own))
 }
 
 fn print_log(args: &Args) -> Outcome {
-    if args.amount.is_some() || args.reason.is_some() || args.from.is_some() {
-        return Err(Failure::Message("log has no AMOUNT, --reason and --from; did you mean add?".to_owned()));
+    if args.amount.is_some() || args.reason.is_some() || args.from.is_some() || args.push {
+        let text = "log has no AMOUNT, --reason, --from and --push; did you mean add?";
+        return Err(failure(text));
     }
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let mut credits = snapshot.credits().map_err(failure)?;
     let mut is_known = true;
@@ -262,22 +307,11 @@ pub(super) const COLUMNS: &[Column<'static>] = &[
     column("reason", "Reason", Style::Text),
 ];
 
-/// The keys of a credit in JSON that repeat its times in another form.
-pub(super) const COMPANIONS: &[Column<'static>] =
-    &[column("created_time", "", Style::Text), column("from_time", "", Style::Text)];
-
 fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
-    let zone = TimeZone::system();
-    let is_json = args.output.json;
-    let companions = if is_json { COMPANIONS } else { &[] };
-    let time = move |seconds| {
-        if is_json { Cell::Number(seconds) } else { Cell::Text(usage::format_moment(seconds, &zone)) }
-    };
-    let rows = credits.into_iter().map(move |credit| {
-        let times = [credit.created, credit.from].map(|at| rfc3339(at).map_or(Cell::None, Cell::Text));
-        let cells = vec![
+    let rows = credits.into_iter().map(|credit| {
+        vec![
             Cell::Count(credit.id.unsigned_abs()),
-            time(credit.created),
+            Cell::Number(credit.created),
             Cell::Text(credit.author),
             Cell::Text(credit.user),
             Cell::Text(credit.bank),
@@ -285,12 +319,10 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
             Cell::Text(credit.amount),
             Cell::Text(credit.unit),
             Cell::Number(credit.usage),
-            time(credit.from),
+            Cell::Number(credit.from),
             Cell::Text(credit.reason),
-        ];
-        cells.into_iter().chain(times.into_iter().take(companions.len())).collect()
+        ]
     });
-    let columns = [COLUMNS, companions].concat();
-    args.output
-        .print(Report { rows: Rows { key: "credits", columns, rows: Box::new(rows) }, ..Report::default() })
+    let rows = Rows { key: "credits", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
+    args.output.print(Report { rows, ..Report::default() })
 }

@@ -4,17 +4,20 @@
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 
-use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
+use super::push;
+use super::status::{find_loaded_plugin, state_of};
+use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
+use fairshare_client::Flux;
 use fairshare_engine::accounts::{Target, measures};
+use fairshare_engine::engine::answers::LimitUse;
 use fairshare_engine::ids::Amount;
 
 const MEASURES: &str = "\
@@ -27,7 +30,7 @@ Measures:
   job-nodes, job-time, job-node-hours       of one job; job-time is in seconds
 
 Examples:
-  flux fairshare limit set user '*' run-gpus=16      every user, over all banks
+  flux fairshare limit set user '*' run-gpus=16 --push   every user, over all banks; in force at once
   flux fairshare limit set bank '*' run-gpus=96      every bank without banks below it
   flux fairshare limit set bank small run-gpus=4     this bank, instead of the limit on every bank
   flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
@@ -52,7 +55,8 @@ enum Action {
 /// The database keeps these limits in a table of its own, which flux-accounting's tools do not change; push sends them. A
 /// queue's max_nodes and max_cores, which "flux account edit-queue" sets, are listed as limits of the root bank in that queue on
 /// run-sched-nodes and run-sched-cores; if both are set, the lower one counts. Tables [[fairshare.limits]] of Flux's
-/// configuration are listed too, if the instance answers; set and unset do not change them.
+/// configuration are listed too, if the instance answers; set and unset do not change them. For the instance owner, the column
+/// Pushed says whether the plugin has a limit of the database.
 ///
 /// A bank's jobs include those of all banks below it. Jobs that would exceed a limit are held until there is headroom; if jobs
 /// of several users share a limit, the job that would have the highest priority goes first. A job that asks for more nodes,
@@ -78,10 +82,11 @@ pub(crate) struct Args {
     /// Count the resources that running jobs were allocated, not those they asked for
     #[arg(long)]
     given: bool,
+    /// Put the change into force at once by a push
+    #[arg(long)]
+    push: bool,
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -93,12 +98,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         return show(args);
     }
     let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
-        return Err(Failure::Message(
-            "set and unset need SCOPE and NAME, for example: flux fairshare limit set user ann run-jobs=8"
-                .to_owned(),
+        return Err(failure(
+            "set and unset need SCOPE and NAME, for example: flux fairshare limit set user ann run-jobs=8",
         ));
     };
-    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let mut database = args.database.open(Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let stored = snapshot.stored_limits().map_err(failure)?;
     let queue = args.queue.clone().unwrap_or_default();
@@ -129,22 +133,26 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut limits = snapshot.stored_limits().map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     limits.retain(|limit| here(&limit));
-    let limits = limits.into_iter().map(|limit| ListedLimit { limit, source: "database" });
+    let limits = limits.into_iter().map(|limit| ListedLimit { limit, source: "database", is_pushed: None });
     print(args, limits.collect()).map_err(after_storing)?;
-    if changes && args.output.is_table() {
-        remark("Takes effect at the next push");
+    if !changes && !args.push {
+        return Ok(Answer::Yes);
     }
-    Ok(Answer::Yes)
+    let uri = args.instance.uri.as_deref();
+    push::apply_change(&args.database, uri, args.push, args.output.is_table())
 }
 
 /// Lists the limits of the database, of its queues, and of Flux's configuration.
 fn show(args: &Args) -> Outcome {
-    let configured = match args.instance.connect() {
-        Ok(flux) => configured_limits(&ask::configured_limits(&flux)),
+    if args.push {
+        return Err(failure("--push: show changes nothing; did you mean set?"));
+    }
+    let (configured, loaded) = match args.instance.connect() {
+        Ok(flux) => (configured_limits(&ask::configured_limits(&flux)), ask_limits(&flux)),
         Err(failure) if args.instance.uri.is_some() => return Err(failure),
-        Err(_) => Vec::new(),
+        Err(_) => (Vec::new(), None),
     };
-    let mut limits = match database_limits(args) {
+    let mut limits = match database_limits(args, loaded.as_deref()) {
         Ok(limits) => limits,
         Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
         Err(failure) => {
@@ -176,15 +184,43 @@ struct ListedLimit {
     limit: StoredLimit,
     /// Where the limit is set: `database`, `queue` or `config`.
     source: &'static str,
+    /// Whether the plugin has the limit of the database or of its queues; `None` if that is unknown.
+    is_pushed: Option<bool>,
 }
 
-fn database_limits(args: &Args) -> Result<Vec<ListedLimit>, Failure> {
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+/// Returns the limits of the plugin, or `None` if it does not answer. Only the instance owner may ask.
+fn ask_limits(flux: &Flux) -> Option<Vec<LimitUse>> {
+    let name = find_loaded_plugin(flux).ok()??;
+    Some(state_of(flux, &name).ok()?.limits)
+}
+
+/// Returns the limits of the database and of its queues. `loaded` are the limits of the plugin.
+fn database_limits(args: &Args, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
+    let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let from = |source| move |limit| ListedLimit { limit, source };
-    let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(from("database"));
-    let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(from("queue"));
-    Ok(stored.chain(of_queues).collect())
+    let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
+    let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
+    let all: Vec<(StoredLimit, &'static str)> = stored.chain(of_queues).collect();
+    let ids = snapshot.user_ids().map_err(failure)?;
+    let key = |StoredLimit { scope, name, queue, measure, .. }: &StoredLimit| {
+        let with_id = if name == "*" { None } else { ids.name_by_id(scope, name) };
+        [scope.clone(), with_id.unwrap_or_else(|| name.clone()), queue.clone(), measure.clone()]
+    };
+    let keys: Vec<[String; 4]> = all.iter().map(|(limit, _)| key(limit)).collect();
+    let list_limit = |((limit, source), key): (&(StoredLimit, &'static str), &[String; 4])| {
+        // A push sends the lowest value of the same limit.
+        let same = all.iter().zip(&keys).filter(|(_, other)| *other == key);
+        let value = same.map(|((other, _), _)| other.value).min();
+        let is_it = |known: &LimitUse| {
+            let queue = known.queue.as_deref().unwrap_or_default();
+            *key == [known.scope.as_ref(), &known.name, queue, &known.measure]
+                && Some(known.limit.0) == value
+                && (*source == "queue" || (known.counts == "given") == limit.is_given)
+        };
+        let is_pushed = loaded.map(|loaded| loaded.iter().any(is_it));
+        ListedLimit { limit: limit.clone(), source, is_pushed }
+    };
+    Ok(all.iter().zip(&keys).map(list_limit).collect())
 }
 
 /// Returns the limits of the tables `[[fairshare.limits]]`, which the plugin has checked. The tables name users by id.
@@ -217,6 +253,7 @@ fn configured_limits(tables: &[Map<String, Value>]) -> Vec<ListedLimit> {
                     is_given: text("counts") == "given",
                 },
                 source: "config",
+                is_pushed: None,
             });
         }
     }
@@ -229,38 +266,33 @@ fn user_name(id: &str) -> String {
 }
 
 /// Parses the limits to set. It is an error if a measure, value or scope is invalid.
-fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
+fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>> {
     if args.measures.is_empty() {
-        return Err(Failure::Message("MEASURE=VALUE is missing, for example run-nodes=16".to_owned()));
+        return Err(failure("MEASURE=VALUE is missing, for example run-nodes=16"));
     }
     let target = parse_target(scope, name)?;
     if args.queue.is_some() && scope == "queue" {
-        return Err(Failure::Message(
-            "--queue: in scope queue, NAME is the queue; remove the option".to_owned(),
-        ));
+        return Err(failure("--queue: in scope queue, NAME is the queue; remove the option"));
     }
     let known = measures();
     let parse_measure = |text: &String| {
         let Some((measure, value)) = text.split_once('=') else {
-            return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
+            return Err(failure(format!("expected MEASURE=VALUE, got \"{text}\"")));
         };
         if let Some(refusal) = Amount::refusal(measure) {
-            return Err(Failure::Message(format!(
-                "{measure} is not a limit of scope \"{scope}\": {refusal}"
-            )));
+            return Err(failure(format!("{measure} is not a limit of scope \"{scope}\": {refusal}")));
         }
         if !known.iter().any(|known| known == measure) {
             let near = did_you_mean(measure, known.iter().map(String::as_str));
             let names = known.join(", ");
-            return Err(Failure::Message(format!(
-                "unknown measure \"{measure}\"{near}; the measures are {names}"
-            )));
+            return Err(failure(format!("unknown measure \"{measure}\"{near}; the measures are {names}")));
         }
-        if target.has_in_records(args.queue.is_some(), measure) {
+        let is_in_records = |amount| target.is_in_records(args.queue.is_some(), amount);
+        if Amount::parse(measure).is_some_and(is_in_records) {
             let text = format!("{measure}: \"flux account edit-user\" sets this limit of associations");
-            return Err(Failure::Message(text));
+            return Err(failure(text));
         }
-        let wrong = || Failure::Message(format!("{measure}: expected an integer from 0, got \"{value}\""));
+        let wrong = || failure(format!("{measure}: expected an integer from 0, got \"{value}\""));
         let value = value.parse::<i64>().ok().filter(|value| *value >= 0).ok_or_else(wrong)?;
         Ok(StoredLimit {
             scope: scope.to_owned(),
@@ -275,13 +307,13 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
 }
 
 /// Parses scope and name. Every user gets the id 0, because only the form of the name is checked.
-fn parse_target(scope: &str, name: &str) -> Result<Target, Failure> {
+pub(super) fn parse_target(scope: &str, name: &str) -> Result<Target> {
     let with_id = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => name.to_owned(),
         ("user", _) => "0".to_owned(),
         ("association", Some((_, bank))) => format!("0/{bank}"),
         ("association", None) => {
-            return Err(Failure::Message(format!("expected USER/BANK, got \"{name}\"")));
+            return Err(failure(format!("expected USER/BANK, got \"{name}\"")));
         }
         _ => name.to_owned(),
     };
@@ -289,7 +321,7 @@ fn parse_target(scope: &str, name: &str) -> Result<Target, Failure> {
 }
 
 /// Returns an error if the database lacks the target or the queue: such a limit would never hold a job.
-fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
+pub(super) fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<()> {
     let is_there = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => true,
         ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
@@ -298,15 +330,15 @@ fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -
         _ => snapshot.has_user(name, None).map_err(failure)?,
     };
     if !is_there {
-        return Err(Failure::Message(format!("there is no {scope} {name} in the database")));
+        return Err(failure(format!("there is no {scope} {name} in the database")));
     }
     if !queue.is_empty() && !snapshot.has_queue(queue).map_err(failure)? {
-        return Err(Failure::Message(format!("there is no queue {queue} in the database")));
+        return Err(failure(format!("there is no queue {queue} in the database")));
     }
     Ok(())
 }
 
-pub(super) const COLUMNS: [Column<'static>; 7] = [
+pub(super) const COLUMNS: [Column<'static>; 8] = [
     column("scope", "Scope", Style::Text),
     column("name", "Name", Style::Text),
     column("queue", "Queue", Style::Text),
@@ -314,14 +346,20 @@ pub(super) const COLUMNS: [Column<'static>; 7] = [
     column("value", "Limit", Style::Count),
     column("counts", "Counts", Style::Text),
     column("source", "Source", Style::Text),
+    column("pushed", "Pushed", Style::Flag),
 ];
 
 fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     let is_both = limits.iter().any(|listed| listed.source == "config")
         && limits.iter().any(|listed| listed.source != "config");
     let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
-    let notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
-    let rows = limits.into_iter().map(|ListedLimit { limit, source }| {
+    let mut notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
+    if limits.iter().any(|listed| listed.is_pushed == Some(false)) {
+        notes.push("Limits that are not pushed do not apply until \"flux fairshare push\".".to_owned());
+    }
+    let is_known = !args.output.is_table() || limits.iter().any(|listed| listed.is_pushed.is_some());
+    let columns = COLUMNS.into_iter().filter(|column| is_known || column.key != "pushed").collect();
+    let rows = limits.into_iter().map(|ListedLimit { limit, source, is_pushed }| {
         vec![
             Cell::Text(limit.scope),
             Cell::Text(limit.name),
@@ -330,10 +368,11 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
             Cell::Count(limit.value.unsigned_abs()),
             Cell::Text(if limit.is_given { "given" } else { "asked" }.to_owned()),
             Cell::Text(source.to_owned()),
+            is_pushed.map_or(Cell::None, Cell::Flag),
         ]
     });
     args.output.print(Report {
-        rows: Rows { key: "limits", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
+        rows: Rows { key: "limits", columns, rows: Box::new(rows) },
         notes,
         ..Report::default()
     })

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::metrics::window::Window;
 use crate::metrics::{exposition, families, listen, textfile};
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask};
 use crate::plugin::standing;
 use crate::ui::figures::parse_duration;
@@ -101,14 +101,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     put(&text)?;
     while let Some(every) = args.every {
         std::thread::sleep(every.max(Duration::from_secs(1)));
-        // Continues after a failure: the old file would say "up 1" indefinitely, and a full disk may have space later.
+        // Continue after a failure. Otherwise the old file would say "up 1" indefinitely, and a full disk may
+        // have space later.
         put(&source.text_or_down()).unwrap_or_else(remark);
     }
     Ok(Answer::Yes)
 }
 
 impl PolledPlugin<'_> {
-    /// Returns the metrics, or `up 0` alone if the plugin does not answer, which triggers an alert.
+    /// Returns the metrics. If the plugin does not answer, returns only `up 0`, which triggers an alert.
     fn text_or_down(&mut self) -> String {
         self.ask().unwrap_or_else(|failure| {
             remark(failure);
@@ -118,7 +119,7 @@ impl PolledPlugin<'_> {
         })
     }
 
-    fn ask(&mut self) -> Result<String, Failure> {
+    fn ask(&mut self) -> Result<String> {
         let flux = match self.flux.take() {
             Some(flux) => flux,
             None => self.args.instance.connect()?,
@@ -128,7 +129,7 @@ impl PolledPlugin<'_> {
         Ok(text)
     }
 
-    fn ask_plugin(&mut self, flux: &Flux) -> Result<String, Failure> {
+    fn ask_plugin(&mut self, flux: &Flux) -> Result<String> {
         let is_due = self.recount.is_none_or(|(when, _)| when.elapsed() >= BETWEEN_RECOUNTS);
         let mut stats: Stats = ask(flux, "stats", &json!({"check": is_due})).map_err(add_guest_hint)?;
         if is_due {
@@ -150,7 +151,7 @@ impl PolledPlugin<'_> {
 /// Adds the command that a guest may use to a refusal.
 fn add_guest_hint(refusal: Refusal) -> Failure {
     match refusal {
-        Refusal::No(text) => Failure::Message(format!(
+        Refusal::No(text) => failure(format!(
             "{text}: only the instance owner may read metrics; \"flux fairshare standing --json\" shows your own numbers"
         )),
         refusal => refusal.into(),

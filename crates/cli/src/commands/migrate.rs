@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::status::{find_loaded_plugin, state_of};
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
@@ -22,23 +22,25 @@ use fairshare_engine::ids::{BankName, JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
-/// flux-accounting's plugin continues to hold a job only if it knows each dependency of the job and their limits are still
-/// reached when it is loaded. It never removes a numbered dependency such as max-running-jobs-user-limit.2, one of a limit on
-/// GPUs or a whole bank, or one of a limit that has headroom by then: the job waits forever. If a dependency was used before
-/// on a job, that plugin ends the job when there is headroom.
+/// flux-accounting's plugin continues to hold a job only if it supports each dependency of the job and the
+/// limits of these dependencies are reached when that plugin is loaded. That plugin never removes a numbered
+/// dependency such as max-running-jobs-user-limit.2, a dependency on a limit on GPUs or a whole bank, or a
+/// dependency on a limit that has headroom when that plugin is loaded: the job waits forever. If a
+/// dependency was used before on a job, that plugin ends the job when there is headroom.
 ///
-/// With --to-upstream each such job gets urgency 0 and loses its dependencies: it is parked in SCHED, where no plugin changes it.
-/// The output is a shell script that restores the urgencies: keep it, run it after the other plugin is loaded, and delete it
-/// then. Start with no such script and append with >>: a second run does not list the jobs that are parked already.
+/// With --to-upstream each such job gets urgency 0 and loses its dependencies: it is parked in SCHED, where
+/// no plugin changes it. The output is a shell script that restores the urgencies: keep the script, run it
+/// after the other plugin is loaded, and then delete it. Start with no such script and append with >>: a
+/// second run does not list the jobs that are parked already.
 ///
-/// A job that other plugins block in DEPEND too can't be parked: without its dependencies it would stay in DEPEND, where
-/// flux-accounting's plugin would add a dependency without effect and end the job. Such jobs are listed and left unchanged;
-/// run this again when the other plugins have released them.
+/// A job that other plugins block in DEPEND too can't be parked: without its dependencies it would stay in
+/// DEPEND, where flux-accounting's plugin would add a dependency without effect and end the job. Such jobs
+/// are listed and left unchanged; run migrate again when the other plugins have released them.
 ///
-/// With flux-accounting's plugin loaded, lists the jobs that it has lost.
+/// If flux-accounting's plugin is loaded, lists the jobs that this plugin has lost.
 ///
-/// Exit status 1 means that there are such jobs, or that some can't be parked. If the plugin has no data, it does not know
-/// which jobs it holds: this is an error, and "flux fairshare push" has to be run first.
+/// Exit status 1 means that there are such jobs, or that some can't be parked. If the plugin has no data, the
+/// held jobs are unknown: this is an error; run "flux fairshare push" first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Park the jobs that would be lost at urgency 0, and print a script that restores their urgencies
@@ -62,12 +64,12 @@ fn describe_fate(job: &HandedOver) -> &'static str {
     match job.fate {
         Fate::Held => "stays held",
         Fate::Stranded => "waits forever",
-        Fate::Ended => "ended when there is headroom",
+        Fate::Ended => "is ended when there is headroom",
         Fate::Released => "no longer held",
     }
 }
 
-/// Returns true if the job would have to be parked, and can't.
+/// Returns true if the job should be parked but can't be.
 fn is_beyond_help(job: &HandedOver, all: bool) -> bool {
     job.is_kept && (all || is_lost(job))
 }
@@ -76,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     if let Some(name) = find_upstream(&flux)? {
         if args.to_upstream {
-            return Err(Failure::Message("flux-accounting's plugin is already loaded".to_owned()));
+            return Err(failure("flux-accounting's plugin is already loaded"));
         }
         return print(args, &flux, "lost", list_lost_jobs(&flux, &name)?);
     }
@@ -87,13 +89,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let is_parkable = |job: &HandedOver| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
-    // Only now the plugin reports that other plugins block some of these jobs.
+    // The jobs are listed again, because the plugin may report only after the parking that other plugins
+    // block a job.
     let kept: Vec<HandedOver> =
         list_held_jobs(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
-            "{}: {} if that plugin is loaded now: other plugins block it too, and it can't be parked before they release it",
+            "{}: {} if flux-accounting's plugin is loaded now: other plugins block this job too, and it \
+             can't be parked before they release it",
             words.job(job.id.0),
             describe_fate(job)
         ));
@@ -102,7 +106,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. Fails if neither plugin is loaded.
-fn find_upstream(flux: &Flux) -> Result<Option<String>, Failure> {
+fn find_upstream(flux: &Flux) -> Result<Option<String>> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = find_loaded_plugin(flux)? => {
             Ok(Some(name))
@@ -110,7 +114,7 @@ fn find_upstream(flux: &Flux) -> Result<Option<String>, Failure> {
         Err(FluxError::Request { errno: libc::ENOSYS, .. })
             if let Some(text) = describe_job_instance(flux) =>
         {
-            Err(Failure::Message(text))
+            Err(failure(text))
         }
         Err(error) => Err(failure(error)),
         Ok(_) => Ok(None),
@@ -118,24 +122,24 @@ fn find_upstream(flux: &Flux) -> Result<Option<String>, Failure> {
 }
 
 /// Returns an error if the plugin has no data, and so does not know which jobs are held. Warns about jobs of users without data.
-fn check_data(flux: &Flux) -> Result<(), Failure> {
+fn check_data(flux: &Flux) -> Result<()> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
-        return Err(Failure::Message(format!(
+        return Err(failure(format!(
             "{NO_DATA}; without data it does not know which jobs its limits hold. Push, then run this again"
         )));
     }
     if stats.jobs.waiting > 0 {
         let jobs = count(usize::try_from(stats.jobs.waiting).unwrap_or(usize::MAX), "job");
         remark(format_args!(
-            "{jobs} of users without data are not listed: the plugin does not know whether a limit holds them until the users' \
-             records are pushed; \"flux fairshare status\" names the users"
+            "{jobs} of users without data are not listed: whether a limit holds them is unknown until the \
+             users' records are pushed; \"flux fairshare status\" names the users"
         ));
     }
     Ok(())
 }
 
-fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
+fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
@@ -149,7 +153,7 @@ fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
 }
 
 /// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin, which has this name, does not know.
-fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>, Failure> {
+fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>> {
     const DEPEND: u64 = 2;
     let state = state_of(flux, name)?;
     let associations = state.users.iter().flat_map(|user| &user.banks);
@@ -224,7 +228,7 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
         let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
             // A user who overwrites the script now would lose the urgencies.
             remark(format_args!(
-                "{} at urgency 0; keep the script, and run this again with >> to add to it",
+                "{} at urgency 0; keep the script, and run the command again with >> to append to the script",
                 describe_parked(parked_jobs.len())
             ));
             Failure::from(refusal)
@@ -277,8 +281,8 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> 
         ),
         (_, 0) => "flux-accounting's plugin has lost no job".to_owned(),
         _ => format!(
-            "{} waiting forever: load this plugin again and push, which releases them when there is headroom; then go back with \
-             migrate --to-upstream --all-held",
+            "{} waiting forever: load the plugin of this project again and push, which releases the jobs when there is headroom; \
+             then return with \"flux fairshare migrate --to-upstream --all-held\"",
             count(lost_count, "job")
         ),
     };
@@ -303,7 +307,10 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> 
     let kept = (beyond_help > 0).then(|| {
         let (verb, they) = if beyond_help == 1 { ("is", "it") } else { ("are", "they") };
         let jobs = count(beyond_help, "job");
-        format!("{jobs} of these {verb} blocked by other plugins too: {they} can't be parked before those release {}", if beyond_help == 1 { "it" } else { "them" })
+        format!(
+            "{jobs} of these {verb} blocked by other plugins too: {they} can't be parked before these plugins release {}",
+            if beyond_help == 1 { "it" } else { "them" }
+        )
     });
     args.output.print(Report {
         rows,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The subcommands: one file or folder for each, with its clap arguments and `run`.
 
+mod budget;
 mod check;
 mod check_import;
 mod compare;
@@ -18,14 +19,14 @@ mod policy;
 mod push;
 mod recount;
 mod report;
-#[cfg(test)]
-mod schemas;
 mod scrub;
 mod show;
 mod simulate;
 mod standing;
 mod status;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod top;
 mod update;
 mod usage;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Update(update::Args),
     Policy(policy::Args),
     Limit(limit::Args),
+    Budget(budget::Args),
     Credit(credit::Args),
     Push(push::Args),
     Sync(sync::Args),
@@ -77,6 +79,7 @@ pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcom
         Command::Update(args) => update::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Limit(args) => limit::run(&args),
+        Command::Budget(args) => budget::run(&args),
         Command::Credit(args) => credit::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),

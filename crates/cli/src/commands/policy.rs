@@ -5,9 +5,9 @@ use clap::ArgAction;
 use serde::Serialize;
 
 use crate::fingers;
-use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
+use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::{Rules, Wait, file_failure};
+use crate::site::input::{Rules, file_failure};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
@@ -28,8 +28,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
     rules: Rules,
     /// Reset these options to their defaults
     #[arg(long, value_name = "NAME", help_heading = "Rules")]
@@ -44,7 +42,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let changes = args.policy.is_some() || args.reset || !args.unset.is_empty() || !args.rules.is_empty();
     let access = if changes { Access::Write } else { Access::Read };
-    let mut database = args.wait.open(args.database.found(), access)?;
+    let mut database = args.database.open(access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     if !changes {
         let site = snapshot.site_policy().map_err(failure)?;
@@ -73,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns `before` with the changes of `args`.
-fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
+fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy> {
     let policy = args.policy.unwrap_or(before.policy);
     let defaults = Options::default();
     let mut kept = if args.reset { defaults } else { before.options };
@@ -81,7 +79,7 @@ fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure>
         let known = defaults.settings();
         let Some((name, value)) = known.iter().find(|(known, _)| known == name) else {
             let near = did_you_mean(name, known.map(|(name, _)| name));
-            return Err(Failure::Message(format!("--unset: unknown option \"{name}\"{near}")));
+            return Err(failure(format!("--unset: unknown option \"{name}\"{near}")));
         };
         kept.set(&format!("{name}={value}")).map_err(failure)?;
     }
@@ -91,7 +89,7 @@ fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure>
 }
 
 /// Ranks the database by `site`, so that no policy is stored with which the next run would fail.
-fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<(), Failure> {
+fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<()> {
     let path = args.database.path();
     let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;
     // A site may choose a policy before it has banks.

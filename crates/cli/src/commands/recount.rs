@@ -3,29 +3,32 @@
 
 use serde::Serialize;
 
+use super::budget::name_cells;
 use crate::clock::{now, parse_instant};
-use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
+use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
-use crate::ui::figures::{Unit, date, rfc3339};
+use crate::ui::figures::{Unit, date};
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use fairshare_accounting::pipeline::budgets::Budgets;
 use fairshare_accounting::pipeline::{Difference, Recount};
-use fairshare_accounting::store::Access;
+use fairshare_accounting::store::{Access, Snapshot};
+use fairshare_protocol::records::BudgetRecord;
 
 /// Recount all usage from the job records, and show where the stored usage differs
 ///
 /// Counts by the exact rule, as far back as usage is kept, and compares. If the next "flux fairshare sync" stores the recounted
 /// usage, the difference is due. Other differences come from faults of flux-accounting's programs, from edits of the database,
 /// from changed half-lives or weights, or from removed records. The recount lacks the usage of removed records.
+///
+/// The spent amounts of budgets that the last sync stored are compared to the last millisecond with the records that this sync
+/// counted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     /// The current time, in seconds since the epoch
     #[arg(long, value_name = "SECONDS", value_parser = parse_instant, help_heading = "Rules")]
     now: Option<f64>,
@@ -42,15 +45,18 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let access = if args.write { Access::Write } else { Access::Read };
-    let mut database = args.wait.open(args.database.found(), access)?;
+    let mut database = args.database.open(access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("counting", || snapshot.association_estimate());
     let recount =
         Recount::new(&snapshot, now(args.now), &mut |done| progress.set_done(done)).map_err(failure)?;
     let half_life = snapshot.usage_settings().map_err(failure)?.half_life;
+    let budgets = compare_budgets(&snapshot, now(args.now))?;
     if args.write {
         progress.phase("writing", || recount.plan.changes.bins.len() as u64);
         recount.plan.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
+        let counted = Budgets::count(&snapshot, None, now(args.now)).map_err(failure)?;
+        counted.store_spent(&snapshot, true).map_err(failure)?;
         progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
     } else {
@@ -58,9 +64,41 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     drop(database);
     drop(progress);
-    print(args, &recount, half_life)
+    print(args, &recount, half_life, budgets)
         .map_err(|error| if args.write { after_storing(error) } else { error })?;
     Ok(Answer::Yes)
+}
+
+/// Returns the budgets that the last sync had, each with the spent amount that this sync stored.
+fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecord, i64)>> {
+    let mut compared = Vec::new();
+    for budget in Budgets::count(snapshot, None, now).map_err(failure)?.all {
+        let stored = snapshot.stored_spent(&budget).map_err(failure)?;
+        compared.extend(stored.map(|(stored, _)| (budget, stored)));
+    }
+    Ok(compared)
+}
+
+/// The columns of the table of budgets.
+pub(super) const BUDGET_COLUMNS: [Column<'static>; 7] = [
+    column("scope", "Scope", Style::Text),
+    column("name", "Name", Style::Text),
+    column("unit", "Unit", Style::Text),
+    column("start", "From", Style::Time),
+    column("stored_ms", "Stored", Style::Hours),
+    column("recounted_ms", "Recounted", Style::Hours),
+    column("difference_ms", "Difference (ms)", Style::Change),
+];
+
+/// Returns the rows of the budgets whose stored amount differs from the records.
+fn budget_rows(budgets: Vec<(BudgetRecord, i64)>) -> Rows<'static> {
+    let differing = budgets.into_iter().filter(|(budget, stored)| budget.spent != *stored);
+    let cells = |(budget, stored): (BudgetRecord, i64)| {
+        let amounts = [stored, budget.spent, budget.spent.saturating_sub(stored)].map(Cell::Gain);
+        let names = name_cells(&budget).into_iter().chain([Cell::Number(budget.start as f64)]);
+        names.chain(amounts).collect()
+    };
+    Rows { key: "budgets", columns: BUDGET_COLUMNS.to_vec(), rows: Box::new(differing.map(cells)) }
 }
 
 pub(super) const COLUMNS: [Column<'static>; 6] = [
@@ -86,11 +124,9 @@ pub(super) struct RecountFacts {
     without_association: usize,
     /// The end of the oldest record in seconds since the epoch.
     records_since: Option<f64>,
-    /// `records_since` by RFC 3339.
-    records_since_time: Option<String>,
 }
 
-fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> {
+fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRecord, i64)>) -> Result<()> {
     let ledger = &recount.plan.ledger;
     let mut rows = Vec::new();
     for one in &recount.associations {
@@ -101,14 +137,9 @@ fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> 
         let Some(bank) = ledger.banks.get(one.index) else { continue };
         rows.push((Cell::None, bank.name.clone(), *one));
     }
-    let total = rows.len();
     let size = |row: &(Cell, String, Difference)| (row.2.recounted - row.2.stored).abs();
     rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
-    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let mut notes = Vec::new();
-    if total > limit {
-        notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
-    }
+    let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let due = recount.associations.iter().filter(|one| one.is_due).count();
     if due > 0 && !args.write {
         notes
@@ -136,19 +167,28 @@ fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> 
         count(recount.banks.len(), "bank"),
         if args.write { "was corrected" } else { "differs; nothing was written" }
     ));
+    if !budgets.is_empty() {
+        let different = budgets.iter().filter(|(budget, stored)| budget.spent != *stored).count();
+        let outcome = match different {
+            0 => "the spent amounts equal the records".to_owned(),
+            _ if args.write => format!("{different} spent amounts were corrected"),
+            _ => format!("{different} spent amounts differ from the records"),
+        };
+        notes.push(format!("{} checked: {outcome}", count(budgets.len(), "budget")));
+    }
     args.output.print(Report {
+        more: (!budgets.is_empty()).then(|| budget_rows(budgets)),
         facts: Facts::new(&RecountFacts {
             counted: tally.counted,
             in_default_bank: tally.in_default_bank,
             unreadable: tally.unreadable_count,
             without_association: tally.waiting,
             records_since: recount.records_since,
-            records_since_time: recount.records_since.and_then(rfc3339),
         })?,
         rows: Rows {
             key: "differences",
             columns: COLUMNS.to_vec(),
-            rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, one)| {
+            rows: Box::new(rows.into_iter().take(shown).map(|(user, bank, one)| {
                 vec![
                     user,
                     Cell::Text(bank),

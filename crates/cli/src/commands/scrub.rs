@@ -4,7 +4,6 @@
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
 use crate::ui::messages::say;
 use crate::ui::printable::count;
 use fairshare_accounting::pipeline::scrub::{Scrubbed, scrub};
@@ -15,7 +14,7 @@ const WEEK: f64 = 604_800.0;
 /// Remove the records of jobs that ended long ago
 ///
 /// Does what "flux account scrub-old-jobs" does, but keeps each record whose half-life period still counts, so that usage can be
-/// recounted from the remaining records.
+/// recounted from the remaining records. Also keeps the records of jobs that may have started in a budget's window that is not over.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Remove records older than this many weeks
@@ -23,8 +22,6 @@ pub(crate) struct Args {
     weeks: f64,
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     /// The current time, in seconds since the epoch
     #[arg(long, value_name = "SECONDS", value_parser = parse_instant, help_heading = "Rules")]
     now: Option<f64>,
@@ -43,12 +40,14 @@ fn parse_weeks(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let now = now(args.now);
-    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let mut database = args.database.open(Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let Scrubbed { removed, needed, .. } = scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
+    let Scrubbed { removed, needed, is_for_budget, .. } =
+        scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
+    let reason = if is_for_budget { "usage or a budget" } else { "usage" };
     let needed = match needed {
         0 => String::new(),
-        needed => format!("; {} as old stay, usage still needs them", count(needed, "record")),
+        needed => format!("; {} of this age remain, because {reason} needs them", count(needed, "record")),
     };
     if args.dry_run {
         drop(snapshot);

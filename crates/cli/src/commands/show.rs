@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
@@ -105,7 +105,7 @@ pub(super) struct ShowFacts {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
+    let order = Order::parse(&args.sort).map_err(|text| failure(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let place = loaded.place(args.input.source());
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     args.rules.apply_to(&[policy])?;
     if order.is_pbs_walk() && !policy.has_scheduler_walk() {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
-        return Err(Failure::Message(text));
+        return Err(failure(text));
     }
     let screen = args.output.screen();
     let chosen = choose_columns(args, policy, screen.colour, loaded.unit)?;
@@ -148,7 +148,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
         ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };
-    let head = loaded.head(args.input.source()).filter(|_| !args.output.no_header);
+    let instead =
+        if policy == loaded.policy { String::new() } else { format!(", instead of {}", loaded.policy) };
+    let head = loaded.head(args.input.source()).map(|head| format!("{head} Policy: {policy}{instead}."));
+    let head = head.filter(|_| !args.output.no_header);
     let report = Report {
         facts: Facts::new(&facts)?,
         rows: Rows {
@@ -191,14 +194,18 @@ impl Args {
     }
 }
 
-fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<NodeColumn>, Failure> {
-    let names: Vec<&str> = match (args.columns.is_empty(), args.output.is_table()) {
+fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<NodeColumn>> {
+    let mut names: Vec<&str> = match (args.columns.is_empty(), args.output.is_table()) {
         (false, _) => args.columns.iter().map(String::as_str).collect(),
         (true, false) => columns::document_columns(policy),
         (true, true) => columns::table_columns(policy, args.long, bars),
     };
+    // The rows of the banks, which tell the associations of a user apart, are not shown.
+    if args.users_only && args.columns.is_empty() && args.output.is_table() {
+        names.insert(1, "bank");
+    }
     let chosen: Result<Vec<NodeColumn>, String> = names.into_iter().map(columns::find_column).collect();
-    let mut chosen = chosen.map_err(|text| Failure::Message(format!("--format: {text}")))?;
+    let mut chosen = chosen.map_err(|text| failure(format!("--format: {text}")))?;
     for NodeColumn { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
         column.style = Style::Usage(unit);
         column.title = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { column.title };
@@ -206,7 +213,7 @@ fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result
     if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
         let text =
             "--format: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
-        return Err(Failure::Message(text.to_owned()));
+        return Err(failure(text.to_owned()));
     }
     Ok(chosen)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::why::job::history::ask_history;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::plugin::scheduling::start_facts;
@@ -25,7 +26,7 @@ use fairshare_engine::engine::answers::Explained;
 /// p pauses, ? lists all keys, q quits. The instance owner sees all data, other users the part that the site shows them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Ask the plugin this often, like 5s
+    /// The time between two requests to the plugin, for example 5s
     #[arg(short = 'd', long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     delay: Duration,
     /// Print the page of banks once, as wide as the terminal, and exit; needs no terminal
@@ -48,7 +49,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if !(stdout().is_terminal() && stdin().is_terminal()) {
         let text = "top needs a terminal, or --once; programs can use \"flux fairshare metrics\", \"jobs\" and \"standing\"";
-        return Err(Failure::Message(text.to_owned()));
+        return Err(failure(text.to_owned()));
     }
     // Asks before it switches to the full screen, so that an error stays visible.
     let first = gather::gather(&args.instance.connect()?)?;
@@ -74,7 +75,8 @@ fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
     let words = Words::for_instance(flux, explained.heading.now);
     let mut text = Vec::new();
     let teller = Teller { screen, words: &words };
-    if let Err(error) = teller.explain_job(job, &explained, &start_facts(flux, job), &mut text) {
+    let (start, history) = (start_facts(flux, job), ask_history(flux, job.id.0));
+    if let Err(error) = teller.explain_job(job, &explained, &start, history.as_ref(), &mut text) {
         return vec![error.to_string()];
     }
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()

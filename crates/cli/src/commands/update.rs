@@ -5,10 +5,10 @@ use std::io::{IsTerminal, Write, stderr};
 
 use serde::Serialize;
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::facts::PolicyFacts;
-use crate::site::input::{PolicyArg, Rules, Wait};
+use crate::site::input::{PolicyArg, Rules};
 use crate::site::mending;
 use crate::site::stale::ROUNDING;
 use crate::ui::output::{Facts, OutputArgs, Report};
@@ -24,7 +24,8 @@ use fairshare_accounting::store::{Access, SitePolicy};
 /// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
 /// Inactive associations keep their values. Prints nothing, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
-// -n was --dry-run. A script that still has it must not start to write.
+// In earlier versions, -n was --dry-run. A script that still uses -n must not write, so -n is not the short
+// form of --no-header.
 #[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     /// Write nothing; show whose fair-share would change
@@ -32,8 +33,6 @@ pub(crate) struct Args {
     dry_run: bool,
     #[command(flatten, next_help_heading = "Input")]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
@@ -57,14 +56,14 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
-        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
+        return Err(failure("--json, --csv and --parsable go with --dry-run"));
     }
     // Rejects invalid settings before the database is opened.
     args.rules.over(SitePolicy::default())?;
     let path = args.database.path();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
-    let mut database = args.wait.open(args.database.found(), access)?;
+    let mut database = args.database.open(access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
@@ -123,8 +122,8 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     // Equal changes are in the order of the tree.
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
-    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let rows = changes.iter().take(limit).map(|change| {
+    let (shown, mut notes) = args.output.limit_rows(moves, args.limit);
+    let rows = changes.iter().take(shown).map(|change| {
         vec![
             Cell::Text(tree.name(change.node).to_owned()),
             tree.parent(change.node).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
@@ -133,10 +132,6 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
             Cell::Number(change.distance()),
         ]
     });
-    let mut notes = Vec::new();
-    if moves > limit {
-        notes.push(format!("and {} more (--limit 0 shows all)", moves - limit));
-    }
     let unmoved = ranking.ranked() - moves;
     notes.push(format!(
         "{moves} of {} would change, {unmoved} would not ({digits} of these only gain digits); nothing was written",

@@ -4,16 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use clap::ValueEnum;
+use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 
 use crate::clock::now;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
-use crate::ui::figures::{Unit, plain, rfc3339};
+use crate::ui::figures::{Unit, format_moment, plain, to_zoned};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -33,8 +32,6 @@ use fairshare_client::user_name;
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     /// The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -77,7 +74,7 @@ const HOUR: f64 = 3600.0;
 pub(super) fn run(args: &Args) -> Outcome {
     let zone = TimeZone::system();
     let present = now(None);
-    let parse_bound = |text: &Option<String>, otherwise: f64| -> Result<f64, Failure> {
+    let parse_bound = |text: &Option<String>, otherwise: f64| -> Result<f64> {
         text.as_ref()
             .map_or(Ok(otherwise), |text| parse_instant(text, present, &zone))
             .map_err(Failure::Message)
@@ -107,7 +104,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         },
     };
     let usage = {
-        let mut database = args.wait.open(args.database.found(), Access::Read)?;
+        let mut database = args.database.open(Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
         Usage::new(&snapshot, &query).map_err(failure)?
     };
@@ -146,15 +143,15 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     }
     let most = lines.iter().map(|(_, used)| shown_usage(used)).fold(0.0, f64::max);
     let total_usage = shown_usage(&total);
-    let limit = row_limit(args);
-    let mut notes: Vec<String> = describe_more(lines.len(), limit).into_iter().collect();
+    let (shown, mut notes) = args.output.limit_rows(lines.len(), args.limit);
     notes.push(format!(
-        "{}: {} node hours, {} core hours, {} GPU hours of ended jobs",
+        "{}: {} node-hours, {} core-hours, {} GPU-hours of ended jobs, which do not decay; Part is the part of the node-hours",
         count(total.jobs, "job"),
         plain(total.nodes / HOUR),
         plain(total.cores / HOUR),
         plain(total.gpus / HOUR)
     ));
+    notes.push("Running jobs do not count here; \"flux fairshare show\" counts them too.".to_owned());
     let pair = by == report::By::Association;
     let hours = |used: &Used| [used.nodes, used.cores, used.gpus].map(|seconds| Cell::Number(seconds / HOUR));
     args.output.print(Report {
@@ -167,7 +164,7 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
         rows: Rows {
             key: "usage",
             columns: columns(by),
-            rows: Box::new(lines.into_iter().take(limit).map(move |((name, bank), used)| {
+            rows: Box::new(lines.into_iter().take(shown).map(move |((name, bank), used)| {
                 let mut row = vec![Cell::Text(name)];
                 if pair {
                     row.push(Cell::Text(bank));
@@ -221,16 +218,6 @@ pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
     columns
 }
 
-/// Returns the number of rows to show.
-fn row_limit(args: &Args) -> usize {
-    if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
-}
-
-/// Returns the note about rows that are not shown, or `None` if all rows are shown.
-fn describe_more(rows: usize, limit: usize) -> Option<String> {
-    (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
-}
-
 /// Returns the usage that bars and percentages show, in node-seconds.
 fn shown_usage(used: &Used) -> f64 {
     used.nodes
@@ -238,12 +225,13 @@ fn shown_usage(used: &Used) -> f64 {
 
 /// Prints the current usage of associations by half-life period.
 fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.check_usage_schema().map_err(failure)?;
     let settings = snapshot.usage_settings().map_err(failure)?;
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
+    let unit = Unit::new(snapshot.pace().map_err(failure)?.is_node_seconds());
     let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
     let credits = snapshot.credited_bins(None).map_err(failure)?;
     let credits: HashMap<(String, String), Vec<UsageBin>> =
@@ -286,12 +274,13 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
             ]);
         }
     }
-    let limit = row_limit(args);
-    let mut notes: Vec<String> = describe_more(rows.len(), limit).into_iter().collect();
+    let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
+    let in_seconds = "; its unit is the second, times the weights of nodes, cores and GPUs";
     notes.push(format!(
-        "usage is multiplied by {} at each period boundary; the next is at {}",
+        "usage is multiplied by {} at each period boundary; the next is at {}{}",
         settings.decay,
-        format_moment(bins_of.start(-1), zone)
+        format_moment(bins_of.start(-1), zone),
+        if unit == Unit::Unknown { in_seconds } else { "" }
     ));
     args.output.print(Report {
         facts: Facts::new(&PeriodFacts {
@@ -299,12 +288,11 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
             half_life_seconds: settings.half_life,
             decay_factor: settings.decay,
             next_boundary: bins_of.start(-1),
-            next_boundary_time: rfc3339(bins_of.start(-1)),
         })?,
         rows: Rows {
             key: "periods",
-            columns: PERIOD_COLUMNS.to_vec(),
-            rows: Box::new(rows.into_iter().take(limit)),
+            columns: period_columns(unit),
+            rows: Box::new(rows.into_iter().take(shown)),
         },
         notes,
         ..Report::default()
@@ -312,19 +300,22 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     Ok(Answer::Yes)
 }
 
-/// The columns of the usage by period.
-pub(super) const PERIOD_COLUMNS: [Column<'static>; 10] = [
-    column("user", "User", Style::Text),
-    column("bank", "Bank", Style::Text),
-    column("period", "Period", Style::Count),
-    column("from", "From", Style::Text),
-    column("to", "To", Style::Text),
-    column("usage", "Usage (decayed)", Style::Usage(Unit::Unknown)),
-    column("part", "Part", Style::Fraction),
-    column("bar", "", Style::Bar(BAR)),
-    column("decays", "Decays", Style::Text),
-    column("forgotten", "Expires", Style::Text),
-];
+/// Returns the columns of the usage by period.
+pub(super) fn period_columns(unit: Unit) -> Vec<Column<'static>> {
+    let usage = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { "Usage (decayed)" };
+    vec![
+        column("user", "User", Style::Text),
+        column("bank", "Bank", Style::Text),
+        column("period", "Period", Style::Count),
+        column("from", "From", Style::Text),
+        column("to", "To", Style::Text),
+        column("usage", usage, Style::Usage(unit)),
+        column("part", "Part", Style::Fraction),
+        column("bar", "", Style::Bar(BAR)),
+        column("decays", "Decays", Style::Text),
+        column("forgotten", "Expires", Style::Text),
+    ]
+}
 
 /// The decay of usage.
 #[derive(Serialize)]
@@ -338,22 +329,9 @@ pub(super) struct PeriodFacts {
     decay_factor: f64,
     /// The next period boundary in seconds since the epoch.
     next_boundary: f64,
-    /// `next_boundary` by RFC 3339.
-    next_boundary_time: Option<String>,
 }
 
-fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
-    let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
-    Some(timestamp.to_zoned(zone.clone()))
-}
-
-/// Formats a time in the time zone `zone`.
-pub(super) fn format_moment(instant: f64, zone: &TimeZone) -> String {
-    to_zoned(instant, zone)
-        .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
-}
-
-fn epoch_seconds(when: &Zoned) -> f64 {
+pub(super) fn epoch_seconds(when: &Zoned) -> f64 {
     when.timestamp().as_microsecond() as f64 / 1e6
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writes metrics in the text format of OpenMetrics 1.0.0. Only gauges and counters are used, because node_exporter's textfile
-//! collector reads the older Prometheus format, where these look the same.
+//! Writes metrics in the text format of OpenMetrics 1.0.0. node_exporter's textfile collector reads the older
+//! Prometheus format. Therefore only gauges and counters are used, which look the same in both formats.
 
 use std::fmt::Write as _;
 
@@ -29,8 +29,10 @@ pub(crate) struct Sample {
     pub(crate) value: f64,
 }
 
+/// The beginning of the names of all metrics.
+const PREFIX: &str = "flux_fairshare_";
 /// Units that a metric's name may end in.
-const UNITS: [&str; 3] = ["weighted_seconds", "seconds", "ratio"];
+const UNITS: [&str; 4] = ["weighted_seconds", "seconds", "ratio", "hours"];
 
 impl Family {
     /// Returns a family without samples.
@@ -68,13 +70,14 @@ fn write_family(family: &Family, out: &mut String) {
         Kind::Gauge => ("gauge", ""),
         Kind::Counter => ("counter", "_total"),
     };
+    let name = format!("{PREFIX}{name}");
     let _ = writeln!(out, "# TYPE {name} {kind}");
     if let Some(unit) = UNITS.iter().find(|unit| name.ends_with(&format!("_{unit}"))) {
         let _ = writeln!(out, "# UNIT {name} {unit}");
     }
     let _ = writeln!(out, "# HELP {name} {}", escape_text(help));
     for sample in samples {
-        out.push_str(name);
+        out.push_str(&name);
         out.push_str(suffix);
         let mut mark = '{';
         for (label, value) in &sample.labels {
@@ -115,17 +118,17 @@ mod tests {
         let ended = Family::single("x_ended", Kind::Counter, "Ended jobs", Some(1e21));
         let nothing = Family::single("x_nothing", Kind::Gauge, "Nothing", None);
         let expected = "\
-# TYPE x_jobs gauge
-# HELP x_jobs Jobs
-x_jobs{bank=\"a\\\"b\\\\c\\nd\",queue=\"\"} 2
-x_jobs{bank=\"e\",queue=\"f\"} +Inf
-# TYPE x_push_seconds gauge
-# UNIT x_push_seconds seconds
-# HELP x_push_seconds How \\\"long\\\"
-x_push_seconds 0.25
-# TYPE x_ended counter
-# HELP x_ended Ended jobs
-x_ended_total 1000000000000000000000
+# TYPE flux_fairshare_x_jobs gauge
+# HELP flux_fairshare_x_jobs Jobs
+flux_fairshare_x_jobs{bank=\"a\\\"b\\\\c\\nd\",queue=\"\"} 2
+flux_fairshare_x_jobs{bank=\"e\",queue=\"f\"} +Inf
+# TYPE flux_fairshare_x_push_seconds gauge
+# UNIT flux_fairshare_x_push_seconds seconds
+# HELP flux_fairshare_x_push_seconds How \\\"long\\\"
+flux_fairshare_x_push_seconds 0.25
+# TYPE flux_fairshare_x_ended counter
+# HELP flux_fairshare_x_ended Ended jobs
+flux_fairshare_x_ended_total 1000000000000000000000
 # EOF
 ";
         assert_eq!(format_families(&[jobs, push, ended, nothing]), expected);

@@ -8,130 +8,114 @@ use super::window::{BankShares, Window, jain_index};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
-use fairshare_engine::engine::answers::{Load, Standings, Stats};
+use fairshare_engine::engine::answers::{BudgetShown, Load, Standings, Stats};
 
 /// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
 pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
-    let gauge = |name, help, value: f64| Family::single(name, Gauge, help, Some(value));
     let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![
-        gauge("flux_fairshare_up", "Whether the plugin answered", 1.0),
-        gauge("flux_fairshare_associations", "Associations in the plugin's data", stats.associations as f64),
-        gauge("flux_fairshare_queues", "Queues in the plugin's data", stats.queues as f64),
-        gauge("flux_fairshare_banks", "Banks in the tree", stats.banks.len() as f64),
+        gauge("up", "Whether the plugin answered", 1.0),
+        gauge("associations", "Associations in the plugin's data", stats.associations as f64),
+        gauge("queues", "Queues in the plugin's data", stats.queues as f64),
+        gauge("banks", "Banks in the tree", stats.banks.len() as f64),
         gauge(
-            "flux_fairshare_generation",
+            "generation",
             "Generation of the data in force, which each push increments",
             stats.heading.generation as f64,
         ),
         gauge(
-            "flux_fairshare_live",
+            "live",
             "Whether the plugin computes fair-shares itself (live fair-share)",
             f64::from(u8::from(stats.heading.live)),
         ),
     ];
     let age = stats.updated.map(|updated| (stats.heading.now - updated).max(0.0));
-    all.push(Family::single(
-        "flux_fairshare_data_age_seconds",
-        Gauge,
-        "Seconds since the data were last updated",
-        age,
-    ));
+    all.push(gauge("data_age_seconds", "Seconds since the data were last updated", age));
     all.push(jobs_family(stats));
-    let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
+    let mut held = Family::new("held_jobs", Gauge, "Jobs held, by limit");
     for (limit, jobs) in &stats.held_by_limit {
         held.add(&[("limit", limit)], *jobs as f64);
     }
     all.push(held);
     all.extend(load_families(stats, most));
     all.extend(bank_families(stats, window, most));
+    all.extend(budget_families(stats, most));
     let refresh = &stats.refresh;
     let last = refresh.last.as_ref();
     all.extend([
-        counter("flux_fairshare_refreshes", "Live fair-share refreshes", refresh.total as f64),
+        counter("refreshes", "Live fair-share refreshes", refresh.total as f64),
         counter(
-            "flux_fairshare_refresh_seconds",
+            "refresh_seconds",
             "Time that refreshes kept the job manager busy, without the pauses between their steps",
             refresh.seconds_total,
         ),
-        counter(
-            "flux_fairshare_posted_priorities",
-            "Priorities that refreshes posted",
-            refresh.touched_total as f64,
-        ),
-        Family::single(
-            "flux_fairshare_last_refresh_seconds",
-            Gauge,
+        counter("posted_priorities", "Priorities that refreshes posted", refresh.touched_total as f64),
+        gauge(
+            "last_refresh_seconds",
             "Time that the last refresh kept the job manager busy",
             last.and_then(|last| last.seconds),
         ),
-        Family::single(
-            "flux_fairshare_refresh_age_seconds",
-            Gauge,
+        gauge(
+            "refresh_age_seconds",
             "Seconds since the last refresh",
             last.map(|last| (stats.heading.now - last.when).max(0.0)),
         ),
-        Family::single(
-            "flux_fairshare_last_posted_priorities",
-            Gauge,
+        gauge(
+            "last_posted_priorities",
             "Priorities that the last refresh posted",
             last.map(|last| last.touched as f64),
         ),
         gauge(
-            "flux_fairshare_stale_jobs",
+            "stale_jobs",
             "Pending jobs whose posted priority differs from the current one",
             refresh.lagging as f64,
         ),
-        gauge(
-            "flux_fairshare_refreshing",
-            "Whether a refresh is in progress",
-            f64::from(u8::from(refresh.under_way)),
-        ),
-        counter("flux_fairshare_pushes", "Pushes that put data in force", stats.push.total as f64),
+        gauge("refreshing", "Whether a refresh is in progress", f64::from(u8::from(refresh.under_way))),
+        counter("pushes", "Pushes that put data in force", stats.push.total as f64),
         counter(
-            "flux_fairshare_push_seconds",
+            "push_seconds",
             "Time that these pushes kept the job manager busy, summed over all their requests",
             stats.push.seconds_total,
         ),
-        Family::single(
-            "flux_fairshare_last_push_seconds",
-            Gauge,
+        gauge(
+            "last_push_seconds",
             "Time that the last push kept the job manager busy, summed over all its requests",
             stats.push.last.as_ref().map(|last| last.seconds),
         ),
-        Family::single(
-            "flux_fairshare_drift",
-            Gauge,
+        gauge(
+            "drift",
             "Associations whose counters differ from a recount",
             stats.drift.map(|drift| drift as f64),
         ),
-        Family::single(
-            "flux_fairshare_overruled",
-            Gauge,
+        gauge(
+            "overruled",
             "1 while another priority plugin decides the priorities of jobs",
-            Some(f64::from(u8::from(stats.heading.overruled.is_some()))),
+            f64::from(u8::from(stats.heading.overruled.is_some())),
         ),
     ]);
     all.extend(request_families(stats));
     all
 }
 
-/// Returns the families if the plugin does not answer.
+/// Returns a gauge with one sample, or without samples if the value is `None`.
+fn gauge(name: &'static str, help: &'static str, value: impl Into<Option<f64>>) -> Family {
+    Family::single(name, Gauge, help, value.into())
+}
+
+/// Returns the families that are exported if the plugin does not answer.
 pub(crate) fn down_families() -> Vec<Family> {
-    vec![Family::single("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
+    vec![gauge("up", "Whether the plugin answered", 0.0)]
 }
 
 /// Returns the families with labels per user, which are exported only on request.
 pub(crate) fn user_families(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
-    let mut fairshare =
-        Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
+    let mut fairshare = Family::new("association_fairshare", Gauge, "Fair-share of an association");
     let mut usage = Family::new(
-        "flux_fairshare_association_usage_weighted_seconds",
+        "association_usage_weighted_seconds",
         Gauge,
         "Decayed usage of an association: seconds of its nodes, cores and GPUs, each by its weight",
     );
-    let mut waiting =
-        Family::new("flux_fairshare_association_jobs", Gauge, "Jobs of an association, by state");
+    let mut waiting = Family::new("association_jobs", Gauge, "Jobs of an association, by state");
     for association in &standing.associations {
         let user = words.user(association.userid.0);
         let labels = [("user", user.as_str()), ("bank", association.bank.as_str())];
@@ -151,9 +135,9 @@ pub(crate) fn user_families(standing: &Standings, words: &Words<'_>) -> Vec<Fami
 
 fn jobs_family(stats: &Stats) -> Family {
     let mut family = Family::new(
-        "flux_fairshare_jobs",
+        "jobs",
         Gauge,
-        "Active jobs by state; held: by a limit of this plugin, waiting: for data about its user, blocked: held in DEPEND by something other than this plugin",
+        "Active jobs by state; held: by a limit of this plugin, waiting: for data about its user, blocked: held in DEPEND by something other than this plugin, or at priority 0 by its urgency or its score",
     );
     let jobs = stats.jobs;
     for (state, jobs) in [
@@ -174,32 +158,21 @@ fn jobs_family(stats: &Stats) -> Family {
 fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
     let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
-        ("flux_fairshare_pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
+        ("pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
+        ("pending_nodes", "Nodes that pending jobs ask for, by bank and queue", &stats.pending, |load| {
+            load.nodes
+        }),
+        ("pending_cores", "Cores that pending jobs ask for, by bank and queue", &stats.pending, |load| {
+            load.cores
+        }),
+        ("running_jobs", "Running jobs, by bank and queue", &stats.running, |load| load.jobs),
         (
-            "flux_fairshare_pending_nodes",
-            "Nodes that pending jobs ask for, by bank and queue",
-            &stats.pending,
-            |load| load.nodes,
-        ),
-        (
-            "flux_fairshare_pending_cores",
-            "Cores that pending jobs ask for, by bank and queue",
-            &stats.pending,
-            |load| load.cores,
-        ),
-        ("flux_fairshare_running_jobs", "Running jobs, by bank and queue", &stats.running, |load| load.jobs),
-        (
-            "flux_fairshare_running_nodes",
+            "running_nodes",
             "Nodes of running jobs, by bank and queue; a shared node counts once per job",
             &stats.running,
             |load| load.nodes,
         ),
-        (
-            "flux_fairshare_running_cores",
-            "Cores of running jobs, by bank and queue",
-            &stats.running,
-            |load| load.cores,
-        ),
+        ("running_cores", "Cores of running jobs, by bank and queue", &stats.running, |load| load.cores),
     ];
     let family = |(name, help, loads, pick): (&'static str, &'static str, &[Load], Pick)| {
         let mut sorted: Vec<&Load> = loads.iter().collect();
@@ -221,26 +194,25 @@ fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
     kinds.into_iter().map(family).collect()
 }
 
-/// Returns the share and the usage of each bank. If there are more than `most` banks, those with the largest shares are returned.
+/// Returns the share and the usage of each bank. If there are more than `most` banks, returns only the banks
+/// with the largest shares.
 fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let new = |name, help| Family::new(name, Gauge, help);
-    let mut promised =
-        new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
-    let mut used = new("flux_fairshare_bank_usage_ratio", "Decayed usage of a bank as a part of the site's");
+    let mut promised = new("bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
+    let mut used = new("bank_usage_ratio", "Decayed usage of a bank as a part of the site's");
     let mut usage = new(
-        "flux_fairshare_bank_usage_weighted_seconds",
+        "bank_usage_weighted_seconds",
         "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
     );
     let mut level = new(
-        "flux_fairshare_bank_level_ratio",
+        "bank_level_ratio",
         "Share of a bank divided by its usage, both relative to its siblings; 1 is even",
     );
     let mut delivered = new(
-        "flux_fairshare_bank_delivered_ratio",
-        "Part of the cores in use that a bank's jobs had, over the time of the window with pending jobs of the bank",
+        "bank_delivered_ratio",
+        "Part of the cores in use that the jobs of a bank had, while the bank had pending jobs in the window",
     );
-    let mut demand =
-        new("flux_fairshare_bank_demand_ratio", "Part of the window in which a bank had pending jobs");
+    let mut demand = new("bank_demand_ratio", "Part of the window in which a bank had pending jobs");
     let mut sorted: Vec<_> = stats.banks.iter().collect();
     sorted.sort_by(|a, b| b.promised.total_cmp(&a.promised));
     let shares = window.bank_shares();
@@ -269,46 +241,67 @@ fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         level,
         delivered,
         demand,
-        Family::single(
-            "flux_fairshare_banks_left_out",
-            Gauge,
-            "Banks without metrics of their own, because there are more banks than labels allowed",
-            Some(left_out),
+        gauge(
+            "banks_left_out",
+            "Banks without metrics, because the number of banks with metrics is limited",
+            left_out,
         ),
-        Family::single(
-            "flux_fairshare_window_seconds",
-            Gauge,
-            "Length of the window of the delivered shares",
-            Some(window.seconds()),
-        ),
-        Family::single(
-            "flux_fairshare_jain_ratio",
-            Gauge,
+        gauge("window_seconds", "Length of the window of the delivered shares", window.seconds()),
+        gauge(
+            "jain_ratio",
             "Jain's index of delivered over promised share, for banks with pending jobs; 1 is even",
             jain_index(&shares),
         ),
     ]
 }
 
+/// Milliseconds in an hour.
+const HOUR: f64 = 3_600_000.0;
+
+/// A metric of budgets: its name, its help, and its value.
+type BudgetMetric = (&'static str, &'static str, fn(&BudgetShown) -> f64);
+
+const BUDGET_METRICS: [BudgetMetric; 5] = [
+    ("budget_deposited_hours", "Sum of the deposits of a budget", |it| it.deposited as f64 / HOUR),
+    (
+        "budget_spent_hours",
+        "Amount of a budget that ended jobs have spent and running jobs have used so far",
+        |it| it.spent.unwrap_or_default() as f64 / HOUR,
+    ),
+    ("budget_committed_hours", "Amount of a budget that running and released jobs may still use", |it| {
+        it.committed.unwrap_or_default() as f64 / HOUR
+    }),
+    ("budget_end_seconds", "End of the window of a budget, since the epoch", |it| it.end as f64),
+    ("budget_known", "1 if the spent amount includes all ended jobs", |it| f64::from(it.complete)),
+];
+
+/// Returns the metrics of at most `most` budgets whose window is in force.
+fn budget_families(stats: &Stats, most: usize) -> Vec<Family> {
+    let family = |(name, help, value): BudgetMetric| {
+        let mut family = Family::new(name, Gauge, help);
+        for budget in stats.budgets.iter().filter(|budget| budget.in_force).take(most) {
+            let labels = [("scope", &*budget.scope), ("name", &*budget.name), ("unit", &*budget.unit)];
+            family.add(&labels, value(budget));
+        }
+        family
+    };
+    BUDGET_METRICS.map(family).into()
+}
+
 fn request_families(stats: &Stats) -> Vec<Family> {
-    let mut all = Family::new("flux_fairshare_requests", Counter, "Requests of users, by method");
-    let mut deferred = Family::new(
-        "flux_fairshare_requests_deferred",
-        Counter,
-        "Requests of users answered with a delay, by method",
-    );
-    let mut refused =
-        Family::new("flux_fairshare_requests_refused", Counter, "Requests of users refused, by method");
+    let mut all = Family::new("requests", Counter, "Requests of users, by method");
+    let mut deferred =
+        Family::new("requests_deferred", Counter, "Requests of users answered with a delay, by method");
+    let mut refused = Family::new("requests_refused", Counter, "Requests of users refused, by method");
     for (method, requests) in &stats.requests {
         let labels = [("method", method.as_ref())];
         all.add(&labels, requests.total as f64);
         deferred.add(&labels, requests.deferred as f64);
         refused.add(&labels, requests.refused as f64);
     }
-    let waiting = Family::single(
-        "flux_fairshare_requests_waiting",
-        Gauge,
-        "Requests of users that wait for an answer",
+    let waiting = gauge(
+        "requests_waiting",
+        "Requests of users that are waiting for an answer",
         Some(stats.waiting_requests as f64),
     );
     vec![all, deferred, refused, waiting]

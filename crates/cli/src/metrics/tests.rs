@@ -6,7 +6,7 @@ use super::families::{build_families, down_families, user_families};
 use super::textfile::replace;
 use super::window::Window;
 use crate::tests::golden::{make_standing_answer, make_stats_answer, make_words};
-use fairshare_engine::engine::answers::{Standings, Stats};
+use fairshare_engine::engine::answers::{BudgetShown, Standings, Stats};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::{fs, io};
@@ -125,4 +125,35 @@ fn a_file_is_replaced_atomically_and_a_link_is_not_followed() {
     let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
     assert_eq!(names.len(), 3, "nothing is left over: {names:?}");
     assert!(replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err());
+}
+
+#[test]
+fn budgets_in_force_are_exported_with_amounts_in_hours() {
+    let budget = |name: &str, in_force| BudgetShown {
+        scope: "bank".into(),
+        name: name.to_owned(),
+        unit: "node-hours".into(),
+        in_force,
+        deposited: 36_000_000,
+        spent: Some(9_000_000),
+        committed: Some(1_800_000),
+        end: 1_800_000_000,
+        complete: true,
+        ..BudgetShown::default()
+    };
+    let stats = Stats { budgets: vec![budget("A", true), budget("B", false)], ..Stats::default() };
+    let text = format_families(&build_families(&stats, &Window::new(3600.0), 500));
+    for (metric, value) in [
+        ("deposited_hours", "10"),
+        ("spent_hours", "2.5"),
+        ("committed_hours", "0.5"),
+        ("end_seconds", "1800000000"),
+        ("known", "1"),
+    ] {
+        let line = format!(
+            "flux_fairshare_budget_{metric}{{scope=\"bank\",name=\"A\",unit=\"node-hours\"}} {value}"
+        );
+        assert_line(&text, &line);
+    }
+    assert!(!text.contains("name=\"B\""), "{text}");
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::installed::load_command;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use fairshare::periods::Resources;
@@ -21,14 +21,14 @@ use fairshare_engine::engine::answers::Overruled;
 /// The option that names the Flux instance.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct InstanceArg {
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance; by default the enclosing instance or the system instance
     #[arg(long, value_name = "URI")]
     pub(crate) uri: Option<String>,
 }
 
 impl InstanceArg {
     /// Connects to the instance.
-    pub(crate) fn connect(&self) -> Result<Flux, Failure> {
+    pub(crate) fn connect(&self) -> Result<Flux> {
         Flux::connect(self.uri.as_deref()).map_err(failure)
     }
 }
@@ -37,7 +37,7 @@ impl InstanceArg {
 pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; the \
                                   instance owner can send the data with \"flux fairshare push\"";
 
-/// Why there is no answer.
+/// Why a request to the plugin has no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The job, user or bank does not exist, or the caller may not see it. The text is the plugin's.
@@ -49,7 +49,17 @@ pub(crate) enum Refusal {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         match refusal {
-            Refusal::No(text) => Failure::Message(text),
+            Refusal::No(text) => failure(text),
+            Refusal::Failed(failure) => failure,
+        }
+    }
+}
+
+impl Refusal {
+    /// Turns [`Refusal::No`] into the answer no of the command.
+    pub(crate) fn into_answer(self) -> Failure {
+        match self {
+            Refusal::No(text) => Failure::No(text),
             Refusal::Failed(failure) => failure,
         }
     }
@@ -63,10 +73,10 @@ pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
             let text = format!(
                 "the plugin's answer to \"{method}\" is invalid ({error}); the plugin may have another version"
             );
-            Refusal::Failed(Failure::Message(text))
+            Refusal::Failed(failure(text))
         }),
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => {
-            Err(Refusal::Failed(Failure::Message(describe_missing(flux, method))))
+            Err(Refusal::Failed(failure(describe_missing(flux, method))))
         }
         Err(FluxError::Request { errno: libc::ENOENT | libc::EPERM | libc::EACCES, text, .. }) => {
             Err(Refusal::No(printable(&text).into_owned()))
@@ -108,8 +118,8 @@ fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
 fn describe_missing(flux: &Flux, method: &str) -> String {
     if is_loaded(flux) {
         return format!(
-            "the priority plugin of this instance does not answer \"{method}\": it is flux-accounting's, or an older one. The \
-             instance's owner can load this version's: \"{}\"",
+            "the priority plugin of this instance does not answer \"{method}\": it is the plugin of flux-accounting, or an older version. \
+             The instance owner can load the plugin of this version: \"{}\"",
             load_command(Some("mf_priority.so"))
         );
     }
@@ -132,8 +142,8 @@ pub(crate) fn describe_job_instance(flux: &Flux) -> Option<String> {
     ))
 }
 
-/// Returns whether a plugin named mf_priority is loaded. Guests may not list the plugins. For a guest, the plugin is loaded if
-/// `rec_update`, which is for the owner, is refused with EPERM.
+/// Returns true if a plugin named mf_priority is loaded. Guests may not list the plugins. For guests, the
+/// plugin is loaded if `rec_update`, a method for the instance owner, is refused with EPERM.
 fn is_loaded(flux: &Flux) -> bool {
     #[derive(Deserialize)]
     struct Plugins {
@@ -150,7 +160,7 @@ fn is_loaded(flux: &Flux) -> bool {
     }
 }
 
-/// The part of Flux's configuration that is used here.
+/// The part of Flux's configuration that this file reads.
 #[derive(Default, Deserialize)]
 struct Configuration {
     #[serde(default)]

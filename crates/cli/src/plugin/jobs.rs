@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Fetches the pages of the plugin's answer to `jobs`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{JobsPage, ListedJob};
+use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
+use fairshare_engine::ids::Word;
 
 /// Returns the value times the weight of the term with index `term`, or `None` if the row has no such term.
 pub(crate) fn term_product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
@@ -18,7 +21,18 @@ pub(crate) fn term_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Opti
     page.weighings.get(row.weighing?)?.get(term).copied()
 }
 
-/// Fetches pages until there are at least `most` jobs or no more pages, and joins them.
+/// Returns the number of held jobs by limit: from `stats`, or of the jobs on the page if the caller may not read `stats`.
+pub(crate) fn count_held_by_limit(stats: Option<&Stats>, page: &JobsPage) -> BTreeMap<Word, u64> {
+    let mut held = stats.map(|stats| stats.held_by_limit.clone()).unwrap_or_default();
+    for limit in page.jobs.iter().filter(|_| stats.is_none()).flat_map(|row| &row.holds) {
+        *held.entry(limit.clone()).or_default() += 1;
+    }
+    held.retain(|_, jobs| *jobs > 0);
+    held
+}
+
+/// Fetches pages until `most` jobs are fetched or no page is left, and joins the pages. The result may have
+/// more than `most` jobs, because pages are fetched whole.
 pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(2000));

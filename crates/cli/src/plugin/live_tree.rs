@@ -10,7 +10,8 @@ use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::Flux;
 use fairshare_engine::standing::{LeafRow, TreePage};
 
-/// How often the pages are read at most, if a push or a refresh changes the tree between two pages.
+/// The largest number of attempts to read all pages. An attempt fails if a push or a refresh changes the tree
+/// between two pages.
 const TRIES: usize = 5;
 
 /// The live tree.
@@ -31,6 +32,12 @@ pub(crate) struct LiveTree {
 /// Fetches the tree.
 pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
     build(fetch(flux)?)
+}
+
+/// Fetches the policy and the half-life of the live tree, with one of its rows. Returns `None` if fair-share
+/// is not live, or if the caller may not read the tree.
+pub(crate) fn fetch_head(flux: &Flux) -> Option<TreePage> {
+    ask(flux, "tree", &json!({"limit": 1})).ok()
 }
 
 /// Fetches the pages of the tree. If a push or a refresh changed the tree between two pages, all pages are read again.
@@ -63,10 +70,10 @@ fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
 
 fn build(pages: Vec<TreePage>) -> Result<LiveTree, Refusal> {
     let fail = |text: String| {
-        Refusal::Failed(crate::outcome::Failure::Message(format!("the plugin's answer to \"tree\": {text}")))
+        Refusal::Failed(crate::outcome::failure(format!("the plugin's answer to \"tree\": {text}")))
     };
     let Some(first) = pages.first() else { return Err(fail("no page".to_owned())) };
-    let policy: Policy = first.policy.parse().map_err(|error| fail(format!("{error}")))?;
+    let policy: Policy = first.policy.parse().map_err(fail)?;
     let mut options = Options::default();
     for (name, value) in &first.options {
         options.set(&format!("{name}={value}")).map_err(|error| fail(error.to_string()))?;

@@ -53,7 +53,8 @@ impl AnnotatedJob {
     }
 }
 
-/// Returns the scheduler's estimates of starts by job id, of the first jobs in SCHED; only of jobs of `user` if that is given.
+/// Returns the scheduler's estimates of starts, by job id, for the first jobs in SCHED. If `user` is given,
+/// only for jobs of this user.
 pub(crate) fn ask_estimates(flux: &Flux, user: Option<u32>) -> HashMap<u64, f64> {
     #[derive(Deserialize)]
     struct ListAnswer {
@@ -69,13 +70,18 @@ pub(crate) fn ask_estimates(flux: &Flux, user: Option<u32>) -> HashMap<u64, f64>
     list.into_iter().flat_map(|list| list.jobs).filter_map(|job| Some((job.id, job.estimate()?))).collect()
 }
 
+/// Returns true if a job is neither in RUN nor in CLEANUP.
+pub(crate) fn is_pending(job: &Why) -> bool {
+    !["run", "cleanup"].contains(&job.state.as_ref())
+}
+
 /// Returns what Flux reports about the start of a job; nothing if the job is not pending.
 pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
     #[derive(Deserialize)]
     struct ListIdAnswer {
         job: AnnotatedJob,
     }
-    if ["run", "cleanup"].contains(&job.state.as_ref()) {
+    if !is_pending(job) {
         return StartFacts::default();
     }
     let wanted = json!({"id": job.id, "attrs": ["annotations"]});
@@ -103,8 +109,8 @@ pub(crate) struct ResourceRequest {
     nodes: u64,
     cores: u64,
     gpus: u64,
-    /// The nodes that the jobspec names, by what each must have. A slot outside of nodes is not among them, because its cores may be on
-    /// several nodes.
+    /// The nodes that the jobspec requests, by the number of cores and GPUs of each node. A slot outside of
+    /// nodes is left out, because its cores may be on several nodes.
     shapes: Vec<NodeShape>,
 }
 
@@ -117,8 +123,8 @@ struct NodeShape {
 }
 
 impl ResourceRequest {
-    /// Returns the request of a job with these sums of nodes and cores. The GPUs and the nodes that each must have are those of the
-    /// jobspec (RFC 14), if that is known.
+    /// Returns the request of a job with these total numbers of nodes and cores. The GPUs and the shapes of
+    /// the nodes come from the jobspec (RFC 14), if the jobspec is known.
     pub(crate) fn new([nodes, cores]: [u64; 2], jobspec: Option<&Value>) -> ResourceRequest {
         let resources = jobspec.and_then(|jobspec| jobspec.get("resources"));
         let mut request =
@@ -143,7 +149,8 @@ impl ResourceRequest {
     }
 }
 
-/// Returns how many resources of a kind are below `vertices`, within slots. A count that is not a number counts as 0.
+/// Returns the number of resources of a kind below `vertices` that are within slots. `is_in_slot` is true if
+/// `vertices` are within a slot. A count that is not a number is 0.
 fn amount(vertices: Option<&Value>, kind: &str, is_in_slot: bool) -> u64 {
     let vertices = vertices.and_then(Value::as_array).into_iter().flatten();
     let amounts = vertices.map(|vertex| {
@@ -290,7 +297,7 @@ pub(crate) struct QueueState {
     /// Why the queue is disabled.
     pub(crate) disable_reason: Option<String>,
     stop_reason: Option<String>,
-    /// What stops the queue although the queue itself is started.
+    /// `parent` or `scheduler` if the queue is started but its parent or the scheduler stops it.
     blocked: Option<String>,
 }
 

@@ -2,8 +2,8 @@
 //! Finds the accounting database if no option names it.
 //!
 //! 1. The environment variable FLUX_FAIRSHARE_DATABASE.
-//! 2. The path that flux-accounting was built for. It is read from the file of its Python module, which is cheap. Python is started
-//!    only if the file is not found.
+//! 2. The path that flux-accounting was built for. The path is read from the file of flux-accounting's Python
+//!    module, because this is cheap. Python is started only if this file is not found.
 //! 3. The path that flux-accounting has on most systems.
 
 use std::cell::OnceCell;
@@ -12,7 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fairshare_accounting::store;
+use super::input::Wait;
+use crate::outcome::Result;
+use fairshare_accounting::store::{self, Access, Database};
 
 /// The environment variable that names the database.
 pub(crate) const VARIABLE: &str = "FLUX_FAIRSHARE_DATABASE";
@@ -28,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) by: Option<&'static str>,
 }
 
-/// The option that names the database.
+/// The options that name the database and say how long to wait for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DatabaseArg {
     /// The accounting database [default: flux-accounting's own]
@@ -37,6 +39,8 @@ pub(crate) struct DatabaseArg {
     /// that flux-accounting on this machine was built for, otherwise /var/lib/flux/FluxAccounting.db.
     #[arg(short, long, value_name = "FILE")]
     path: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     #[arg(skip)]
     found: OnceCell<Found>,
 }
@@ -50,9 +54,14 @@ impl DatabaseArg {
         })
     }
 
-    /// Returns whether an option names the database.
+    /// Returns true if an option names the database.
     pub(crate) fn is_given(&self) -> bool {
         self.path.is_some()
+    }
+
+    /// Opens the database.
+    pub(crate) fn open(&self, access: Access) -> Result<Database> {
+        self.wait.open(self.found(), access)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -71,7 +80,7 @@ fn find() -> Found {
     }
     Found {
         path: PathBuf::from(store::DEFAULT_PATH),
-        by: Some("the usual place, as no flux-accounting was found"),
+        by: Some("the default path, because flux-accounting was not found"),
     }
 }
 
@@ -85,7 +94,7 @@ pub(crate) fn command_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Returns whether flux-accounting's command is in `directory`.
+/// Returns true if flux-accounting's command is in `directory`.
 fn has_accounting(directory: &Path) -> bool {
     directory.join("flux-account.py").exists()
 }
@@ -134,7 +143,8 @@ fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
     let program = "import fluxacct.accounting; print(fluxacct.accounting.DB_PATH)";
     let output = Command::new(flux)
         .args(["python", "-c", program])
-        // Python searches modules in its working directory first, where another user may have put one.
+        // Python searches its working directory for modules first, and another user may have put a module
+        // there.
         .current_dir("/")
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::input::{Loaded, Source};
-use crate::ui::figures::rfc3339;
 use fairshare::{Options, Policy};
 
 /// The ranking policy and its options.
@@ -62,14 +61,11 @@ struct UsageSource {
     from: &'static str,
     /// The time of the usages in seconds since the epoch.
     as_of: Option<f64>,
-    /// `as_of` by RFC 3339.
-    as_of_time: Option<String>,
 }
 
 impl SourceFacts {
     pub(crate) fn new(loaded: &Loaded) -> SourceFacts {
-        let source =
-            |from, as_of: Option<f64>| UsageSource { from, as_of, as_of_time: as_of.and_then(rfc3339) };
+        let source = |from, as_of| UsageSource { from, as_of };
         SourceFacts {
             source: match loaded.source {
                 Source::Document => None,

@@ -8,7 +8,7 @@ use strum::VariantNames;
 
 use super::database::{DatabaseArg, Found};
 use crate::fingers;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::live_tree::{self, LiveTree};
 use crate::site::mending;
@@ -17,9 +17,9 @@ use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
-use fairshare::{OptionError, Options, Policy, Ranking, Tree};
+use fairshare::{Options, Policy, Ranking, Tree};
 use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
-use fairshare_import::{self as formats, Claim, Extras, Format};
+use fairshare_import::{self as formats, Claim, Document, Extras, Format};
 
 /// The options that name the tree.
 #[derive(Debug, clap::Args)]
@@ -29,15 +29,14 @@ pub(crate) struct Input {
     database: DatabaseArg,
     /// A tree from a document instead of the database; - is standard input
     ///
-    /// Accepted are the plain JSON document below, the output of "flux account export-db" (CSV tables, or JSON with
-    /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, the output of Slurm's "sshare -a -l -P" or
-    /// "sshare -a --json", and without usages that of "sacctmgr dump" or "sacctmgr show assoc tree -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
+    /// Accepted are the plain JSON document below, PBS's resource_group file or the output of pbsfs, the output of Slurm's
+    /// "sshare -a -l -P" or "sshare -a --json", and without usages that of "sacctmgr dump" or "sacctmgr show assoc tree -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
     /// "usage"?}], "associations": [{"user", "bank", "shares", "usage", "active"?}]}.
     #[arg(short, long, value_name = "FILE", conflicts_with = "path")]
     tree: Option<PathBuf>,
     /// The format of the document, if its beginning does not show it
     ///
-    /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
+    /// One of database, tree, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
     #[arg(long, alias = "format", value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = parse_format)]
     tree_format: Option<Format>,
     /// Usages for a resource_group file, or for output of sacctmgr
@@ -52,8 +51,6 @@ pub(crate) struct Input {
     /// Only for a resource_group file. By default PBS gives the group no shares; pbsfs prints the number in force.
     #[arg(long, value_name = "NUMBER", requires = "tree", conflicts_with = "path")]
     unknown_shares: Option<u64>,
-    #[command(flatten)]
-    wait: Wait,
 }
 
 /// The option for the time to wait for a locked database.
@@ -101,7 +98,7 @@ impl PolicyArg {
     }
 
     /// Returns the policy for a loaded tree. Fails if the option is not given and the document does not show its policy.
-    pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy, Failure> {
+    pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy> {
         match self.policy {
             Some(policy) => Ok(policy),
             None => loaded.decided_policy(),
@@ -133,7 +130,7 @@ fn parse_format(text: &str) -> Result<Format, String> {
 
 impl Wait {
     /// Opens the database for a command that can't read documents.
-    pub(crate) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
+    pub(crate) fn open(self, found: &Found, access: Access) -> Result<Database> {
         Database::open(&found.path, access, self.wait)
             .map_err(|error| mending::open_failure(&error, found, access, false))
     }
@@ -141,20 +138,21 @@ impl Wait {
 
 impl Rules {
     /// Returns the options of `site`, overridden by the settings of --set.
-    pub(crate) fn over(&self, site: SitePolicy) -> Result<Options, Failure> {
+    pub(crate) fn over(&self, site: SitePolicy) -> Result<Options> {
         let mut options = site.options;
         for setting in &self.set {
             options.set(setting).map_err(|error| {
-                let near = did_you_mean(setting_name(setting), options.settings().map(|(name, _)| name));
-                let near = if matches!(error, OptionError::UnknownName(_)) { near } else { String::new() };
-                Failure::Message(format!("--set: {error}{near}"))
+                let (name, known) = (setting_name(setting), options.settings().map(|(name, _)| name));
+                let is_unknown = setting.contains('=') && !known.contains(&name);
+                let near = if is_unknown { did_you_mean(name, known) } else { String::new() };
+                failure(format!("--set: {error}{near}"))
             })?;
         }
         Ok(options)
     }
 
     /// Rejects a setting that applies to none of the policies.
-    pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<(), Failure> {
+    pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<()> {
         let names = self.set.iter().map(|setting| setting_name(setting));
         let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
         match names.into_iter().find(useless) {
@@ -167,7 +165,7 @@ impl Rules {
                     .collect();
                 let ranked: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
                 let (ranked, applying) = (ranked.join(" and "), applying.join(" and "));
-                Err(Failure::Message(format!(
+                Err(failure(format!(
                     "--set: {name} does not apply: the policy is {ranked}, and {name} is an option of {applying}"
                 )))
             }
@@ -186,23 +184,18 @@ impl Rules {
 }
 
 impl Input {
-    /// Returns whether an option names the tree.
+    /// Returns true if an option names the tree.
     pub(crate) fn is_given(&self) -> bool {
         self.tree.is_some() || self.database.is_given()
     }
 
-    /// Returns whether the tree comes from a document.
+    /// Returns true if the tree comes from a document.
     pub(crate) fn is_document(&self) -> bool {
         self.tree.is_some() && self.tree_format != Some(Format::Database)
     }
 
     pub(crate) fn wait_option(&self) -> Wait {
-        self.wait
-    }
-
-    /// Returns the path of the accounting database.
-    pub(crate) fn database_path(&self) -> &Path {
-        self.database.path()
+        self.database.wait
     }
 
     /// Returns the file that the tree comes from.
@@ -210,20 +203,21 @@ impl Input {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())
     }
 
-    /// Opens the database. Returns `None` if the tree comes from a document.
-    pub(crate) fn database(&self) -> Option<Result<Database, Failure>> {
-        let found = match &self.tree {
+    /// Returns the database that the tree comes from, and how it was found.
+    pub(crate) fn found(&self) -> Found {
+        match &self.tree {
             None => self.database.found().clone(),
-            Some(tree) if self.tree_format == Some(Format::Database) => {
-                Found { path: tree.clone(), by: None }
-            }
-            Some(_) => return None,
-        };
-        Some(self.open(&found))
+            Some(tree) => Found { path: tree.clone(), by: None },
+        }
     }
 
-    fn open(&self, found: &Found) -> Result<Database, Failure> {
-        let opened = Database::open(&found.path, Access::Read, self.wait.wait);
+    /// Opens the database. Returns `None` if the tree comes from a document.
+    pub(crate) fn database(&self) -> Option<Result<Database>> {
+        (!self.is_document()).then(|| self.open(&self.found()))
+    }
+
+    fn open(&self, found: &Found) -> Result<Database> {
+        let opened = Database::open(&found.path, Access::Read, self.database.wait.wait);
         opened.map_err(|error| mending::open_failure(&error, found, Access::Read, true))
     }
 
@@ -233,7 +227,7 @@ impl Input {
         rules: &Rules,
         instance: &InstanceArg,
         progress: &mut Progress,
-    ) -> Result<Loaded, Failure> {
+    ) -> Result<Loaded> {
         if self.is_given() {
             return self.load(rules, progress);
         }
@@ -245,96 +239,73 @@ impl Input {
         progress.phase("asking the plugin", || 0);
         let Ok(live) = live_tree::load(&flux) else { return self.load(rules, progress) };
         let LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
+        let options = rules.over(SitePolicy { policy, options })?;
         Ok(Loaded {
-            tree,
-            source: Source::Plugin { now },
             half_life,
             stored: in_force,
-            policy,
-            options: rules.over(SitePolicy { policy, options })?,
-            claims: Vec::new(),
-            document: DocumentFacts::default(),
-            unit: if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown },
-            pace: None,
-            left_out: Vec::new(),
+            unit: Unit::new(is_node_seconds),
+            ..Loaded::new(tree, Source::Plugin { now }, policy, options)
         })
     }
 
     /// Reads and checks the tree of a database or document.
-    pub(crate) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded, Failure> {
+    pub(crate) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded> {
         // An invalid setting is reported before the file is read.
-        let mut options = rules.over(SitePolicy::default())?;
-        let source = self.source();
+        let options = rules.over(SitePolicy::default())?;
         progress.phase("reading", || 0);
         let document = match &self.tree {
             None => None,
             Some(file) => {
                 let extras =
                     Extras { usage: self.usage_file.as_deref(), unknown_shares: self.unknown_shares };
-                formats::load(file, self.tree_format, extras, options.inactive_usage).map_err(failure)?
+                formats::load(file, self.tree_format, extras).map_err(failure)?
             }
         };
-        let is_document = document.is_some();
-        let mut counted = None;
-        let (builder, stored, from) = match document {
-            Some(document) => {
-                for note in &document.notes {
-                    remark(format_args!("{}: {note}", source.display()));
-                }
-                let undecided = document.undecided.map(|text| format!("{}: {text}", source.display()));
-                let from = Origin {
-                    policy: document.policy,
-                    undecided,
-                    notes: document.notes,
-                    claims: document.claims,
-                    uncomputed: document.uncomputed,
-                    ..Origin::default()
-                };
-                (document.builder, Vec::new(), from)
-            }
-            None => {
-                let found = match &self.tree {
-                    None => self.database.found().clone(),
-                    Some(tree) => Found { path: tree.clone(), by: None },
-                };
-                let mut database = self.open(&found)?;
-                let snapshot = database.snapshot().map_err(failure)?;
-                let site = snapshot.site_policy().map_err(failure)?;
-                options = rules.over(site)?;
-                progress.phase("reading", || snapshot.association_estimate());
-                let stored = snapshot
-                    .tree(options.inactive_usage, &mut |done| progress.set_done(done))
-                    .map_err(failure)?;
-                let pace = Some(snapshot.pace().map_err(failure)?);
-                counted = snapshot.counted_at(figures::now()).map_err(failure)?;
-                let from =
-                    Origin { policy: site.policy, pace, left_out: stored.left_out, ..Origin::default() };
-                (stored.builder, stored.associations, from)
-            }
-        };
+        match document {
+            Some(document) => self.build_from_document(document, options, progress),
+            None => self.load_database(rules, progress),
+        }
+    }
+
+    fn build_from_document(
+        &self,
+        document: Document,
+        options: Options,
+        progress: &mut Progress,
+    ) -> Result<Loaded> {
+        let source = self.source();
+        for note in &document.notes {
+            remark(format_args!("{}: {note}", source.display()));
+        }
         progress.phase("building the tree", || 0);
-        let tree = builder.build().map_err(|error| {
-            if is_document { file_failure(source, error) } else { mending::tree_failure(source, &error) }
-        })?;
-        let unit = match from.pace {
-            Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
-            _ => Unit::Unknown,
-        };
-        let Origin { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
-        let document = DocumentFacts { undecided, notes, uncomputed };
-        let source = if is_document { Source::Document } else { Source::Database { counted } };
+        let tree = document.builder.build().map_err(|error| file_failure(source, error))?;
         Ok(Loaded {
-            tree,
-            source,
-            half_life: None,
-            stored,
-            policy,
-            options,
-            claims,
-            document,
-            unit,
-            pace,
-            left_out,
+            undecided: document.undecided.map(|text| format!("{}: {text}", source.display())),
+            notes: document.notes,
+            claims: document.claims,
+            uncomputed: document.uncomputed,
+            ..Loaded::new(tree, Source::Document, document.policy, options)
+        })
+    }
+
+    fn load_database(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded> {
+        let mut database = self.open(&self.found())?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        let site = snapshot.site_policy().map_err(failure)?;
+        let options = rules.over(site)?;
+        progress.phase("reading", || snapshot.association_estimate());
+        let read =
+            snapshot.tree(options.inactive_usage, &mut |done| progress.set_done(done)).map_err(failure)?;
+        let pace = snapshot.pace().map_err(failure)?;
+        let counted = snapshot.counted_at(figures::now()).map_err(failure)?;
+        progress.phase("building the tree", || 0);
+        let tree = read.builder.build().map_err(|error| mending::tree_failure(self.source(), &error))?;
+        Ok(Loaded {
+            stored: read.associations,
+            unit: Unit::new(pace.is_node_seconds()),
+            pace: Some(pace),
+            left_out: read.left_out,
+            ..Loaded::new(tree, Source::Database { counted }, site.policy, options)
         })
     }
 }
@@ -347,7 +318,8 @@ pub(crate) enum Source {
     Plugin {
         now: f64,
     },
-    /// A database. Its usages were counted at `counted`; `None` if flux-accounting counted them, which does not store the time.
+    /// A database. `counted` is the time at which its usages were counted. If flux-accounting counted them,
+    /// `counted` is `None`, because flux-accounting does not store the time.
     Database {
         counted: Option<f64>,
     },
@@ -367,8 +339,12 @@ pub(crate) struct Loaded {
     pub options: Options,
     /// The numbers that the system of the document computed itself.
     pub claims: Vec<Claim>,
-    /// Further facts from the document.
-    pub document: DocumentFacts,
+    /// The error that asks the user for the policy. `None` if the document shows its policy.
+    undecided: Option<String>,
+    /// Notes on parts of the document that are not in the tree.
+    notes: Vec<String>,
+    /// The number of FairShares that the system of the document had not computed yet.
+    pub uncomputed: usize,
     /// The unit of the usages.
     pub unit: Unit,
     /// How usage decays, if the tree comes from a database.
@@ -377,35 +353,31 @@ pub(crate) struct Loaded {
     pub left_out: Vec<String>,
 }
 
-/// Facts from a document besides the tree; empty for a database.
-#[derive(Default)]
-pub(crate) struct DocumentFacts {
-    /// The error that asks for the policy, if the document does not show it.
-    undecided: Option<String>,
-    /// Notes on parts of the document that are not in the tree.
-    notes: Vec<String>,
-    /// The number of FairShares that the system of the document had not computed yet.
-    pub uncomputed: usize,
-}
-
-/// The data that came with a tree, from a document or a database.
-#[derive(Default)]
-struct Origin {
-    policy: Policy,
-    undecided: Option<String>,
-    notes: Vec<String>,
-    claims: Vec<Claim>,
-    uncomputed: usize,
-    pace: Option<Pace>,
-    left_out: Vec<String>,
-}
-
 impl Loaded {
-    /// Returns the sentence above a table that names the source of its numbers; `None` for a document. `path` is the database's.
+    fn new(tree: Tree, source: Source, policy: Policy, options: Options) -> Loaded {
+        Loaded {
+            tree,
+            source,
+            half_life: None,
+            stored: Vec::new(),
+            policy,
+            options,
+            claims: Vec::new(),
+            undecided: None,
+            notes: Vec::new(),
+            uncomputed: 0,
+            unit: Unit::Unknown,
+            pace: None,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Returns the sentence above a table that names the source of its numbers; `None` for a document. `path`
+    /// is the path of the database.
     pub(crate) fn head(&self, path: &Path) -> Option<String> {
         match self.source {
             Source::Document => None,
-            Source::Plugin { .. } => Some("Live, from the plugin.".to_owned()),
+            Source::Plugin { .. } => Some("Live usage from the plugin, with running jobs.".to_owned()),
             Source::Database { counted } => {
                 let path = path.display().to_string();
                 let path = printable(&path);
@@ -414,7 +386,7 @@ impl Loaded {
                         let at = figures::moment(at, figures::now(), &jiff::tz::TimeZone::system());
                         format!("As of the last count {at}, from {path}.")
                     }
-                    None => format!("From {path}, as flux-accounting counted."),
+                    None => format!("From {path}; flux-accounting counted the usage."),
                 })
             }
         }
@@ -426,21 +398,21 @@ impl Loaded {
     }
 
     /// Returns the policy of the tree. Fails if the document does not show it.
-    pub(crate) fn decided_policy(&self) -> Result<Policy, Failure> {
-        match &self.document.undecided {
+    pub(crate) fn decided_policy(&self) -> Result<Policy> {
+        match &self.undecided {
             None => Ok(self.policy),
-            Some(text) => Err(Failure::Message(text.clone())),
+            Some(text) => Err(failure(text.clone())),
         }
     }
 
     /// Returns true if the document does not show its policy.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.document.undecided.is_some()
+        self.undecided.is_some()
     }
 
     /// Returns the notes on parts of the input that are not in the tree.
     pub(crate) fn notes(&self) -> &[String] {
-        &self.document.notes
+        &self.notes
     }
 
     /// Returns the message for a bank that is not in the tree.
@@ -455,15 +427,10 @@ impl Loaded {
 
 /// Returns a failure with the path `source` and the error.
 pub(crate) fn file_failure(source: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::Message(format!("{}: {error}", source.display()))
+    failure(format!("{}: {error}", source.display()))
 }
 
 /// Ranks the tree. An error names the file.
-pub(crate) fn rank(
-    source: &Path,
-    tree: &Tree,
-    policy: Policy,
-    options: &Options,
-) -> Result<Ranking, Failure> {
+pub(crate) fn rank(source: &Path, tree: &Tree, policy: Policy, options: &Options) -> Result<Ranking> {
     tree.rank(policy, options).map_err(|error| file_failure(source, error))
 }

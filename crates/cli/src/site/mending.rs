@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::database::{Found, VARIABLE};
+use super::database::{DatabaseArg, Found, VARIABLE};
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use fairshare::TreeError;
@@ -13,16 +13,12 @@ use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, quote
 /// The commands that ask the plugin instead of the database, which sites keep private.
 const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 
-/// Returns the message for a database that can't be opened, with the options that name another. If the command reads documents, the
-/// message names that option too. If the command only reads, the message names the commands that ask the plugin.
-pub(crate) fn open_failure(
-    error: &StoreError,
-    found: &Found,
-    access: Access,
-    reads_documents: bool,
-) -> Failure {
+/// Returns the message for a database that can't be opened, with the options that name another database. If
+/// the command also reads documents, the message names the option for documents. If the command only reads,
+/// the message names the commands that ask the plugin.
+pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, reads_files: bool) -> Failure {
     let source = found.by.map_or(String::new(), |by| format!(" ({by})"));
-    let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
+    let document = if reads_files { ", -t FILE reads a document instead" } else { "" };
     let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
     let is_named = error.reason == Reason::Missing && found.by.is_none();
     let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
@@ -40,7 +36,7 @@ pub(crate) fn open_failure(
         }
         _ => error.to_string(),
     };
-    Failure::Message(text)
+    failure(text)
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.
@@ -99,10 +95,10 @@ pub(crate) fn tree_failure(source: &Path, error: &TreeError) -> Failure {
             flux_command(&["view-bank", bank])
         ),
         TreeError::TooLarge => {
-            return Failure::Message(format!("{}: {error}", source.display()));
+            return failure(format!("{}: {error}", source.display()));
         }
     };
-    Failure::Message(format!("{}: {error}; {mend}", source.display()))
+    failure(format!("{}: {error}; {mend}", source.display()))
 }
 
 /// Returns a message for each user or bank that has limits but does not exist, with the command that removes the limits.
@@ -117,6 +113,13 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
     // The limits are sorted, so equal messages are next to each other.
     lost.dedup();
     lost
+}
+
+/// Returns the command `flux fairshare NAME` on the database.
+pub(crate) fn command_on(database: &DatabaseArg, name: &str) -> String {
+    let path = database.is_given().then(|| database.path().display().to_string());
+    let words: Vec<&str> = [name].into_iter().chain(path.iter().flat_map(|path| ["-p", path])).collect();
+    quote_command("fairshare", &words).trim_matches('"').to_owned()
 }
 
 /// Returns the command that removes all limits of a user or bank, over all queues or in `queue`.
@@ -139,7 +142,7 @@ fn flux_command(words: &[&str]) -> String {
 }
 
 /// Returns the command `flux SUBCOMMAND WORDS`, in quotes. Words with spaces or special characters are quoted for the shell.
-fn quote_command(subcommand: &str, words: &[&str]) -> String {
+pub(crate) fn quote_command(subcommand: &str, words: &[&str]) -> String {
     let quoted = |word: &&str| quote_for_shell(&printable(word));
     format!("\"flux {subcommand} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

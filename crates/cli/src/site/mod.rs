@@ -2,9 +2,11 @@
 //! The tree that a command reads: from an accounting database, a document, or the plugin.
 
 pub(crate) mod database;
+pub(crate) mod document;
 pub(crate) mod facts;
 pub(crate) mod input;
 pub(crate) mod mending;
 pub(crate) mod moves;
 pub(crate) mod names;
 pub(crate) mod stale;
+mod tau;

@@ -3,11 +3,11 @@
 
 use serde::Serialize;
 
+use super::tau::kendall_tau;
 use crate::ui::figures::number;
 use crate::ui::output::{Facts, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
-use fairshare::tau::kendall_tau;
 use fairshare::{NodeId, Ranking, Tree};
 
 /// A ranked tree.
@@ -17,12 +17,12 @@ pub(crate) struct RankedTree<'a> {
     pub(crate) ranking: &'a Ranking,
 }
 
-/// An association in both rankings. It may be missing in the first.
+/// An association of the second ranking, compared with the first ranking, which may lack the association.
 pub(crate) struct Move {
     before: Option<NodeId>,
     after: NodeId,
     places: (Option<usize>, usize),
-    /// The number of places gained; negative if it lost places.
+    /// The number of places that the association gains; negative if it loses places.
     pub(crate) gain: i64,
 }
 

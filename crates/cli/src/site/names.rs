@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names of banks and users in a tree, and the messages about names that are not in the tree.
 
+use crate::outcome::{Failure, failure};
+use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
-use fairshare::{NodeId, Tree};
+use fairshare::{NodeId, NodeKind, Tree};
 
 /// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
 pub(crate) fn unknown_user_text(tree: &Tree, name: &str) -> String {
@@ -37,4 +39,29 @@ pub(crate) fn unknown_bank_text(tree: &Tree, name: &str) -> String {
 /// Returns the name of the bank above a node, or an empty text for the root.
 pub(crate) fn bank_of(tree: &Tree, node: NodeId) -> &str {
     tree.parent(node).map_or("", |bank| tree.name(bank))
+}
+
+/// Returns all associations of `USER` or `USER/BANK`.
+pub(crate) fn find_associations(tree: &Tree, name: &str) -> Vec<NodeId> {
+    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
+    with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf])
+}
+
+/// Returns the failure that a command needs one of several associations of a user.
+pub(crate) fn several_banks_failure(tree: &Tree, name: &str, several: &[NodeId]) -> Failure {
+    let names: Vec<String> = several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
+    let text = format!("{name} is in several banks: say {}", names.join(" or "));
+    failure(printable(&text).into_owned())
+}
+
+/// Returns the associations below a node, or the node itself.
+pub(crate) fn leaves_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
+    let (mut leaves, mut todo) = (Vec::new(), vec![node]);
+    while let Some(node) = todo.pop() {
+        match tree.kind(node) {
+            NodeKind::Bank => todo.extend(tree.children(node)),
+            NodeKind::Association => leaves.push(node),
+        }
+    }
+    leaves
 }

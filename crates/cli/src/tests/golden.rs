@@ -139,7 +139,7 @@ pub(crate) fn make_jobs_page() -> Value {
     let mut page = json!({
         "now": NOW, "generation": 3, "live": true,
         "terms": ["fairshare", "queue", "bank", "urgency", "age", "size"],
-        "weighings": [[100_000, 10_000, 0, 1000, 250, 0]],
+        "weights": [100_000, 10_000, 0, 1000, 250, 0], "weighings": [[100_000, 10_000, 0, 1000, 250, 0]],
         "jobs": [
             row(21, 5001, "chem", json!("debug"), &[0.421_053, 1.0, 0.0, 0.0, 0.0, 0.25], &[]),
             row(22, 5002, "phys", Value::Null, &[0.9, 0.0, 0.0, -5.0, 0.5, 0.25], &[]),

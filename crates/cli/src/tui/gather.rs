@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::model::{BankLine, JobLine, Snapshot, StandingLine};
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::bank_tree::BankTree;
 use crate::plugin::scheduling::StoppedQueues;
@@ -16,13 +16,12 @@ use crate::ui::printable::printable;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{AssociationStanding, JobsPage, ListedJob, Load, Standings, Stats};
-use fairshare_engine::ids::Word;
 
-/// The greatest number of associations, and of jobs, per refresh. It bounds the plugin's work.
+/// The greatest number of associations, and of jobs, per refresh. This limit bounds the plugin's work.
 const MOST: usize = 2000;
 
 /// Sends all requests once and returns the data.
-pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
+pub(crate) fn gather(flux: &Flux) -> Result<Snapshot> {
     let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
         Err(Refusal::No(_)) => None,
@@ -57,16 +56,7 @@ pub(crate) fn snapshot(
         products: shown.iter().filter_map(|at| jobs::term_product(row, page, *at)).collect(),
         held_by: describe_holds(row, stopped),
     };
-    let held = match stats {
-        Some(stats) => stats.held_by_limit.clone(),
-        None => {
-            let mut held: BTreeMap<Word, u64> = BTreeMap::new();
-            for limit in page.jobs.iter().flat_map(|row| &row.holds) {
-                *held.entry(limit.clone()).or_default() += 1;
-            }
-            held
-        }
-    };
+    let held = jobs::count_held_by_limit(stats, page).into_iter();
     Snapshot {
         facts: describe_data_and_jobs(stats, standing, page, stopped),
         banks: stats.map_or_else(|| banks_of_levels(standing), list_banks),
@@ -81,11 +71,7 @@ pub(crate) fn snapshot(
             .map(|term| printable(term).into_owned())
             .collect(),
         jobs: page.jobs.iter().map(job).collect(),
-        held: held
-            .into_iter()
-            .filter(|(_, jobs)| *jobs > 0)
-            .map(|(limit, jobs)| (printable(&limit).into_owned(), jobs))
-            .collect(),
+        held: held.map(|(limit, jobs)| (printable(&limit).into_owned(), jobs)).collect(),
         cost: stats.map(list_costs).unwrap_or_default(),
         more_standings: stats.is_some_and(|stats| stats.associations > standing.associations.len()),
         more_jobs: page.next.is_some(),
@@ -224,7 +210,8 @@ fn count_jobs_below<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a 
     jobs
 }
 
-/// Returns the banks that a guest may see: those above their associations, and the siblings of these.
+/// Returns the banks that a guest may see: the banks above the guest's associations, and the siblings of
+/// these banks.
 fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     let mut banks: Vec<BankLine> = Vec::new();
     // The plugin sends no parts for the root, which has no siblings. The root's part is 1.

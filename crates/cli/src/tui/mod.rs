@@ -18,7 +18,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Result};
 use crate::ui::figures::duration;
 use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
@@ -29,7 +29,7 @@ use view::TerminalLook;
 /// The functions that ask the plugin. They run in the thread that sends the requests.
 pub(crate) struct Asking {
     /// Connects to the Flux instance.
-    pub(crate) connect: Box<dyn Fn() -> Result<Flux, Failure> + Send>,
+    pub(crate) connect: Box<dyn Fn() -> Result<Flux> + Send>,
     /// Returns the lines that explain the job with this id.
     pub(crate) explain: fn(&Flux, u64, &Screen) -> Vec<String>,
     /// The properties of the screen that explanations are written for, except its width.
@@ -47,7 +47,8 @@ enum Reply {
     Explanation(Vec<String>),
 }
 
-/// The questions without a reply. A second question of a kind is not sent, so that held keys queue no requests.
+/// The questions without a reply. While a question of a kind is open, no second question of this kind is
+/// sent. So a key that is held down queues no requests.
 #[derive(Debug, Default)]
 struct OpenQuestions {
     /// When the open question for new data was sent.
@@ -56,7 +57,8 @@ struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    /// Returns the question that a wish leads to, unless one of its kind is open. `width` is that of the terminal.
+    /// Returns the question for `wish`. Returns `None` if `wish` needs no question, or if a question of the
+    /// same kind is open. `width` is the width of the terminal.
     fn open(&mut self, wish: &Wish, width: u16) -> Option<Question> {
         match wish {
             Wish::Refresh if self.refresh.is_none() => {
@@ -78,7 +80,7 @@ impl OpenQuestions {
     }
 }
 
-/// The time between two looks for replies.
+/// The time between two checks for replies.
 const TICK: Duration = Duration::from_millis(100);
 /// The time after which a missing reply counts as silence of the plugin.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -143,8 +145,8 @@ fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<
     }
 }
 
-/// Returns the sentence that the plugin does not answer, if it does not. `waiting` is the time since the open question, and
-/// `failed` the error of the last one.
+/// If the plugin does not answer, returns a sentence that says so. `answered` is the time since the last
+/// answer, `waiting` the time since the open question was sent, and `failed` the error of the last question.
 fn describe_silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
     let since = duration(answered.as_secs_f64().round());
     match failed {

@@ -129,7 +129,7 @@ fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     model.take(build_snapshot(None));
     let text = draw_screen(&mut model, (80, 24), false);
     check("top-guest", 80, &text);
-    // The plugin sends no parts for the root, which has no siblings.
+    // The root has no siblings, so the plugin sends no parts for it.
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
@@ -165,7 +165,7 @@ fn the_tab_line_counts_the_rows() {
     model.snapshot.more_standings = true;
     press(&mut model, "\x1b⇱");
     assert!(draw_screen(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
-    // Few cells at the right: the columns are counted instead of named.
+    // The screen is too narrow for the names of the columns at the right, so the title shows their number.
     press(&mut model, "3");
     assert!(draw_screen(&mut model, (74, 24), false).contains("columns left out   1-5 of 5\n"));
 }
@@ -177,7 +177,7 @@ fn the_screen_says_how_long_the_plugin_has_not_answered() {
     assert_eq!(
         describe_silence(9 * second, Some(second), None),
         None,
-        "an answer that takes a second is no silence"
+        "an answer that takes one second prints no warning"
     );
     assert_eq!(
         describe_silence(9 * second, Some(3 * second), None).as_deref(),

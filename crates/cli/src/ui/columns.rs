@@ -80,7 +80,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("walk", "Walk", Style::Count), "pbs: the place in the order of its scheduler", walk),
     (
         column("stored", "Stored", Style::Fraction),
-        "the fair-share in the database, which the plugin uses until the next update",
+        "the fair-share that the last update stored in the database",
         stored,
     ),
     (
@@ -273,8 +273,8 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    /// Compares the usage of a node with its share. Returns `None` if the node has no level fair-share, or has neither shares nor usage
-    /// although it may have shares.
+    /// Compares the usage of a node with its share. Returns `None` if the node has no level fair-share. Also
+    /// returns `None` if the node has shares, but its norm shares and its effective usage are 0.
     pub(crate) fn from_detail(detail: &NodeDetail) -> Option<Served> {
         if detail.shares == Shares::Parent {
             return Some(Served::NoOwnShares);

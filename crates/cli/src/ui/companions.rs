@@ -19,6 +19,11 @@ const TIMES: &[&str] = &[
     "refreshed",
     "at",
     "estimated_start",
+    "updated",
+    "last_sync",
+    "next_boundary",
+    "records_since",
+    "as_of",
 ];
 /// Keys of job ids.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
@@ -36,17 +41,21 @@ pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) 
     }
 }
 
+/// Returns true if the value of `key` in an object with these members is a time.
+fn is_time(key: &str, members: &Map<String, Value>) -> bool {
+    // In a job that uses headroom, `by` is the latest time of its end.
+    TIMES.contains(&key) || (key == "by" && members.contains_key("amount"))
+}
+
 /// Returns the companions of the members of an object.
 fn list_companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
     let mut added = Map::new();
     for (key, value) in members {
-        // In a job that uses headroom, `by` is the latest time of its end.
-        let is_time = TIMES.contains(&key.as_str()) || (key == "by" && members.contains_key("amount"));
-        match (value.as_f64(), value.as_u64()) {
-            (Some(time), _) if is_time => {
-                added.insert(format!("{key}_time"), rfc3339(time).into());
+        match value.as_u64() {
+            _ if is_time(key, members) => {
+                added.insert(format!("{key}_time"), value.as_f64().and_then(rfc3339).into());
             }
-            (_, Some(id)) if JOBS.contains(&key.as_str()) => {
+            Some(id) if JOBS.contains(&key.as_str()) => {
                 added.insert(format!("{key}_f58"), f58(id).into());
                 added.insert(format!("{key}_decimal"), id.to_string().into());
             }
@@ -78,7 +87,7 @@ fn companion_schemas(properties: &Map<String, Value>) -> Map<String, Value> {
     let text = |about: String| json!({"type": ["string", "null"], "description": about});
     let mut added = Map::new();
     for key in properties.keys() {
-        if TIMES.contains(&key.as_str()) || (key == "by" && properties.contains_key("amount")) {
+        if is_time(key, properties) {
             added.insert(format!("{key}_time"), text(format!("`{key}` by RFC 3339.")));
         }
         if JOBS.contains(&key.as_str()) {
@@ -105,7 +114,7 @@ mod tests {
         assert_eq!(
             document,
             json!({
-                "now": 1_763_776_000.5, "now_time": "2025-11-22T01:46:40Z", "generation": 7, "by": 3, "at": null,
+                "now": 1_763_776_000.5, "now_time": "2025-11-22T01:46:40Z", "generation": 7, "by": 3, "at": null, "at_time": null,
                 "jobs": [{
                     "id": 17, "id_f58": "ƒ17", "id_decimal": "17", "submitted": 0, "submitted_time": "1970-01-01T00:00:00Z",
                     "if_started": 120.0, "if_started_time": "1970-01-01T00:02:00Z",

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time, Zoned};
 
 /// The unit of a usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,11 @@ pub(crate) enum Unit {
 const HOUR: f64 = 3600.0;
 
 impl Unit {
+    /// Returns the unit of usages that are node-seconds, or of any other usages.
+    pub(crate) fn new(is_node_seconds: bool) -> Unit {
+        if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
+    }
+
     /// Returns the name of the unit.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -30,7 +35,7 @@ impl Unit {
     /// Returns the title of a column of decayed usage.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            // A longer title leaves no room for the next column on 80 columns.
+            // On a terminal of 80 columns, a longer title would leave no room for the next column.
             Unit::NodeSeconds => "node-h (decayed)",
             Unit::Unknown => "usage",
         }
@@ -122,7 +127,16 @@ pub(crate) fn number(count: impl ToString) -> String {
 
 /// Formats a term of a sum, with up to two decimals.
 pub(crate) fn term(number: f64) -> String {
-    let text = format!("{number:.2}");
+    trim_decimals(&format!("{number:.2}"))
+}
+
+/// Formats node-, core- or GPU-milliseconds as hours, with up to four decimals.
+pub(crate) fn hours(milliseconds: i64) -> String {
+    trim_decimals(&format!("{:.4}", milliseconds as f64 / (1000.0 * HOUR)))
+}
+
+/// Groups the digits of a number with decimals, and removes zeros from the end.
+pub(crate) fn trim_decimals(text: &str) -> String {
     let text = text.trim_end_matches('0').trim_end_matches('.');
     match text.split_once('.') {
         Some((whole, part)) => format!("{}.{part}", group_digits(whole)),
@@ -131,7 +145,7 @@ pub(crate) fn term(number: f64) -> String {
     }
 }
 
-/// Formats a part of 1 as a percentage.
+/// Formats a fraction as a percentage.
 pub(crate) fn percent(part: f64) -> String {
     match part * 100.0 {
         0.0 => "0 %".to_owned(),
@@ -164,6 +178,21 @@ pub(crate) fn ordinal(place: usize) -> String {
     format!("{}{ending}", number(place))
 }
 
+/// Says how many are ahead of `name`, and how many are tied with it.
+pub(crate) fn describe_ahead(before: usize, name: &str, tied: usize) -> String {
+    let ahead = match before {
+        0 => "no one is".to_owned(),
+        1 => "1 is".to_owned(),
+        more => format!("{} are", number(more)),
+    };
+    let tied = match tied {
+        0 => String::new(),
+        1 => ", tied with 1 other".to_owned(),
+        more => format!(", tied with {} others", number(more)),
+    };
+    format!("{ahead} ahead of {name}{tied}")
+}
+
 /// Formats a duration in the largest unit that fits twice, rounded up: `9 days`, `36 hours`.
 pub(crate) fn duration(seconds: f64) -> String {
     for (length, name) in [(86_400.0, "day"), (3600.0, "hour"), (60.0, "minute")] {
@@ -180,17 +209,18 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{count:.0} second{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Formats a duration exactly to the second: `2 d 1 h`, `2 h 10 min`, `90 s` as `1 min 30 s`.
+/// Formats a duration exactly, rounded up to a second: `2h 10m`.
 pub(crate) fn exact_duration(seconds: f64) -> String {
-    let mut left = seconds.max(0.0).ceil().min(1e15) as u64;
-    let mut parts = Vec::new();
-    for (length, name) in [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")] {
-        if left >= length {
-            parts.push(format!("{} {name}", number(left / length)));
-            left %= length;
-        }
+    format!("{:#}", SignedDuration::from_secs(seconds.max(0.0).ceil() as i64))
+}
+
+/// Formats a half-life without rounding: `7 days`, `84h`, or `none` for 0.
+pub(crate) fn half_life_text(seconds: f64) -> String {
+    match seconds {
+        0.0 => "none".to_owned(),
+        days if days % 86_400.0 == 0.0 => duration(days),
+        seconds => exact_duration(seconds),
     }
-    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
 }
 
 /// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`. A day has 24 hours.
@@ -226,12 +256,21 @@ pub(crate) fn rfc3339(seconds: f64) -> Option<String> {
     Timestamp::from_duration(since).ok().map(|instant| instant.to_string())
 }
 
+/// Returns a time, in seconds since the epoch, in `zone`. Returns `None` if there is no such date.
+pub(crate) fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
+    let since = SignedDuration::try_from_secs_f64(instant).ok()?;
+    Some(Timestamp::from_duration(since).ok()?.to_zoned(zone.clone()))
+}
+
+/// Formats a time in the time zone `zone`.
+pub(crate) fn format_moment(instant: f64, zone: &TimeZone) -> String {
+    to_zoned(instant, zone)
+        .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+}
+
 /// Formats a time in `zone`: the time of day if it is on the same day as `now`, otherwise the date and time.
 pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
-    let zoned = |seconds: f64| {
-        let since = SignedDuration::try_from_secs_f64(seconds.clamp(-1e11, 1e11));
-        since.and_then(Timestamp::from_duration).ok().map(|instant| instant.to_zoned(zone.clone()))
-    };
+    let zoned = |seconds: f64| to_zoned(seconds.clamp(-1e11, 1e11), zone);
     match (zoned(seconds), zoned(now)) {
         (Some(then), Some(now)) if then.date() == now.date() => then.strftime("%H:%M:%S").to_string(),
         (Some(then), _) => then.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -246,12 +285,13 @@ mod tests {
     #[test]
     fn an_exact_duration_has_all_units_that_are_not_zero() {
         for (seconds, text) in [
-            (0.0, "0 s"),
-            (90.0, "1 min 30 s"),
-            (3_600.0, "1 h"),
-            (7_800.0, "2 h 10 min"),
-            (176_400.0, "2 d 1 h"),
-            (0.2, "1 s"),
+            (0.0, "0s"),
+            (0.2, "1s"),
+            (90.0, "1m 30s"),
+            (3_600.0, "1h"),
+            (7_800.0, "2h 10m"),
+            (176_400.0, "49h"),
+            (1e300, "2562047788015215h 30m 7s"),
         ] {
             assert_eq!(exact_duration(seconds), text);
         }

@@ -6,13 +6,15 @@ use std::io::{self, IsTerminal, Write, stdout};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::figures::Unit;
+use super::companions::add_companions;
+use super::figures::{Unit, number, rfc3339};
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
 use super::rows::{Cell, Column, Look, Rows, Style};
 use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
+use fairshare_engine::ids::f58;
 
 /// The result of a command: facts and rows.
 pub(crate) struct Report<'a> {
@@ -48,9 +50,11 @@ impl Default for Report<'_> {
 pub(crate) struct Facts(pub(crate) Map<String, Value>);
 
 impl Facts {
-    /// Takes the members of a struct.
+    /// Takes the members of a struct, and adds the readable forms of times and job ids.
     pub(crate) fn new(facts: &impl Serialize) -> io::Result<Facts> {
-        match serde_json::to_value(facts)? {
+        let mut document = serde_json::to_value(facts)?;
+        add_companions(&mut document, &f58);
+        match document {
             Value::Object(members) => Ok(Facts(members)),
             other => Err(io::Error::other(format!("{other} is not an object"))),
         }
@@ -61,14 +65,18 @@ impl Report<'_> {
     /// Returns the JSON document that [`OutputArgs::print`] prints.
     pub(crate) fn into_json(self) -> io::Result<Vec<u8>> {
         let mut document = Vec::new();
-        Json.print(self, Progress::none(), &mut document)?;
+        print_json(self, Progress::none(), &mut document)?;
         Ok(document)
     }
 }
 
-/// A format of a report.
-trait Output {
-    fn print(&self, report: Report<'_>, progress: Progress, out: &mut dyn Write) -> io::Result<()>;
+/// The option that shortens a table.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct LimitArg {
+    /// In the table, show this many rows of each kind, the largest differences first; 0 is all
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, conflicts_with = "output")]
+    pub(crate) limit: usize,
 }
 
 /// The options that choose the format.
@@ -97,6 +105,13 @@ impl OutputArgs {
         !(self.json || self.csv || self.parsable)
     }
 
+    /// Returns how many of `all` rows the output shows, and the note about the others. A table shows at most `most` rows; 0 is all.
+    pub(crate) fn limit_rows(self, all: usize, most: usize) -> (usize, Vec<String>) {
+        let shown = if self.is_table() && most > 0 { most.min(all) } else { all };
+        let more = (all > shown).then(|| format!("and {} more (--limit 0 shows all)", number(all - shown)));
+        (shown, more.into_iter().collect())
+    }
+
     /// Returns the properties of standard output.
     pub(crate) fn screen(self) -> Screen {
         self.screen.screen()
@@ -117,18 +132,18 @@ impl OutputArgs {
         let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
         let header = look.header && !self.no_header;
         let look = Look { header, ..look };
-        let output: &dyn Output = match self {
-            OutputArgs { json: true, .. } => &Json,
-            OutputArgs { csv: true, .. } => &Separated { separator: ",", header, terminal },
-            OutputArgs { parsable: true, .. } => &Separated { separator: "|", header, terminal },
-            _ => &Table::new(&screen, look),
-        };
-        output.print(report, progress, &mut out)?;
+        if self.json {
+            print_json(report, progress, &mut out)?;
+        } else if self.is_table() {
+            print_table(&Table::new(&screen, look), report, progress, &mut out)?;
+        } else {
+            let separator = if self.csv { "," } else { "|" };
+            Separated { separator, header, terminal }.print(report, progress, &mut out)?;
+        }
         out.finish()
     }
 }
 
-struct Json;
 struct Separated {
     separator: &'static str,
     header: bool,
@@ -136,45 +151,46 @@ struct Separated {
     terminal: bool,
 }
 
-impl Output for Table<'_> {
-    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
-        for line in &report.before {
-            self.screen.wrapped(&printable(line), "", "  ", out)?;
-        }
-        // An empty line separates the lines above the table, the tables and the notes.
-        let mut begun = !report.before.is_empty();
-        for rows in std::iter::once(report.rows).chain(report.more) {
-            begun |= self.print(rows, begun, &mut progress, out)?;
-        }
-        drop(progress);
-        if !report.notes.is_empty() && begun {
-            writeln!(out)?;
-        }
-        for note in &report.notes {
-            self.screen.wrapped(&printable(note), "", "", out)?;
-        }
-        if !report.drawing.is_empty() {
-            writeln!(out)?;
-        }
-        report.drawing.iter().try_for_each(|line| writeln!(out, "{line}"))
+fn print_table(
+    table: &Table<'_>,
+    report: Report<'_>,
+    mut progress: Progress,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for line in &report.before {
+        table.screen.wrapped(&printable(line), "", "  ", out)?;
     }
+    // An empty line separates the lines above the table, the tables and the notes.
+    let mut begun = !report.before.is_empty();
+    for rows in std::iter::once(report.rows).chain(report.more) {
+        begun |= table.print(rows, begun, &mut progress, out)?;
+    }
+    drop(progress);
+    if !report.notes.is_empty() && begun {
+        writeln!(out)?;
+    }
+    for note in &report.notes {
+        table.screen.wrapped(&printable(note), "", "", out)?;
+    }
+    if !report.drawing.is_empty() {
+        writeln!(out)?;
+    }
+    report.drawing.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-impl Output for Json {
-    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(b"{")?;
-        for (key, value) in &report.facts.0 {
-            write!(out, "\"{key}\": ")?;
-            out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
-            out.write_all(b", ")?;
-        }
-        write_json_rows(report.rows, &mut progress, out)?;
-        if let Some(more) = report.more {
-            out.write_all(b",\n")?;
-            write_json_rows(more, &mut progress, out)?;
-        }
-        out.write_all(b"}\n")
+fn print_json(report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"{")?;
+    for (key, value) in &report.facts.0 {
+        write!(out, "\"{key}\": ")?;
+        out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
+        out.write_all(b", ")?;
     }
+    write_json_rows(report.rows, &mut progress, out)?;
+    if let Some(more) = report.more {
+        out.write_all(b",\n")?;
+        write_json_rows(more, &mut progress, out)?;
+    }
+    out.write_all(b"}\n")
 }
 
 fn write_json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
@@ -193,6 +209,11 @@ fn write_json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write)
             if column.style == Style::Usage(Unit::NodeSeconds) {
                 write!(out, ", \"{}_node_seconds\": ", column.key)?;
                 write_json_cell(cell, out)?;
+            }
+            if column.style == Style::Time {
+                let text = if let Cell::Number(seconds) = cell { rfc3339(*seconds) } else { None };
+                write!(out, ", \"{}_time\": ", column.key)?;
+                write_json_cell(&text.map_or(Cell::None, Cell::Text), out)?;
             }
         }
         out.write_all(b"}")?;
@@ -213,6 +234,20 @@ fn write_json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
+/// Prints a document as indented JSON, or else `text` for people.
+pub(crate) fn print_either(
+    screen: &Screen,
+    document: Option<&impl Serialize>,
+    text: &[u8],
+) -> io::Result<()> {
+    let mut out = if document.is_some() { Paper::plain() } else { Paper::for_people(screen) };
+    match document {
+        Some(document) => write_pretty(document, &mut out)?,
+        None => out.write_all(text)?,
+    }
+    out.finish()
+}
+
 /// Writes a document as indented JSON.
 pub(crate) fn write_pretty(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
@@ -227,7 +262,7 @@ pub(crate) fn json_number(number: f64) -> Value {
     Value::from(number)
 }
 
-impl Output for Separated {
+impl Separated {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         let Rows { columns, rows, .. } = report.rows;
         if self.header {
@@ -252,9 +287,7 @@ impl Output for Separated {
         }
         Ok(())
     }
-}
 
-impl Separated {
     /// Writes a text, in quotes if a reader would otherwise not get it back as one value. On a terminal control characters are escaped.
     fn write_text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let text = if self.terminal { printable(text) } else { text.into() };

@@ -2,115 +2,76 @@
 //! Starts a pager for output that is longer than the terminal. The pager is chosen as in git.
 
 use std::env;
-use std::io::{self, BufWriter, ErrorKind, Write, stdout};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io::{self, BufWriter, Write, stdout};
+use std::process::{Child, Command, Stdio};
 
 use super::screen::Screen;
 
-/// Standard output, through a pager if the output does not fit the terminal. The text is stored until it is known whether the output fits.
+/// Standard output, through a pager if the output does not fit the terminal.
 pub(crate) struct Paper {
-    state: PagerState,
-}
-
-enum PagerState {
-    /// Nothing is printed yet, because the output may still fit the terminal.
-    Waiting {
-        text: Vec<u8>,
-        lines: usize,
-        rows: usize,
-    },
-    Direct(BufWriter<io::Stdout>),
-    Paged {
-        input: Option<BufWriter<ChildStdin>>,
-        pager: Child,
-    },
+    out: Box<dyn Write>,
+    /// The text so far, while it fits the terminal, and the number of rows of the terminal. `None` if no
+    /// pager may start any more.
+    waiting: Option<(Vec<u8>, usize)>,
+    pager: Option<Child>,
 }
 
 impl Paper {
     /// Returns standard output without a pager.
     pub(crate) fn plain() -> Paper {
-        Paper { state: PagerState::Direct(BufWriter::with_capacity(1 << 16, stdout())) }
+        Paper { out: buffered(stdout()), waiting: None, pager: None }
     }
 
     /// Returns standard output with a pager if it is a terminal and the user did not turn the pager off.
     pub(crate) fn for_people(screen: &Screen) -> Paper {
-        match screen.rows {
-            Some(rows) if screen.pager => {
-                Paper { state: PagerState::Waiting { text: Vec::new(), lines: 0, rows } }
-            }
-            _ => Paper::plain(),
-        }
+        let rows = screen.rows.filter(|_| screen.pager);
+        let waiting = rows.map(|rows| (Vec::new(), rows));
+        Paper { out: buffered(stdout()), waiting, pager: None }
     }
 
     /// Writes the remaining text. Dropping the paper waits for the end of the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.choose_writer(false)?;
-        self.flush()
+        self.write_waiting(false)?;
+        self.out.flush()
     }
 
-    /// Directs the output to a pager if the output is `long`, otherwise to standard output, and writes the stored text. Later calls do
-    /// nothing.
-    fn choose_writer(&mut self, long: bool) -> io::Result<&mut PagerState> {
-        if let PagerState::Waiting { text, .. } = &mut self.state {
-            let text = std::mem::take(text);
-            let pager = if long { start_pager() } else { None };
-            let mut state = match pager {
-                Some(mut pager) => {
-                    let input = pager.stdin.take().map(|input| BufWriter::with_capacity(1 << 16, input));
-                    PagerState::Paged { input, pager }
-                }
-                None => PagerState::Direct(BufWriter::with_capacity(1 << 16, stdout())),
-            };
-            state.write_all(&text)?;
-            self.state = state;
+    /// Directs the output to a pager if the output is `long`, and writes the stored text.
+    fn write_waiting(&mut self, long: bool) -> io::Result<()> {
+        let Some((text, _)) = self.waiting.take() else { return Ok(()) };
+        if long && let Some(mut pager) = start_pager() {
+            if let Some(input) = pager.stdin.take() {
+                self.out = buffered(input);
+            }
+            self.pager = Some(pager);
         }
-        Ok(&mut self.state)
+        self.out.write_all(&text)
     }
+}
+
+fn buffered(out: impl Write + 'static) -> Box<dyn Write> {
+    Box::new(BufWriter::with_capacity(1 << 16, out))
 }
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let PagerState::Waiting { text, lines, rows } = &mut self.state {
-            text.extend_from_slice(bytes);
-            *lines += bytes.iter().filter(|byte| **byte == b'\n').count();
-            if *lines >= *rows {
-                self.choose_writer(true)?;
-            }
-            return Ok(bytes.len());
+        let Some((text, rows)) = &mut self.waiting else { return self.out.write(bytes) };
+        text.extend_from_slice(bytes);
+        if text.iter().filter(|byte| **byte == b'\n').count() >= *rows {
+            self.write_waiting(true)?;
         }
-        self.state.write(bytes)
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.state.flush()
-    }
-}
-
-impl PagerState {
-    fn writer(&mut self) -> Option<&mut dyn Write> {
-        match self {
-            PagerState::Waiting { text, .. } => Some(text),
-            PagerState::Direct(out) => Some(out),
-            PagerState::Paged { input, .. } => input.as_mut().map(|input| input as &mut dyn Write),
-        }
-    }
-}
-
-impl Write for PagerState {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer().map_or(Ok(bytes.len()), |writer| writer.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer().map_or(Ok(()), Write::flush)
+        self.out.flush()
     }
 }
 
 impl Drop for Paper {
     fn drop(&mut self) {
-        if let PagerState::Paged { input, pager } = &mut self.state {
+        if let Some(pager) = &mut self.pager {
             // The pager ends only after the end of its input.
-            drop(input.take());
+            self.out = Box::new(io::sink());
             let _ = pager.wait();
         }
     }
@@ -135,9 +96,5 @@ fn start_pager() -> Option<Child> {
             command.env(name, value);
         }
     }
-    match command.stdin(Stdio::piped()).spawn() {
-        Ok(child) => Some(child),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(_) => None,
-    }
+    command.stdin(Stdio::piped()).spawn().ok()
 }

@@ -49,7 +49,7 @@ pub(crate) enum Style {
     Text,
     /// Yes or no.
     Flag,
-    /// A time: a text in tables, seconds since the epoch in the other formats.
+    /// A time: a local time in tables, seconds since the epoch in the other formats. JSON has the time by RFC 3339 too.
     Time,
     Count,
     /// A number of shares, or `parent`.
@@ -70,6 +70,8 @@ pub(crate) enum Style {
     Usage(Unit),
     /// A term of a sum, with up to two decimals.
     Term,
+    /// Node-, core- or GPU-milliseconds: hours in tables, integers in the other formats.
+    Hours,
     /// A text that is aligned to the right.
     Signed,
     /// A number with its sign.

@@ -26,7 +26,7 @@ pub(crate) struct ScreenArgs {
 pub(crate) struct Screen {
     /// Cells of a line; `None` if lines are not wrapped.
     pub(crate) width: Option<usize>,
-    /// Lines of the terminal; `None` if standard output is no terminal.
+    /// Lines of the terminal; `None` if standard output is not a terminal.
     pub(crate) rows: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colour: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Screen {
 
 /// The style of headings, and of banks among users.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// The style of lines and other marks that carry no data.
+/// The style of lines and other marks that show no data.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 /// The style of usage within the share, and of gains.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
@@ -89,19 +89,13 @@ impl Screen {
         }
     }
 
-    /// Writes a text, wrapped to the width of the screen. `first` is the indentation of the first line, `others` of the other lines.
-    pub(crate) fn wrapped(
-        &self,
-        text: &str,
-        first: &str,
-        others: &str,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    /// Writes a text, wrapped to the width of the screen. `first` is the indentation of the first line, `next` of the next lines.
+    pub(crate) fn wrapped(&self, text: &str, first: &str, next: &str, out: &mut dyn Write) -> io::Result<()> {
         let Some(width) = self.width else { return writeln!(out, "{first}{text}") };
         // A line has at least 20 cells, or words would not fit. A narrower terminal wraps the lines itself.
         let options = Options::new(width.max(20))
             .initial_indent(first)
-            .subsequent_indent(others)
+            .subsequent_indent(next)
             .break_words(false)
             .word_splitter(WordSplitter::NoHyphenation);
         // A number is not separated from its unit.
@@ -111,7 +105,7 @@ impl Screen {
             .try_for_each(|line| writeln!(out, "{}", line.replace('\u{a0}', " ")))
     }
 
-    /// Returns whether lines show the tree.
+    /// Returns true if tables draw the tree with lines.
     pub(crate) fn has_tree_lines(&self) -> bool {
         self.terminal && self.unicode
     }
@@ -128,7 +122,7 @@ fn columns_variable() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Returns whether the locale uses UTF-8. The first variable that is set decides.
+/// Returns true if the locale uses UTF-8. The first variable that is set decides.
 fn is_unicode_locale() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

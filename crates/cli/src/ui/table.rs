@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use anstyle::Style as Paint;
+use jiff::tz::TimeZone;
 
-use super::figures::{number, percent, ratio, term};
+use super::figures::{format_moment, hours, number, percent, ratio, term};
 use super::printable::{cut, printable, width};
 use super::progress::Progress;
 use super::screen::{BAD, BOLD, FAINT, GOOD, Screen};
@@ -124,7 +125,10 @@ impl<'a> Table<'a> {
             out.write_all(buffer.as_bytes())?;
             from = cells.last().map_or(from, |cell| cell.end);
         }
-        let drawn = |(column, shown): (&Column<'_>, &bool)| *shown && matches!(column.style, Style::Bar(_));
+        // A bar without a title has no share, as in `usage`.
+        let drawn = |(column, shown): (&Column<'_>, &bool)| {
+            *shown && matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
+        };
         if self.look.header && columns.iter().zip(&shown).any(drawn) {
             self.print_legend(out)?;
         }
@@ -275,6 +279,7 @@ impl<'a> Table<'a> {
             (Cell::Bar { .. }, _) => String::new(),
             (Cell::Count(id), Style::Id) => id.to_string(),
             (Cell::Count(count), _) => number(count),
+            (Cell::Gain(milliseconds), Style::Hours) => hours(milliseconds),
             (Cell::Gain(gain), _) => {
                 paint = sign_paint(gain.signum() as f64);
                 format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
@@ -284,6 +289,10 @@ impl<'a> Table<'a> {
             (Cell::Number(number), Style::Mean) => format!("{number:.1}"),
             (Cell::Number(number), Style::Percent) => percent(number),
             (Cell::Number(number), Style::Term) => term(number),
+            (Cell::Number(seconds), Style::Time) => {
+                let text = format_moment(seconds, &TimeZone::system());
+                text.strip_suffix("T00:00:00").unwrap_or(&text).to_owned()
+            }
             (Cell::Number(number), Style::Change) => {
                 paint = sign_paint(number);
                 format!("{number:+.6}")
@@ -326,14 +335,10 @@ impl<'a> Table<'a> {
     /// Prints the meaning of the marks in a bar.
     fn print_legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.screen.colour && self.screen.unicode;
-        let mark = |paint, block, letter| self.screen.paint(paint, if blocks { block } else { letter });
-        writeln!(
-            out,
-            "\n{} used within the share, {} used beyond it, {} the share",
-            mark(GOOD, "█", "="),
-            mark(BAD, "█", "+"),
-            mark(FAINT, "│", "|"),
-        )
+        let marks = [(GOOD, "█", "="), (BAD, "█", "+"), (FAINT, "│", "|")];
+        let [within, beyond, share] =
+            marks.map(|(paint, block, letter)| self.screen.paint(paint, if blocks { block } else { letter }));
+        writeln!(out, "\n{within} used within the share, {beyond} used beyond it, {share} the share")
     }
 
     /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours, letters mark the usage within and beyond

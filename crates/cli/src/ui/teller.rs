@@ -3,13 +3,15 @@
 
 use std::io::{self, Write};
 
+use super::figures::number;
 use super::printable::printable;
 use super::progress::Progress;
 use super::rows::{Look, Rows};
 use super::screen::{BOLD, Screen};
 use super::table::Table;
 use super::words::Words;
-use fairshare_engine::engine::answers::Why;
+use fairshare_engine::engine::answers::{QueueRules, Why};
+use fairshare_engine::ids::QueueName;
 
 /// Prints texts on a screen, with the names of users and jobs.
 pub(crate) struct Teller<'a> {
@@ -31,6 +33,22 @@ impl Teller<'_> {
     /// Prints a heading.
     pub(crate) fn heading(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&self.screen.paint(BOLD, &printable(text)), "", "", out)
+    }
+
+    /// Prints from which limits a queue is exempt, and its largest priority, if the site sets these.
+    pub(crate) fn queue_rules(
+        &self,
+        queue: Option<&QueueName>,
+        rules: &QueueRules,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(queue) = queue.filter(|_| *rules != QueueRules::default()) else { return Ok(()) };
+        let scopes = rules.exempt.join(", ");
+        let exempt =
+            (!scopes.is_empty()).then(|| format!("exempt from limits over all queues of the {scopes}"));
+        let most = rules.max_priority.map(|most| format!("priorities of at most {}", number(most)));
+        let parts: Vec<String> = exempt.into_iter().chain(most).collect();
+        self.line(&format!("Queue {queue}: {}.", parts.join("; ")), out)
     }
 
     /// Prints rows as an indented table.

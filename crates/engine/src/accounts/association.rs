@@ -21,23 +21,18 @@ pub struct Association {
     pub max_nodes: Limit,
     /// Cap on the cores of all running jobs, and of each job.
     pub max_cores: Limit,
-    /// Permitted queues. The list is shared, because most associations of a site have the same one.
+    /// Permitted queues. The list is shared, because most associations of a site have the same queues.
     pub queues: Arc<[QueueName]>,
     /// Permitted projects.
     pub projects: Arc<[ProjectName]>,
-    /// The project of jobs that name none.
+    /// The project of jobs whose jobspec contains no project.
     pub def_project: Option<ProjectName>,
     /// False if the association may not submit jobs.
     pub active: bool,
 }
 
 impl Association {
-    /// Returns true if the association may submit no further job besides `active_jobs` active jobs.
-    pub fn is_full(&self, active_jobs: u64) -> bool {
-        self.active_headroom(active_jobs) == 0
-    }
-
-    /// Returns how many jobs the association may submit besides `active_jobs` active jobs.
+    /// Returns how many more jobs the association may submit if it has `active_jobs` active jobs.
     pub fn active_headroom(&self, active_jobs: u64) -> u64 {
         let is_limited = self.max_active_jobs.0 > 0;
         if is_limited { self.max_active_jobs.cap().saturating_sub(active_jobs) } else { u64::MAX }

@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the switches with those of `patch` replaced.
+    /// Returns the switches of `self`, with each switch that `patch` contains replaced.
     #[must_use]
     pub fn patched(self, patch: ConfigPatch) -> Config {
         Config {
@@ -51,15 +51,6 @@ impl ConfigPatch {
         ConfigPatch {
             deny_unknown_queues: later.deny_unknown_queues.or(self.deny_unknown_queues),
             zero_score: later.zero_score.or(self.zero_score),
-        }
-    }
-}
-
-impl From<Config> for ConfigPatch {
-    fn from(config: Config) -> Self {
-        ConfigPatch {
-            deny_unknown_queues: Some(config.deny_unknown_queues),
-            zero_score: Some(config.zero_score),
         }
     }
 }

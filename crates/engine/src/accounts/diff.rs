@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A whole site document, and the differences between it and the records in force.
 
-use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue, SiteLimit, Weights};
+use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The records of a whole site document for a [`Book`].
-#[derive(Clone, Debug, Default)]
+/// The records of a site document, or of a part of one, for a [`Book`].
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// Associations with the default banks of their users.
     pub associations: Vec<AssociationRecord>,
@@ -24,7 +24,14 @@ pub struct Policy {
     /// Weights that differ from the defaults.
     pub weights: Vec<(String, i64)>,
     /// Site-wide switches.
-    pub config: Config,
+    pub config: ConfigPatch,
+    /// The names of the arrays that the document contains. Such an array may be empty.
+    pub arrays: BTreeSet<&'static str>,
+}
+
+impl Policy {
+    /// The names of the arrays that a whole document contains.
+    pub const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 }
 
 /// The numbers of added, changed and removed records of a kind.
@@ -42,7 +49,10 @@ pub struct ChangeCounts {
 
 impl ChangeCounts {
     /// Compares two tables.
-    fn compare<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> ChangeCounts {
+    pub(crate) fn compare<K: Ord, V: PartialEq>(
+        before: &BTreeMap<K, V>,
+        after: &BTreeMap<K, V>,
+    ) -> ChangeCounts {
         let mut counts = ChangeCounts::default();
         for (key, value) in after {
             match before.get(key) {
@@ -64,8 +74,8 @@ impl ChangeCounts {
     }
 
     /// Returns true if no record differs.
-    pub fn is_empty(self) -> bool {
-        self == ChangeCounts::default()
+    pub fn is_empty(&self) -> bool {
+        *self == ChangeCounts::default()
     }
 }
 
@@ -78,6 +88,8 @@ pub struct TreeChange {
     pub banks: BTreeSet<BankName>,
     /// The number of settings of the tree that changed, such as the ranking policy.
     pub rules: usize,
+    /// Changes of the budgets.
+    pub budgets: ChangeCounts,
 }
 
 /// The number of changes of the configuration, which has a fixed set of switches and settings.
@@ -88,7 +100,7 @@ pub struct ConfigChanges {
     pub changed: usize,
 }
 
-/// The differences of a push, except the differences of associations.
+/// The differences between a push and the records in force, except the differences of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -103,24 +115,28 @@ pub struct Others {
     pub limits: ChangeCounts,
     /// Changes of the weights of factors.
     pub factors: ChangeCounts,
+    /// Changes of the budgets. The key is left out if there are none.
+    #[serde(skip_serializing_if = "ChangeCounts::is_empty")]
+    pub budgets: ChangeCounts,
     /// Changes of the configuration.
     pub config: ConfigChanges,
 }
 
 impl Others {
-    /// Returns the counts of each kind with its name.
-    pub fn kinds(&self) -> [(&'static str, ChangeCounts); 5] {
+    /// Returns the name and the counts of each kind of record.
+    pub fn kinds(&self) -> [(&'static str, ChangeCounts); 6] {
         [
-            ("queues", self.queues),
-            ("projects", self.projects),
             ("banks", self.banks),
-            ("limits", self.limits),
+            ("queues", self.queues),
             ("factors", self.factors),
+            ("projects", self.projects),
+            ("limits", self.limits),
+            ("budgets", self.budgets),
         ]
     }
 }
 
-/// The differences of a push. The first four numbers count associations.
+/// The differences between a push and the records in force. The first four numbers count associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
@@ -151,6 +167,7 @@ impl Difference {
             banks: mine.banks.plus(theirs.banks),
             limits: mine.limits.plus(theirs.limits),
             factors: mine.factors.plus(theirs.factors),
+            budgets: mine.budgets.plus(theirs.budgets),
             config: ConfigChanges { changed: mine.config.changed + theirs.config.changed },
         };
     }
@@ -162,7 +179,7 @@ pub(super) struct BookTables<'a> {
     pub projects: &'a [ProjectName],
     pub banks: &'a BTreeMap<BankName, f64>,
     pub limits: &'a [SiteLimit],
-    pub weights: &'a Weights,
+    pub weights: &'a BTreeMap<String, i64>,
     pub config: Config,
 }
 
@@ -172,9 +189,6 @@ impl Book {
         let to_map = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
             limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)).collect()
-        };
-        let weights = |weights: &Weights| -> BTreeMap<String, i64> {
-            weights.iter().map(|(name, weight)| (name.to_owned(), weight)).collect()
         };
         let mut banks = ChangeCounts::compare(&self.banks, next.banks);
         let has_same_priority = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
@@ -187,7 +201,8 @@ impl Book {
             projects: ChangeCounts::compare(&to_map(&self.projects), &to_map(next.projects)),
             banks,
             limits: ChangeCounts::compare(&limits(self.pushed_limits()), &limits(next.limits)),
-            factors: ChangeCounts::compare(&weights(&self.weights), &weights(next.weights)),
+            factors: ChangeCounts::compare(&self.weights, next.weights),
+            budgets: tree.budgets,
             config: ConfigChanges {
                 changed: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
             },
@@ -209,16 +224,7 @@ impl Book {
     /// Replaces the content of the book by `policy`, as a push in one message does.
     pub fn replace(&mut self, policy: Policy) -> Difference {
         self.begin(false);
-        self.stage(PolicyPart {
-            associations: Some(policy.associations),
-            queues: Some(policy.queues),
-            projects: Some(policy.projects),
-            banks: Some(policy.banks),
-            parents: policy.parents,
-            limits: policy.limits,
-            weights: Some(policy.weights),
-            config: ConfigPatch::from(policy.config),
-        });
+        self.stage(policy);
         self.commit()
     }
 }

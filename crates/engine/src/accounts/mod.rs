@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site's associations, queues, projects, banks and weights. This module has no jobs.
+//! The site's associations, queues, projects, banks and weights. This module stores no jobs.
 //!
 //! A [`Book`] changes only by whole, validated records. So no reader sees a partial change of a record.
 
 mod association;
+mod budget;
 mod config;
 mod derived;
 mod diff;
@@ -14,16 +15,17 @@ mod staging;
 #[cfg(test)]
 mod tests;
 mod versions;
-mod weights;
 
 pub use association::Association;
+pub use budget::{Budget, check_windows};
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{ChangeCounts, ConfigChanges, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
-pub use site_limits::{Cap, QueueParents, Scope, ScopeCaps, SiteLimit, SiteLimits, Target, measures};
-pub use staging::PolicyPart;
-pub use weights::Weights;
+pub use site_limits::{
+    Cap, ExemptQueues, QueueParents, Scope, ScopeCaps, ScopeLimits, SiteLimit, SiteLimits, Target,
+    UNLIMITED_BUDGET, measures,
+};
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
@@ -44,7 +46,8 @@ impl AssociationId {
         self.0 as usize
     }
 
-    /// Returns the association with this index in such a table, or `None` if `index` exceeds 32 bits.
+    /// Returns the id of the association with index `index` in tables that are parallel to the associations
+    /// of the book. Returns `None` if `index` exceeds 32 bits.
     pub fn from_index(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(AssociationId)
     }
@@ -61,8 +64,8 @@ pub struct AssociationRecord {
     pub def_bank: BankName,
 }
 
-/// The default bank and the associations of a user. Removed associations are included, because live jobs still count in
-/// them and they may return.
+/// The default bank and the associations of a user. Includes removed associations, because live jobs still
+/// count in them, and a later push may contain them again.
 #[derive(Clone, Debug, Default)]
 struct User {
     default_bank: Versioned<BankName>,
@@ -88,7 +91,9 @@ pub struct Book {
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
     banks: BTreeMap<BankName, f64>,
-    weights: Weights,
+    /// The pushed weights by the name of the factor. Factors without a pushed weight use the configuration or the default. A
+    /// weight of an unknown factor is stored and shown, and has no effect.
+    weights: BTreeMap<String, i64>,
     config: Config,
     limits: LimitSources,
     generation: u64,
@@ -148,7 +153,8 @@ impl Book {
         self.entries.get(id.index())?.last_in_force(&self.epochs)
     }
 
-    /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns `None` if it never had one.
+    /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns
+    /// `None` if the association never had a fair-share.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
         self.fairshares.last_in_force(&self.epochs, id)
     }
@@ -158,12 +164,12 @@ impl Book {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
-    /// Returns true if the association is in the last push.
+    /// Returns true if association `id` is in the last push or in a later update.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
         self.association_in_force(id).is_some()
     }
 
-    /// Returns the association and its fair-share, if it is in force.
+    /// Returns the association and its fair-share, if the association is in force.
     fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         Some((self.association_in_force(id)?, self.fairshare(id)?))
     }
@@ -246,7 +252,7 @@ impl Book {
     }
 
     /// Returns the pushed weights.
-    pub fn weights(&self) -> &Weights {
+    pub fn weights(&self) -> &BTreeMap<String, i64> {
         &self.weights
     }
 
@@ -255,9 +261,9 @@ impl Book {
         self.config
     }
 
-    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the instance owner.
-    /// flux-accounting ends a push with a synthetic record of the owner. If the owner's default bank is active, that record
-    /// does not replace it.
+    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the
+    /// instance owner. flux-accounting ends a push with a synthetic record of the owner. If the owner is
+    /// active in another default bank, that record does not replace the default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
@@ -280,7 +286,8 @@ impl Book {
             && self.find(user, None).is_some_and(is_active)
     }
 
-    /// Stores a record, and counts its difference from the record in force. `default` replaces the default bank of the record.
+    /// Stores a record, and counts its difference from the record in force. If `default` is set, it replaces
+    /// the default bank of the record.
     fn put_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
@@ -329,7 +336,7 @@ impl Book {
     pub fn set_weights(&mut self, changes: Vec<(String, i64)>) {
         let mut weights = self.weights.clone();
         for (factor, weight) in changes {
-            weights.set(&factor, weight);
+            weights.insert(factor, weight);
         }
         let others = self.compare(&BookTables { weights: &weights, ..self.tables() }, &TreeChange::default());
         self.note_change(others);

@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits that a site sets in addition to those of flux-accounting.
 //!
-//! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit
-//! on each association, bank, user or queue applies only to associations, banks, users or queues without their own limit.
-//! The jobs of a bank include the jobs of all banks below it, if the push contains the parents of banks. A limit on each
-//! bank applies only to banks that have no banks below them. A limit on each queue applies to each pushed queue.
+//! These limits come from a push and from Flux's configuration. If both set the same limit, the push takes
+//! precedence. A limit on each association, bank, user or queue applies only to associations, banks, users or
+//! queues without their own limit. The jobs of a bank include the jobs of all banks below it, if the push
+//! contains the parents of banks. A limit on each bank applies only to banks that have no banks below them. A
+//! limit on each queue applies to each pushed queue.
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 /// The jobs that a limit counts together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// The jobs of a user in a bank.
     Association(UserId, BankName),
-    /// For each user in each bank, their jobs.
+    /// The jobs of a user in a bank, separately for each user and bank.
     EachAssociation,
     /// The jobs in a bank and in all banks below it.
     Bank(BankName),
-    /// For each bank without banks below it, its jobs.
+    /// The jobs in a bank, separately for each bank without banks below it.
     EachBank,
     /// The jobs of a user in all banks.
     User(UserId),
-    /// For each user, their jobs in all banks.
+    /// The jobs of a user in all banks, separately for each user.
     EachUser,
     /// The jobs in a queue and in its virtual queues.
     Queue(QueueName),
-    /// For each pushed queue, its jobs.
+    /// The jobs in a queue, separately for each pushed queue.
     EachQueue,
 }
 
@@ -63,6 +65,10 @@ impl Scope {
         Scope::UserInQueue,
         Scope::Queue,
     ];
+
+    /// The scopes from whose limits a queue can be exempt, with their names in the configuration.
+    pub const EXEMPTIONS: [(&str, Scope); 3] =
+        [("association", Scope::Association), ("bank", Scope::Bank), ("user", Scope::User)];
 }
 
 impl Target {
@@ -90,7 +96,8 @@ impl Target {
         }
     }
 
-    /// Returns true if flux-accounting's record of an association has a cap on `amount`, so that this limit belongs there.
+    /// Returns true if flux-accounting's record of an association has a cap on `amount`. A site sets such a
+    /// limit in the record.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
@@ -99,11 +106,6 @@ impl Target {
             Stage::RunningAndScheduled | Stage::OneJob => false,
         };
         has_cap && self.scope(is_in_queue) == Scope::Association
-    }
-
-    /// Like [`Target::is_in_records`], for the amount with the name `measure`.
-    pub fn has_in_records(&self, is_in_queue: bool, measure: &str) -> bool {
-        Amount::parse(measure).is_some_and(|amount| self.is_in_records(is_in_queue, amount))
     }
 
     /// Returns the name of the scope in pushes and in the configuration.
@@ -182,15 +184,16 @@ pub fn measures() -> Vec<String> {
 pub struct Cap {
     /// The largest permitted amount.
     pub limit: Limit,
-    /// True if a running job counts with its allocated resources instead of its requested ones.
+    /// True if a running job counts with its allocated resources instead of its requested resources.
     pub is_given: bool,
 }
 
 impl Cap {
-    /// Returns the cap in the unit in which `measure` is counted.
+    /// Returns the cap in the unit in which `amount` is counted. Caps of budgets are in unit-milliseconds already.
     #[must_use]
-    pub fn in_counted_units(self, measure: Measure) -> Cap {
-        let unit = i64::try_from(measure.cap_unit()).unwrap_or(i64::MAX);
+    pub fn in_counted_units(self, amount: Amount) -> Cap {
+        let unit = if amount.is_budget() { 1 } else { amount.measure.cap_unit() };
+        let unit = i64::try_from(unit).unwrap_or(i64::MAX);
         Cap { limit: Limit(self.limit.0.saturating_mul(unit)), ..self }
     }
 }
@@ -200,8 +203,8 @@ impl Cap {
 pub struct SiteLimit {
     /// The jobs that are counted together.
     pub target: Target,
-    /// The queue of the counted jobs; `None` counts jobs in all queues and jobs without a queue. `None` too if the target is
-    /// each queue; if the target is a queue, that queue.
+    /// The queue of the counted jobs. `None` counts jobs in all queues and jobs without a queue. A limit on a
+    /// queue has that queue here, and a limit on each queue has `None`.
     pub queue: Option<QueueName>,
     /// The amount that is limited.
     pub amount: Amount,
@@ -209,24 +212,38 @@ pub struct SiteLimit {
     pub cap: Cap,
 }
 
+/// The cap of a budget that holds no job, as in the mode "warn". Any smaller cap is an amount.
+pub const UNLIMITED_BUDGET: Limit = Limit(i64::MAX);
+
 /// The caps of a limit scope, by amount.
 pub type ScopeCaps = BTreeMap<Amount, Cap>;
+
+/// The target, the queue and the caps of a limit scope. If there is a queue, only the target's jobs in that
+/// queue count.
+pub type ScopeLimits = (Target, Option<QueueName>, Arc<ScopeCaps>);
 
 /// All site limits in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
+    /// The limit scopes of each target in `by_target`, and of each queue that has limits. The limits of the default target are included.
+    scopes: BTreeMap<Target, Vec<ScopeLimits>>,
     /// Whether a limit counts the time that running jobs have left.
     counts_time_left: bool,
-    /// The limits on all jobs of a queue together, by queue.
-    by_queue: BTreeMap<QueueName, ScopeCaps>,
     /// The parent of each bank. Empty if there are no limits on banks.
-    parents: BTreeMap<BankName, BankName>,
+    parents: FxHashMap<BankName, BankName>,
     /// Banks that have banks below them.
-    inner: BTreeSet<BankName>,
+    inner: FxHashSet<BankName>,
     /// The parent of each virtual queue. Jobs in a virtual queue count under limits on the parent queue too.
     queue_parents: Arc<QueueParents>,
+    /// The exempt queues. A virtual queue has the exemptions of its parent too.
+    exempt: ExemptQueues,
 }
+
+/// The exempt queues, with the scopes from whose limits each queue is exempt. Limits of these scopes that
+/// have no queue neither count nor hold the jobs in an exempt queue. [`Scope::Association`] includes the
+/// limits in the record of an association. A virtual queue is exempt if its parent is.
+pub type ExemptQueues = BTreeMap<QueueName, BTreeSet<Scope>>;
 
 /// The parent queue of each virtual queue. Flux schedules the jobs of a virtual queue together with the jobs of its parent.
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
@@ -250,29 +267,54 @@ impl SiteLimits {
             all.parents = parents.iter().cloned().collect();
             all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
         }
-        let caps_on =
-            |target: &Target| all.by_target.get(target).into_iter().flatten().flat_map(|(_, caps)| caps);
-        let mut by_queue: BTreeMap<QueueName, ScopeCaps> = BTreeMap::new();
-        for queue in queues {
-            by_queue.entry(queue.clone()).or_default().extend(caps_on(&Target::EachQueue));
-        }
-        for target in all.by_target.keys() {
-            if let Target::Queue(queue) = target {
-                by_queue.entry(queue.clone()).or_default().extend(caps_on(target));
+        let pushed_queues: BTreeSet<Target> = queues.iter().cloned().map(Target::Queue).collect();
+        let targets: BTreeSet<&Target> = all.by_target.keys().chain(&pushed_queues).collect();
+        let with_scopes = |target: &Target| {
+            let default = all.default_target(target).and_then(|each| all.by_target.get(&each));
+            let default =
+                default.filter(|_| !matches!(target, Target::Queue(_)) || pushed_queues.contains(target));
+            let mut scopes: BTreeMap<(Option<&QueueName>, bool), ScopeCaps> = BTreeMap::new();
+            for (queue, caps) in default.into_iter().chain(all.by_target.get(target)).flatten() {
+                let queue = if let Target::Queue(own) = target { Some(own) } else { queue.as_ref() };
+                for (amount, cap) in caps {
+                    // A budget counts the jobs in exempt queues too, so it has a scope of its own.
+                    scopes.entry((queue, amount.is_budget())).or_default().insert(*amount, *cap);
+                }
             }
-        }
-        by_queue.retain(|_, caps| !caps.is_empty());
-        all.by_queue = by_queue;
+            let list = scopes.into_iter().map(|((of, _), caps)| (target.clone(), of.cloned(), caps.into()));
+            (target.clone(), list.collect::<Vec<_>>())
+        };
+        let scopes = targets.into_iter().map(with_scopes).filter(|(_, scopes)| !scopes.is_empty());
+        all.scopes = scopes.collect();
         all
     }
 
-    /// Returns true if a job in queue `job_queue` counts under a limit with the queue `queue`. A limit without a queue
-    /// counts jobs in all queues.
-    pub fn counts_in(&self, queue: Option<&QueueName>, job_queue: Option<&str>) -> bool {
-        let Some(queue) = queue else { return true };
+    /// Returns true if a job in queue `job_queue` counts under a limit on `target` with the queue `queue`. A
+    /// limit without a queue counts jobs in all queues except exempt ones. `target` is `None` for a limit in
+    /// the record of an association or a queue.
+    pub fn counts_in(
+        &self,
+        target: Option<&Target>,
+        queue: Option<&QueueName>,
+        job_queue: Option<&str>,
+    ) -> bool {
+        let Some(queue) = queue else {
+            let scope = target.map_or(Scope::Association, |target| target.scope(false));
+            return !self.exemptions(job_queue).any(|exempt| exempt == scope);
+        };
         job_queue.is_some_and(|own| {
             own == queue.as_str() || self.queue_parents.get(own).is_some_and(|parent| parent == queue)
         })
+    }
+
+    /// Returns the scopes whose limits without a queue do not count the jobs in `queue`.
+    pub fn exemptions(&self, queue: Option<&str>) -> impl Iterator<Item = Scope> {
+        queue.and_then(|queue| self.exempt.get(queue)).into_iter().flatten().copied()
+    }
+
+    /// Returns the queues whose jobs the limits of `scope` do not count.
+    pub fn exempt_queues(&self, scope: Scope) -> impl Iterator<Item = &QueueName> {
+        self.exempt.iter().filter(move |(_, scopes)| scopes.contains(&scope)).map(|(queue, _)| queue)
     }
 
     /// Returns the virtual queues of a queue.
@@ -296,48 +338,48 @@ impl SiteLimits {
         self.by_target.is_empty()
     }
 
-    /// Returns all limits as the push and the configuration set them.
+    /// Returns all limits as the push and the configuration set them, without budgets.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, Option<&QueueName>, Amount, Cap)> {
         self.by_target.iter().flat_map(|(target, queues)| {
             queues.iter().flat_map(move |(queue, caps)| {
-                caps.iter().map(move |(amount, cap)| (target, queue.as_ref(), *amount, *cap))
+                let caps = caps.iter().filter(|(amount, _)| !amount.is_budget());
+                caps.map(move |(amount, cap)| (target, queue.as_ref(), *amount, *cap))
             })
         })
     }
 
-    /// Returns the limits that apply to the jobs of a user in a bank, each with its target and queue.
-    pub fn limits_for(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, ScopeCaps)> {
+    /// Returns the limits that apply to the jobs of a user in a bank, by limit scope.
+    pub fn limits_for(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
+        let queues = self.scopes.range(Target::Queue(QueueName::default())..).map(|(target, _)| target);
+        let queues = queues.filter(|target| matches!(target, Target::Queue(_))).cloned();
         let mut found = Vec::new();
-        if self.is_empty() {
-            return found;
+        for target in self.targets_of(user, bank).chain(queues) {
+            let default = || self.scopes.get(&self.default_target(&target)?);
+            let scopes = self.scopes.get(&target).or_else(default).into_iter().flatten();
+            found.extend(scopes.map(|(_, queue, caps)| (target.clone(), queue.clone(), Arc::clone(caps))));
         }
-        self.add_for_target(Target::Association(user, bank.clone()), &mut found);
-        let (mut next, mut steps) = (Some(bank), 0);
-        while let Some(bank) = next {
-            self.add_for_target(Target::Bank(bank.clone()), &mut found);
-            // The ranking of the tree rejects a cycle of banks. The limit on steps only prevents an endless loop before that.
-            steps += 1;
-            next = self.parents.get(bank).filter(|_| steps <= self.parents.len());
-        }
-        self.add_for_target(Target::User(user), &mut found);
-        let on_queue = |(queue, caps): (&QueueName, &ScopeCaps)| {
-            (Target::Queue(queue.clone()), Some(queue.clone()), caps.clone())
-        };
-        found.extend(self.by_queue.iter().map(on_queue));
         found
     }
 
-    /// Adds the limits that apply to `target` to `found`. Limits on `target` itself take precedence over its default target.
-    fn add_for_target(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
-        let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
-        let default =
-            target.default_target().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
-        let own = self.by_target.get(&target);
-        let mut queues: BTreeMap<&Option<QueueName>, ScopeCaps> = BTreeMap::new();
-        for (queue, caps) in default.into_iter().chain(own).flatten() {
-            queues.entry(queue).or_default().extend(caps);
-        }
-        found.extend(queues.into_iter().map(|(queue, caps)| (target.clone(), queue.clone(), caps)));
+    /// Returns the target whose limits apply if `target` has no limits, or `None` if there is no such target.
+    fn default_target(&self, target: &Target) -> Option<Target> {
+        let is_inner = matches!(target, Target::Bank(bank) if self.inner.contains(bank));
+        target.default_target().filter(|_| !is_inner)
+    }
+
+    /// Returns the targets whose limits and budgets count the jobs of `user` in `bank`: the association, the
+    /// banks from `bank` upwards, and the user. Queues are not included. Banks above `bank` are included only
+    /// if a limit or a budget has a bank as its target.
+    pub fn targets_of<'a>(
+        &'a self,
+        user: UserId,
+        bank: &'a BankName,
+    ) -> impl Iterator<Item = Target> + use<'a> {
+        // The ranking of the tree rejects a cycle of banks. Until then, `take` prevents an endless loop.
+        let banks = std::iter::successors(Some(bank), |bank| self.parents.get(*bank));
+        let banks = banks.take(self.parents.len() + 1).cloned().map(Target::Bank);
+        let association = Target::Association(user, bank.clone());
+        std::iter::once(association).chain(banks).chain([Target::User(user)])
     }
 }
 
@@ -348,20 +390,30 @@ pub(super) struct LimitSources {
     pub pushed: Vec<SiteLimit>,
     /// Limits of Flux's configuration.
     pub configured: Vec<SiteLimit>,
+    /// The deposited amounts of budgets.
+    budgets: Vec<SiteLimit>,
     /// Banks with their parents.
     pub parents: Vec<(BankName, BankName)>,
     /// The names of the pushed queues.
     pub queues: Vec<QueueName>,
     /// The parent of each virtual queue, from Flux's configuration.
     pub queue_parents: Arc<QueueParents>,
+    /// The exempt queues of Flux's configuration.
+    exempt: ExemptQueues,
     in_force: Arc<SiteLimits>,
 }
 
 impl LimitSources {
     /// Builds the limits from the sources, and replaces the limits in force if they differ.
     pub fn apply(&mut self) {
-        let limits = self.configured.iter().chain(&self.pushed);
-        let all = SiteLimits::new(limits, &self.parents, &self.queues, &self.queue_parents);
+        let limits = self.configured.iter().chain(&self.pushed).chain(&self.budgets);
+        let mut all = SiteLimits::new(limits, &self.parents, &self.queues, &self.queue_parents);
+        all.exempt = self.exempt.clone();
+        for (queue, parent) in &*self.queue_parents {
+            if let Some(scopes) = self.exempt.get(parent) {
+                all.exempt.entry(queue.clone()).or_default().extend(scopes);
+            }
+        }
         if all != *self.in_force {
             self.in_force = Arc::new(all);
         }
@@ -384,10 +436,18 @@ impl Book {
         &self.limits.parents
     }
 
-    /// Sets the limits of Flux's configuration.
-    pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>) {
-        if self.limits.configured != limits {
-            self.limits.configured = limits;
+    /// Sets the limits and the exempt queues of Flux's configuration.
+    pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>, exempt: ExemptQueues) {
+        if self.limits.configured != limits || self.limits.exempt != exempt {
+            (self.limits.configured, self.limits.exempt) = (limits, exempt);
+            self.limits.apply();
+        }
+    }
+
+    /// Sets the deposited amounts of the budgets in force.
+    pub fn set_budget_limits(&mut self, limits: Vec<SiteLimit>) {
+        if self.limits.budgets != limits {
+            self.limits.budgets = limits;
             self.limits.apply();
         }
     }
@@ -400,8 +460,8 @@ impl Book {
         }
     }
 
-    /// Returns the pushed queues whose limits apply to a job in `queue`: `queue` itself and, if it is a virtual queue, its
-    /// parent queue.
+    /// Returns the pushed queues whose limits apply to a job in `queue`: `queue` itself and, if `queue` is a
+    /// virtual queue, its parent queue.
     pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));

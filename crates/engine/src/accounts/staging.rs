@@ -4,59 +4,32 @@
 //! When a part arrives, its records are compared with the records in force, and stored next to them. Readers do not see
 //! the new records before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
 
-use super::diff::{BookTables, Difference, TreeChange};
+use super::diff::{BookTables, Difference, Policy, TreeChange};
 use super::{
-    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit, Weights,
+    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit,
     find_or_add_id,
 };
 use crate::ids::{BankName, ProjectName, QueueName};
-use std::collections::BTreeMap;
-
-/// A part of a site document. A field is `None` if the part does not contain the array.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PolicyPart {
-    /// Associations with the default banks of their users.
-    pub associations: Option<Vec<AssociationRecord>>,
-    /// Queues with their limits.
-    pub queues: Option<Vec<Queue>>,
-    /// Projects in their order.
-    pub projects: Option<Vec<ProjectName>>,
-    /// Bank priorities.
-    pub banks: Option<Vec<(BankName, f64)>>,
-    /// Banks with their parents, if the push contains them.
-    pub parents: Vec<(BankName, BankName)>,
-    /// Limits in addition to the limits of associations and queues. A site document need not contain them.
-    pub limits: Vec<SiteLimit>,
-    /// Weights that differ from the defaults.
-    pub weights: Option<Vec<(String, i64)>>,
-    /// Site-wide switches.
-    pub config: ConfigPatch,
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The staged push, except the values that are stored in the tables of the book.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
     /// The differences between the records in force and the parts so far. `removed` is computed at the commit.
     difference: Difference,
-    has_associations: bool,
-    queues: Option<BTreeMap<QueueName, Queue>>,
-    projects: Option<Vec<ProjectName>>,
-    banks: Option<BTreeMap<BankName, f64>>,
+    queues: BTreeMap<QueueName, Queue>,
+    projects: Vec<ProjectName>,
+    banks: BTreeMap<BankName, f64>,
     parents: Vec<(BankName, BankName)>,
     limits: Vec<SiteLimit>,
-    weights: Option<Vec<(String, i64)>>,
+    weights: BTreeMap<String, i64>,
     config: ConfigPatch,
     keeps_config: bool,
+    /// The arrays that the parts so far contain.
+    arrays: BTreeSet<&'static str>,
 }
 
 impl Staged {
-    /// Returns the weights of the staged push.
-    fn weights(&self) -> Weights {
-        let mut weights = Weights::default();
-        self.weights.iter().flatten().for_each(|(factor, weight)| weights.set(factor, *weight));
-        weights
-    }
-
     /// Returns the switches that apply after the commit. `config` has the switches in force.
     fn config_after(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
@@ -107,42 +80,26 @@ impl Book {
     }
 
     /// Adds a part to the staged push. If a record occurs several times, the last occurrence counts.
-    pub fn stage(&mut self, part: PolicyPart) {
+    pub fn stage(&mut self, part: Policy) {
         let Some(mut staged) = self.staged.take() else { return };
-        staged.has_associations |= part.associations.is_some();
-        for record in part.associations.into_iter().flatten() {
+        for record in part.associations {
             self.stage_record(&mut staged, record);
         }
-        if let Some(queues) = part.queues {
-            let queues = queues.into_iter().map(|queue| (queue.name.clone(), queue));
-            staged.queues.get_or_insert_default().extend(queues);
-        }
-        if let Some(projects) = part.projects {
-            staged.projects.get_or_insert_default().extend(projects);
-        }
-        if let Some(banks) = part.banks {
-            staged.banks.get_or_insert_default().extend(banks);
-        }
+        staged.queues.extend(part.queues.into_iter().map(|queue| (queue.name.clone(), queue)));
+        staged.projects.extend(part.projects);
+        staged.banks.extend(part.banks);
         staged.parents.extend(part.parents);
         staged.limits.extend(part.limits);
-        if let Some(weights) = part.weights {
-            staged.weights.get_or_insert_default().extend(weights);
-        }
+        staged.weights.extend(part.weights);
+        staged.arrays.extend(part.arrays);
         staged.config = staged.config.then(part.config);
         self.staged = Some(staged);
     }
 
     /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
     pub fn missing_array(&self) -> Option<&'static str> {
-        let Some(staged) = &self.staged else { return Some("associations") };
-        let arrays = [
-            ("associations", staged.has_associations),
-            ("queues", staged.queues.is_some()),
-            ("projects", staged.projects.is_some()),
-            ("banks", staged.banks.is_some()),
-            ("priority_factors", staged.weights.is_some()),
-        ];
-        arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
+        let contains = |array: &str| self.staged.as_ref().is_some_and(|staged| staged.arrays.contains(array));
+        Policy::ARRAYS.into_iter().find(|array| !contains(array))
     }
 
     /// Stores the changes that the staged push makes to the tree. The commit counts them as changes of associations and banks.
@@ -171,14 +128,12 @@ impl Book {
         let in_tree = self.count_changed_in_tree();
         difference.changed += in_tree;
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
-        let (queues, banks) =
-            (staged.queues.clone().unwrap_or_default(), staged.banks.clone().unwrap_or_default());
         let next = BookTables {
-            queues: &queues,
-            projects: staged.projects.as_deref().unwrap_or_default(),
-            banks: &banks,
+            queues: &staged.queues,
+            projects: &staged.projects,
+            banks: &staged.banks,
             limits: &staged.limits,
-            weights: &staged.weights(),
+            weights: &staged.weights,
             config: staged.config_after(self.config),
         };
         difference.others = self.compare(&next, &self.tree_change);
@@ -195,10 +150,9 @@ impl Book {
         self.epochs.commit();
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
-        (self.weights, self.config) = (staged.weights(), staged.config_after(self.config));
-        self.queues = staged.queues.unwrap_or_default();
-        self.projects = staged.projects.unwrap_or_default();
-        self.banks = staged.banks.unwrap_or_default();
+        self.config = staged.config_after(self.config);
+        (self.weights, self.queues) = (staged.weights, staged.queues);
+        (self.projects, self.banks) = (staged.projects, staged.banks);
         self.note_pushed_queues();
         self.set_pushed_limits(staged.limits, staged.parents);
         self.generation += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of pushes to a book: records, site documents, and staged pushes.
+//! Tests of pushes to a `Book`: records, site documents, and staged pushes.
 
 mod changes;
 
@@ -73,9 +73,9 @@ fn a_document_removes_unlisted_associations_and_keeps_ids() {
 fn a_document_replaces_all_weights() {
     let mut book = Book::default();
     book.set_weights(vec![("bank".to_owned(), 5), ("later".to_owned(), 1)]);
-    assert_eq!((book.weights().get("bank"), book.weights().get("fairshare")), (Some(5), None));
+    assert_eq!((book.weights().get("bank"), book.weights().get("fairshare")), (Some(&5), None));
     book.replace(Policy { weights: vec![("queue".to_owned(), 3)], ..Policy::default() });
-    assert_eq!(book.weights().iter().collect::<Vec<_>>(), [("queue", 3)]);
+    assert_eq!(*book.weights(), BTreeMap::from([("queue".to_owned(), 3)]));
 }
 
 #[test]
@@ -87,15 +87,11 @@ fn an_association_permits_its_projects_and_rejects_jobs_above_its_cap() {
             && !association.permits_project("x")
     );
     assert!(!association.permits_queue("q"));
-    assert!(association.is_full(7) && !association.is_full(6));
+    assert!(association.active_headroom(7) == 0 && association.active_headroom(6) == 1);
     association.max_active_jobs = Limit(0);
-    assert!(!association.is_full(u64::MAX), "a cap of 0 is unlimited");
+    assert_eq!(association.active_headroom(u64::MAX), u64::MAX, "a cap of 0 is unlimited");
     association.max_active_jobs = Limit(-2);
-    assert!(!association.is_full(u64::MAX), "a negative limit acts like 0");
-}
-
-fn make_part(associations: Vec<AssociationRecord>) -> PolicyPart {
-    PolicyPart { associations: Some(associations), ..PolicyPart::default() }
+    assert_eq!(association.active_headroom(u64::MAX), u64::MAX, "a negative limit acts like 0");
 }
 
 /// Returns the associations of the book with their ids, and the default bank of user 1.
@@ -111,8 +107,8 @@ fn staged_parts_take_effect_at_the_commit() {
     let before = list_associations(&book);
     let one = book.find(UserId(1), None).unwrap();
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
-    book.stage(make_part(vec![record(3, "A", 0.3)]));
+    book.stage(make_document(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
+    book.stage(make_document(vec![record(3, "A", 0.3)]));
     assert_eq!(list_associations(&book), before);
     assert_eq!((book.find(UserId(4), None), book.len()), (None, 3));
     let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1, ..Difference::default() };
@@ -130,12 +126,12 @@ fn many_abandoned_pushes_leave_no_data() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.3)]));
+    book.stage(make_document(vec![record(1, "A", 0.3)]));
     book.commit();
     let before = list_associations(&book);
     for push in 0..1200 {
         book.begin(false);
-        book.stage(make_part(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
+        book.stage(make_document(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
         if push % 2 == 0 {
             book.abort();
         }
@@ -146,7 +142,7 @@ fn many_abandoned_pushes_leave_no_data() {
         );
     }
     book.begin(false);
-    book.stage(make_part(vec![record(2, "A", 0.2)]));
+    book.stage(make_document(vec![record(2, "A", 0.2)]));
     book.commit();
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
@@ -159,12 +155,12 @@ fn an_aborted_push_leaves_no_data() {
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     let before = list_associations(&book);
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
+    book.stage(make_document(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort();
     assert_eq!((list_associations(&book), book.generation(), book.is_staging()), (before, 1, false));
     // The values of the aborted push are neither in the book nor among the removed associations.
     book.begin(false);
-    book.stage(make_part(vec![record(2, "A", 0.2)]));
+    book.stage(make_document(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
@@ -175,9 +171,9 @@ fn an_aborted_push_leaves_no_data() {
 fn a_second_begin_replaces_the_first() {
     let mut book = Book::default();
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.1)]));
+    book.stage(make_document(vec![record(1, "A", 0.1)]));
     book.begin(false);
-    book.stage(make_part(vec![record(2, "A", 0.2)]));
+    book.stage(make_document(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { added: 1, ..Difference::default() });
     assert_eq!(book.find(UserId(1), None), None);
 }
@@ -187,7 +183,7 @@ fn an_update_during_a_push_is_in_force_until_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
+    book.stage(make_document(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
     book.upsert(
         vec![record(1, "A", 0.9), record(2, "A", 0.8), record(3, "A", 0.3), record(4, "A", 0.4)],
         OWNER,
@@ -202,8 +198,8 @@ fn a_record_in_two_parts_has_the_values_of_the_last_part() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin(false);
-    book.stage(make_part(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
-    book.stage(make_part(vec![record(1, "A", 0.1)]));
+    book.stage(make_document(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
+    book.stage(make_document(vec![record(1, "A", 0.1)]));
     assert_eq!(book.commit(), Difference { added: 1, unchanged: 1, ..Difference::default() });
     assert_eq!(book.fairshare(book.find(UserId(1), None).unwrap()).unwrap(), 0.1);
 }
@@ -214,16 +210,10 @@ fn a_push_is_complete_when_each_array_was_present() {
     assert_eq!(book.missing_array(), Some("associations"), "no push is open");
     book.begin(false);
     assert_eq!(book.missing_array(), Some("associations"));
-    let complete_part = PolicyPart {
-        queues: Some(vec![]),
-        projects: Some(vec![]),
-        banks: Some(vec![]),
-        weights: Some(vec![]),
-        ..make_part(vec![])
-    };
-    book.stage(PolicyPart { weights: None, ..complete_part.clone() });
+    let [others @ .., last] = Policy::ARRAYS;
+    book.stage(Policy { arrays: others.into(), ..Policy::default() });
     assert_eq!(book.missing_array(), Some("priority_factors"));
-    book.stage(PolicyPart { weights: Some(vec![]), ..PolicyPart::default() });
+    book.stage(Policy { arrays: [last].into(), ..Policy::default() });
     assert_eq!(book.missing_array(), None);
 }
 
@@ -233,10 +223,10 @@ fn lists_in_several_parts_are_concatenated() {
     book.set_projects(vec!["old".into()]);
     book.begin(false);
     for (project, bank) in [("a", "A"), ("b", "B")] {
-        book.stage(PolicyPart {
-            projects: Some(vec![project.into()]),
-            banks: Some(vec![(bank.into(), 2.0)]),
-            ..PolicyPart::default()
+        book.stage(Policy {
+            projects: vec![project.into()],
+            banks: vec![(bank.into(), 2.0)],
+            ..Policy::default()
         });
     }
     book.commit();
@@ -254,7 +244,7 @@ fn a_push_keeps_the_switches_that_it_does_not_set_unless_it_replaces_all() {
     book.set_config(deny);
     assert_eq!(book.config(), both_switches);
     book.begin(true);
-    book.stage(PolicyPart { config: deny, ..make_part(vec![]) });
+    book.stage(Policy { config: deny, ..Policy::default() });
     book.commit();
     assert_eq!(book.config(), both_switches);
     book.replace(make_document(vec![]));
@@ -285,7 +275,7 @@ fn a_bank_is_in_the_book_while_an_association_in_force_has_it() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin(false);
-    book.stage(make_part(vec![record(2, "B", 0.1)]));
+    book.stage(make_document(vec![record(2, "B", 0.1)]));
     let banks = |book: &Book| ["A", "B", "C"].map(|bank| book.has_bank(bank));
     assert_eq!(banks(&book), [true, false, false], "the push is not committed");
     book.commit();
@@ -348,7 +338,7 @@ proptest::proptest! {
                 listed.iter().map(|(user, bank, fairshare)| record(*user, bank, *fairshare)).collect();
             if kind >= 2 {
                 book.begin(false);
-                records.chunks(size).for_each(|chunk| book.stage(make_part(chunk.to_vec())));
+                records.chunks(size).for_each(|chunk| book.stage(make_document(chunk.to_vec())));
             }
             match kind {
                 0 => {

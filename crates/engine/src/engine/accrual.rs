@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Records for [`Standing`](crate::standing::Standing) when jobs start and end.
+//! Reports the starts and ends of jobs to [`Standing`](crate::standing::Standing).
 //!
-//! The usage of a job counts from the start in its R until the job is INACTIVE, as in the accounting database, whose watermarks are times
-//! of `t_inactive`. Until then no other job gets the resources.
+//! A job accrues usage from the start time in its R until the job is INACTIVE. Until then, no other job gets
+//! its resources. The accounting database counts the same time: its watermarks are times of `t_inactive`.
 
-use super::{Effect, Level, Shared};
+use super::{Effect, Level, Shared, budgets::charge_at_end};
 use crate::ids::JobId;
 use crate::limits::{self, Job, Phase};
 use crate::standing;
@@ -15,7 +15,7 @@ const MAX_ENDED: usize = 200_000;
 
 /// Records the start of a job in RUN if its bank is known. Returns a log line if [`Standing`](crate::standing::Standing) rejects the
 /// record.
-pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
     let usage_job = make_usage_job(shared, id, job)?;
@@ -23,7 +23,7 @@ pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<
 }
 
 /// If the R of a running job has no start, counts the usage of the job from `start` on, in seconds since the epoch.
-pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effect> {
+pub fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effect> {
     if !lacks_start(shared, id) {
         return None;
     }
@@ -36,7 +36,7 @@ pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f6
 }
 
 /// Records the end of a job that was in RUN. Returns a log line if [`Standing`](crate::standing::Standing) rejects the record.
-pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
+pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     if job.phase != Phase::Run {
         return None;
     }
@@ -46,10 +46,13 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
         return None;
     }
     let usage_job = make_usage_job(shared, id, job)?;
-    let result = shared.standing.usages.ended(&usage_job, shared.now);
+    let now = shared.now;
+    let result = charge_at_end(shared, id, |usages| usages.ended(&usage_job, now));
     if result.is_ok() && shared.settings.remember {
         let queue = shared.standing.usages.charging().charged_queue(usage_job.queue.as_ref()).cloned();
-        shared.news.note_ended(standing::Job { queue, ..usage_job }, shared.now);
+        // Only budgets need the time limit of an ended job.
+        let limit = if shared.budgets.is_empty() { 0.0 } else { usage_job.limit };
+        shared.news.note_ended(standing::Job { queue, limit, ..usage_job }, now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -61,13 +64,12 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
 }
 
 /// Records the end of a job whose end no callback reported. The present time counts as the end. The ledger may have dropped the job before.
-pub(in crate::engine) fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let last_record = shared.ledger.job(id).cloned();
     let logged = last_record.and_then(|job| record_end(shared, id, &job));
-    logged
-        .into_iter()
-        .chain(log_bad_record(shared.standing.usages.record_end_of_running(id, shared.now)))
-        .collect()
+    let now = shared.now;
+    let result = charge_at_end(shared, id, |usages| usages.record_end_of_running(id, now));
+    logged.into_iter().chain(log_bad_record(result)).collect()
 }
 
 fn log_bad_record(done: Result<(), standing::BadJob>) -> Option<Effect> {
@@ -75,7 +77,7 @@ fn log_bad_record(done: Result<(), standing::BadJob>) -> Option<Effect> {
 }
 
 /// Returns true if the job runs and its R has no start.
-pub(in crate::engine) fn lacks_start(shared: &Shared, id: JobId) -> bool {
+pub fn lacks_start(shared: &Shared, id: JobId) -> bool {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run);
     job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
 }
@@ -95,8 +97,8 @@ fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job
     })
 }
 
-/// If the R of a running job cannot be read, returns a log line. No usage counts for its resources.
-pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
+/// Returns a log line if the R of a running job cannot be read. Such a job accrues no usage.
+pub fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
     let reason = match resources {
         limits::Resources::Allocated(_) => return None,
         limits::Resources::None => "there is none",
@@ -106,7 +108,7 @@ pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Res
 }
 
 /// Stores the expiration of a running job, in seconds since the epoch; `None` if the job may run indefinitely.
-pub(super) fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
+pub fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
     shared.ledger.change(id, |job| {
         if let Some(given) = job.allocation.as_mut() {
             given.expiration = expiration;

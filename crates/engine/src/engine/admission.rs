@@ -11,7 +11,8 @@ use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 pub(super) enum Pending {
     /// The job's association may still arrive with a push.
     Unavailable,
-    /// The job belongs to the instance owner, whose record may still come: a push sends that record after its reprioritize.
+    /// The job belongs to the instance owner, whose record may still arrive: a push of flux-accounting
+    /// contains that record after its reprioritize.
     Expected,
     /// The job was accepted earlier, but the pushed data lack its association. The text is logged once.
     Missed(String),
@@ -35,13 +36,9 @@ impl Completion {
     }
 }
 
-/// Assigns an association to a job that waits for one, and completes the jobspec of a job that has one. Returns why the job has no
-/// priority if there is no association.
-pub(super) fn admit_job(
-    shared: &mut Shared,
-    id: JobId,
-    completion: Completion,
-) -> Result<Vec<Effect>, Pending> {
+/// Assigns an association to a job that waits for data, and completes the jobspec of a job that has an
+/// association. Returns the reason why the job has no priority if it has no association.
+pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
     let Some(job) = shared.ledger.job(id) else { return Err(Pending::Unavailable) };
     match job.admission {
         Admission::Admitted(_) => return Ok(Vec::new()),
@@ -74,13 +71,9 @@ pub(super) fn admit_job(
     Ok(effects)
 }
 
-/// Returns the text that rejects a job that waited for an association, if the association forbids its queue or its
-/// project.
-pub(super) fn rejection_in_association(
-    shared: &Shared,
-    association: AssociationId,
-    job: &Job,
-) -> Option<String> {
+/// Returns the text that rejects a job that waited for an association, if the association forbids the job's
+/// queue or project.
+pub fn rejection_in_association(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
     let project = match &job.project {
         Project::Unjudged(project) => Some(project.as_str()),
         Project::Missing | Project::Judged => None,
@@ -89,9 +82,10 @@ pub(super) fn rejection_in_association(
     shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
 }
 
-/// Returns the reason why a job whose association is not in the data has no priority. While a push is incomplete, the
-/// association may still arrive; the reprioritize at the end of the push asks again.
-pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
+/// Returns the reason why a job whose association is not in the data has no priority. While a push is
+/// incomplete, the association may still arrive. The reprioritize at the end of the push makes Flux ask for
+/// the priority again.
+pub fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.has_push_ended())
     else {
         return Pending::Unavailable;
@@ -111,14 +105,14 @@ pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
         Some(_) if is_submission => Pending::Fatal(text),
         Some(_) if was_passed_over => Pending::Unavailable,
         // The job was accepted earlier. A push without its association does not end it.
-        Some(bank) => {
-            Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
-        }
+        Some(bank) => Pending::Missed(format!(
+            "job {id}: {text}, bank {bank}; the job waits until a push adds this entry"
+        )),
     }
 }
 
 /// Adds missing banks and projects to the jobspecs of pending jobs that have an association.
-pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
+pub fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.due.take_jobs(Task::CompleteJobspec) {
         let Some(job) = shared.ledger.job(id) else { continue };
@@ -141,7 +135,7 @@ pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Adds the default bank and the default project to a jobspec that lacks them. A bank in the jobspec is never replaced.
-pub(super) fn complete_jobspec(
+pub fn complete_jobspec(
     shared: &Shared,
     id: JobId,
     job: &Job,
@@ -158,6 +152,6 @@ pub(super) fn complete_jobspec(
 }
 
 /// Returns the rejection text for a user and bank that are not in the data.
-pub(super) fn unknown_association_text(user: UserId) -> String {
+pub fn unknown_association_text(user: UserId) -> String {
     format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

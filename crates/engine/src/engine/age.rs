@@ -5,8 +5,8 @@
 //! The weights of both terms come from the push, or else from `[fairshare] weights`. Without either, they are 0.
 //! `max-wait-behind` raises the weight of the age as far as necessary, and ages then have no maximum.
 //!
-//! After a reload or a restart, the eventlog of a job shows how long the job was eligible. The engine reads the
-//! eventlog if the age has a weight. If the eventlog is not read (or not yet), a job that is eligible now counts as
+//! After a reload or a restart, the eventlog of a job shows how long the job was eligible. The engine reads
+//! the eventlog if the age has a weight. While the eventlog is not read, a job that is eligible now counts as
 //! eligible since its submission.
 
 use super::{Effect, JobFacts, Past, Shared, Timer, accrual, effect::reprioritize_all};
@@ -16,7 +16,7 @@ use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_w
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The fraction of `max-wait-behind` after which a waiting job is listed.
+/// The fraction of `max-wait-behind` after which [`AgeSnapshot`] lists a waiting job.
 const NEAR: f64 = 0.75;
 /// The maximum number of listed jobs.
 const MAX_NEAR: usize = 20;
@@ -54,7 +54,7 @@ pub struct AgeSnapshot {
 
 /// Computes the weights from the settings and the pushed weights. Returns the previous weight of the age, and true if
 /// the reference time of all ages moved while the age had a weight.
-pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
+pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
     let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
@@ -72,7 +72,7 @@ pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
 
 /// Moves the reference time of all ages if the present time has reached it. Returns true if the move changes
 /// priorities.
-pub(super) fn move_reference(shared: &mut Shared) -> bool {
+pub fn move_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
     let changes_priorities = moved != shared.ages && shared.weighed.weight(AGE) != 0;
@@ -80,9 +80,9 @@ pub(super) fn move_reference(shared: &mut Shared) -> bool {
     changes_priorities
 }
 
-/// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the maximum age. Called
-/// while fair-share is not live.
-pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
+/// Makes Flux ask for all priorities if the reference time of ages moved, or if a job has reached the maximum
+/// age. Called while fair-share is not live.
+pub fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
     let moved = move_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
         && (moved || shared.ledger.jobs().any(|(_, job)| is_capped(shared, job)));
@@ -91,7 +91,7 @@ pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores how long a job was eligible, computed from the events of its eventlog. For a running job, uses only the time
 /// of the allocation.
-pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+pub fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
         Some(Phase::Run) => {
@@ -132,7 +132,7 @@ pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) ->
 }
 
 /// Stores the number of nodes of the site; `None` if it cannot be read.
-pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
+pub fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
     // If Flux does not know the number, or the reply cannot be read, ask again later.
     let mut effects = Vec::from_iter(ask_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
@@ -169,37 +169,33 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     }
 }
 
-/// Asks Flux for all priorities if `has_changed` is true (terms of priorities changed), unless a refresh posts the
-/// priorities.
-pub(super) fn reprioritize_if_changed(shared: &Shared, has_changed: bool) -> Vec<Effect> {
+/// If `has_changed` is true, makes Flux ask for all priorities, unless a refresh posts the priorities.
+/// `has_changed` says whether terms of priorities changed.
+pub fn reprioritize_if_changed(shared: &Shared, has_changed: bool) -> Vec<Effect> {
     if has_changed && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
 /// Asks for the number of nodes of the site, if the job size has a weight and the number is unknown.
-pub(super) fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
+pub fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns from when on a new job is eligible. `now` is in seconds since the epoch.
-pub(super) fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
+/// Returns whether a new job is eligible, and since when. `now` is in seconds since the epoch.
+pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
     let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
 /// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Within
 /// one period, the score of a job at the maximum age changes by less than a thousandth of the weight.
-pub(super) fn age_period(shared: &Shared) -> f64 {
+pub fn age_period(shared: &Shared) -> f64 {
     let has_weight = shared.weighed.weight(AGE) != 0;
     if has_weight { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
 /// Asks for the eventlogs of replayed pending jobs if the age has a weight now and had none before. The engine did not
 /// observe replayed jobs from their submission on.
-pub(super) fn ask_for_eventlogs_of_age(
-    shared: &Shared,
-    is_replaying: bool,
-    weighed_before: i64,
-) -> Vec<Effect> {
+pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
     }
@@ -210,8 +206,9 @@ pub(super) fn ask_for_eventlogs_of_age(
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Returns true if the job's priority falls as time passes, because the job has reached the maximum age.
-pub(super) fn is_capped(shared: &Shared, job: &Job) -> bool {
+/// Returns true if the job has reached the maximum age: its age counts no more, so its priority falls with the
+/// term of the common reference time.
+pub fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))
 }

@@ -15,7 +15,7 @@ pub(super) struct AnnotationSweep(Option<JobId>);
 
 /// Returns the effect that posts a job's annotation. Returns `None` if the job already has this annotation, or if
 /// annotations are off.
-pub(super) fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     if !shared.settings.annotate {
         return None;
     }
@@ -28,7 +28,7 @@ pub(super) fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> 
 }
 
 /// Posts the annotations of the next jobs. Returns where the sweep continues, or `None` at its end.
-pub(super) fn annotate_next_jobs(
+pub fn annotate_next_jobs(
     shared: &mut Shared,
     AnnotationSweep(after): AnnotationSweep,
 ) -> (Vec<Effect>, Option<AnnotationSweep>) {
@@ -54,7 +54,7 @@ fn format_ordinal(number: usize) -> String {
     format!("{number}{ending}")
 }
 
-pub(super) fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
+pub fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
     let job = shared.ledger.job(id)?;
     let association = job.association()?;
     if job.is_held() {

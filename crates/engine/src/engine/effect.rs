@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The outputs of the engine. The engine carries nothing out itself, because Flux re-enters callbacks.
+//! The outputs of the engine. The engine does not carry out an output itself, because Flux calls back into
+//! the plugin meanwhile.
 //!
 //! Three words have one meaning each. The plugin *rejects* a job, an update or a push when Flux or a client asks whether to accept it
 //! ([`Effect::Reject`]). A call is *refused* if its answer is an error: Flux refuses an effect ([`Refusal`](super::Refusal)), and the
@@ -24,14 +25,14 @@ pub enum Level {
 /// How a jobspec update is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
-    /// The job whose callback is running.
+    /// The update is for the job whose callback is running.
     Current,
-    /// Any other job.
+    /// The update is for any other job.
     ById,
 }
 
 impl Effect {
-    /// Returns why a policy was rejected, if this effect rejects one.
+    /// Returns the reason if this effect rejects a site document.
     pub fn policy_rejection(&self) -> Option<&str> {
         match self {
             Effect::RejectPolicy(text) => Some(text),
@@ -40,7 +41,7 @@ impl Effect {
     }
 }
 
-/// An output of the engine, applied in order.
+/// An output of the engine. The plugin carries out the effects in their order.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Reject the job or the update, with this text.
@@ -49,7 +50,7 @@ pub enum Effect {
     RejectPolicy(String),
     /// Answer with a priority.
     SetPriority(u32),
-    /// Keep a job in SCHED at its priority, or keep a job in PRIORITY in that state.
+    /// Leave a job in SCHED at its priority, and leave a job in PRIORITY in this state.
     KeepPriority,
     /// Leave the job in PRIORITY.
     PriorityUnavailable,
@@ -68,8 +69,8 @@ pub enum Effect {
     },
     /// Add a dependency, which holds the job.
     AddDependency(JobId, HoldName),
-    /// Ask for the urgency, and call back with [`Event::Urgency`](super::Event::Urgency). In DEPEND and PRIORITY no callback reports a
-    /// change.
+    /// Ask for the urgency, and call back with [`Event::Urgency`](super::Event::Urgency). In DEPEND and
+    /// PRIORITY, no callback reports a change of the urgency.
     AskUrgency(JobId),
     /// Ask which of these queues are stopped, and call back with [`Event::QueueStates`](super::Event::QueueStates). `None` is the queue
     /// without a name.
@@ -89,13 +90,15 @@ pub enum Effect {
     RemoveDependency(JobId, HoldName),
     /// Post a memo with the fair-share that the priority was computed from.
     Memo(JobId, f64),
-    /// Post the memo of [`Effect::Memo`], but not to the eventlog.
+    /// Post the memo of [`Effect::Memo`] as a volatile memo, which Flux does not write to the eventlog.
     VolatileMemo(JobId, f64),
-    /// Raise a fatal exception with this note. It ends the job at once, so not in a callback that another plugin may have caused.
+    /// Raise a fatal exception with this note. The exception ends the job at once. So the engine does not
+    /// return this effect in a callback that another plugin may have caused.
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. A timer that is due earlier keeps its time.
+    /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. If the timer is
+    /// armed and due earlier, its time does not change.
     Arm(Timer),
     /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, even if the timer was due at another time.
     ArmIn(Timer, f64),
@@ -105,7 +108,8 @@ pub enum Effect {
     ReadSiteNodes,
     /// Ask Flux which dependencies are outstanding, and call back with [`Event::Dependencies`](super::Event::Dependencies).
     ReadDependencies(JobId),
-    /// Ask job-list for the jobs that ended after `since`, the last first, and call back with [`Event::Ended`](super::Event::Ended).
+    /// Ask job-list for the jobs that ended after `since`, the job that ended last first, and call back with
+    /// [`Event::Ended`](super::Event::Ended).
     ListEnded {
         /// In seconds since the epoch.
         since: f64,
@@ -114,7 +118,8 @@ pub enum Effect {
         /// The largest number of jobs in the answer.
         most: usize,
     },
-    /// Post the priority of a job by id. This also moves a job on from PRIORITY if its priority is the same as before.
+    /// Post the priority of a job by id. This moves a job from PRIORITY to SCHED even if its priority does
+    /// not change.
     Prioritize(JobId, u32),
     /// Have Flux ask for the priority of every pending job.
     ReprioritizeAll,
@@ -123,6 +128,6 @@ pub enum Effect {
 }
 
 /// Returns the effects by which Flux asks for the priority of every pending job. Steps mark the begin and the end of Flux's loop.
-pub(super) fn reprioritize_all() -> Vec<Effect> {
+pub fn reprioritize_all() -> Vec<Effect> {
     vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
 }

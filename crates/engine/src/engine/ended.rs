@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that ended while the plugin was not loaded. The engine asks job-list, in pages, for the jobs that no push covers.
 //!
-//! job-list reports the nodes, the cores and the run time of a job, but not its GPUs. If GPUs have a weight, the GPUs of such a job count
-//! when the accounting database has the job.
+//! job-list reports the nodes, the cores and the run time of a job, but not its GPUs. If GPUs have a weight,
+//! the usage of the GPUs of such a job counts only when a push includes the job.
 
 use super::{Effect, EndedJob, Level, Timer};
 use crate::accounts::Book;
@@ -14,15 +14,15 @@ const PAGE: usize = 1000;
 /// The largest number of jobs that the engine asks for. More jobs would not fit in the memory for ended jobs.
 const MAX_JOBS: usize = 200_000;
 
-/// The progress of the query.
+/// The progress of the query to job-list.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum QueryProgress {
-    /// No question was asked.
+    /// No request was sent.
     #[default]
     Due,
-    /// A page was asked for. `silent` counts how often the timer fired without a page.
+    /// A page was requested. `silent` counts how often the timer fired without a page.
     UnderWay { since: f64, before: Option<f64>, most: usize, received: usize, silent: u32 },
-    /// job-list did not answer. When Flux starts, job-list comes after the plugin.
+    /// job-list did not answer. When Flux starts, it loads job-list after the plugin.
     Unanswered,
     /// job-list has reported all jobs that ended after this time, in seconds since the epoch.
     Done(f64),
@@ -36,14 +36,23 @@ pub(super) struct EndedJobs {
     unanswered: u32,
 }
 
-/// The largest number of questions without an answer: one minute if job-list refuses them, 12 minutes if it is silent.
+/// The largest number of requests without an answer. The engine stops after one minute if job-list refuses
+/// the requests, and after 12 minutes if job-list does not reply.
 const MAX_UNANSWERED: u32 = 12;
-/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. job-list may have much to read first, but
-/// no ended job is evicted before the last page.
+/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. job-list may
+/// have much to read first. The number is limited, because the engine evicts no ended job before the last
+/// page.
 const MAX_SILENT_PERIODS: u32 = 12;
 
 impl EndedJobs {
-    /// Makes the engine ask job-list again, because its pages were not stored, or because no client carried out the question.
+    /// Returns true if job-list has listed all ended jobs, or if the engine has stopped asking because
+    /// job-list does not answer.
+    pub fn is_done(&self) -> bool {
+        matches!(self.asking, QueryProgress::Done(_))
+    }
+
+    /// Makes the engine ask job-list again, because pages were not stored, or because the request was not
+    /// carried out.
     pub fn restart_query(&mut self) {
         self.asking = QueryProgress::Due;
     }
@@ -75,7 +84,8 @@ impl EndedJobs {
                 if *silent < MAX_SILENT_PERIODS {
                     return vec![Effect::Arm(Timer::Retry)];
                 }
-                // The next question follows at once, because the engine drops a page that comes while no question is open.
+                // The next request follows at once, because the engine drops a page that comes while no
+                // request is open.
                 let mut effects = self.take_page(standing, book, now, None);
                 if self.asking == QueryProgress::Unanswered {
                     effects = self.ask_job_list(standing, now);
@@ -86,7 +96,7 @@ impl EndedJobs {
         }
     }
 
-    /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
+    /// Stores a page of ended jobs, and asks for the next page. `jobs` is `None` if job-list did not answer.
     pub fn take_page(
         &mut self,
         standing: &mut Standing,
@@ -128,8 +138,12 @@ impl EndedJobs {
         let (start, end) = job.ran.filter(|(_, end)| *end > now - standing.reset())?;
         let bank = job.bank.or_else(|| book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
-        let usage_job =
-            standing::Job { id: job.id, user: job.user, bank, queue: job.queue, ran_on, start, limit: 0.0 };
+        // Budgets charge a job from the start in its R.
+        let allocated = job.allocated.filter(|_| standing.usages.keeps_uncovered);
+        let (start, limit) =
+            allocated.map_or((start, 0.0), |(start, expiration)| (start, expiration - start));
+        let (id, user, queue) = (job.id, job.user, job.queue);
+        let usage_job = standing::Job { id, user, bank, queue, ran_on, start, limit };
         let fault = standing.usages.ended(&usage_job, end).err()?;
         Some(Effect::Log(Level::Error, fault.to_string()))
     }

@@ -2,9 +2,9 @@
 //! The inputs of the engine.
 
 use super::{settings::Settings, timer::Timer};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
-use crate::limits::{Resources, Size, SizeError};
+use crate::limits::{Resources, Size};
 use crate::standing::{Ended, EvictedUsage, SitePart};
 
 /// Job states as Flux shows them to a plugin (RFC 21).
@@ -69,7 +69,7 @@ pub struct JobFacts<'a> {
     pub user: UserId,
     /// Its present state.
     pub state: State,
-    /// 0 to 31.
+    /// The urgency, 0 to 31.
     pub urgency: i64,
     /// Its priority; -1 if it has none yet.
     pub priority: i64,
@@ -80,7 +80,7 @@ pub struct JobFacts<'a> {
     /// `attributes.system.project`.
     pub project: Option<&'a str>,
     /// The resources that it asks for, or why they cannot be counted.
-    pub size: Result<Size, SizeError>,
+    pub size: Result<Size, String>,
     /// When it was submitted, in seconds since the epoch; `None` if Flux does not report it.
     pub submitted: Option<f64>,
     /// Its time limit in seconds; 0 for none.
@@ -113,6 +113,9 @@ pub struct EndedJob {
     pub cores: u64,
     /// When it started and stopped running, in seconds since the epoch; `None` if it never ran.
     pub ran: Option<(f64, f64)>,
+    /// The start in its R and the end of its time limit, in seconds since the epoch; `None` without a time limit. `ran` begins later, by the
+    /// time that Flux needs to store R.
+    pub allocated: Option<(f64, f64)>,
     /// When it became INACTIVE, in seconds since the epoch.
     pub end: f64,
 }
@@ -126,7 +129,7 @@ pub struct QueueTold {
     pub parent: Option<QueueName>,
 }
 
-/// An input of the engine: first the callbacks, then the RPCs, then the answers to effects.
+/// An input of the engine. The variants are sorted: callbacks, RPCs, answers to effects.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// `job.create`, the first callback about any job.
@@ -135,12 +138,12 @@ pub enum Event<'a> {
         id: JobId,
         /// Its present state.
         state: State,
-        /// Whether its jobspec declares dependencies, with which other plugins will block it in DEPEND.
+        /// True if the jobspec declares dependencies. Other plugins will block such a job in DEPEND.
         has_dependencies: bool,
     },
     /// `job.validate`: may the job be accepted, or updated as shown?
     Validate(JobFacts<'a>),
-    /// `job.new`: an accepted job, or a replayed one.
+    /// `job.new`: an accepted job, or a replayed job.
     New(JobFacts<'a>),
     /// `job.state.depend`.
     Depend(JobId),
@@ -153,11 +156,12 @@ pub enum Event<'a> {
         /// True if it was added, false if it was removed.
         added: bool,
     },
-    /// `job.state.priority`, with the urgency. An answer without effects means that the job is unknown: the caller reports
-    /// the job first, and asks again.
+    /// `job.state.priority`, with the urgency. If the engine returns no effects, the job is unknown: the
+    /// caller then reports the job and repeats the event.
     Priority(JobId, i64),
-    /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY. The scheduler may have
-    /// decided on the job, so the answer must return the job to SCHED. An answer without effects means that the job is unknown.
+    /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY.
+    /// The scheduler may have decided on the job, so the answer must return the job to SCHED. If the engine
+    /// returns no effects, the job is unknown.
     Bounced {
         /// The job.
         id: JobId,
@@ -166,8 +170,8 @@ pub enum Event<'a> {
         /// Its posted priority.
         posted: u32,
     },
-    /// `job.priority.get`, with the urgency. An answer without effects means that the job is unknown: the caller reports
-    /// the job first, and asks again.
+    /// `job.priority.get`, with the urgency. If the engine returns no effects, the job is unknown: the caller
+    /// then reports the job and repeats the event.
     PriorityGet(JobId, i64),
     /// `job.state.sched`.
     Sched(JobId),
@@ -177,7 +181,7 @@ pub enum Event<'a> {
     Cleanup(JobId),
     /// `job.state.inactive`.
     Inactive(JobId),
-    /// `job.destroy`, the last callback about any job, also about a rejected one.
+    /// `job.destroy`, the last callback about any job, also about a rejected job.
     Gone(JobId),
     /// `job.update.attributes.system.queue`: may the job move to the queue?
     UpdateQueue {
@@ -222,25 +226,26 @@ pub enum Event<'a> {
     Policy(Policy, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
-        /// Whether switches that no part mentions keep their values. Otherwise they get their defaults.
+        /// True if switches that no part contains keep their values, false if they get their defaults.
         keeps_config: bool,
     },
     /// `policy_part`.
-    PolicyPart(PolicyPart, SitePart),
+    PolicyPart(Policy, SitePart),
     /// `policy_commit`: all parts come into force.
     PolicyCommit,
     /// `policy_abort`, or no part came for too long: the parts are dropped.
     PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
-    /// `rest`: remove the names of this plugin from these jobs, whose urgency is 0.
+    /// `rest`: remove the dependencies of this plugin from these jobs, whose urgency is 0.
     Rest(Vec<JobId>),
-    /// Ended jobs from the snapshot, and the usage of evicted ones.
+    /// Ended jobs from the snapshot, and the usage of evicted jobs.
     Recalled(Vec<Ended>, Vec<EvictedUsage>),
 
     /// A timer that [`Effect::Arm`](super::Effect::Arm) armed fired.
     Timer(Timer),
-    /// The number of nodes of the site, asked for by [`Effect::ReadSiteNodes`](super::Effect::ReadSiteNodes). `None`: it cannot be read.
+    /// The number of nodes of the site, asked for by [`Effect::ReadSiteNodes`](super::Effect::ReadSiteNodes).
+    /// `None` if the number cannot be read.
     SiteNodes(Option<u64>),
     /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
@@ -257,19 +262,20 @@ pub enum Event<'a> {
     ConfiguredQueues(Vec<(QueueName, Option<QueueName>)>),
     /// Whether the scheduler keeps the jobs of all queues in one list, asked for by [`Effect::AskScheduler`](super::Effect::AskScheduler).
     OneQueueList(bool),
-    /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were added (`true`)
-    /// and removed, in order. `None`: it cannot be read.
+    /// The eventlog that [`Effect::ReadEventlog`](super::Effect::ReadEventlog) asked for: the descriptions of
+    /// dependencies, in order, each with `true` if the dependency was added, and `false` if it was removed.
+    /// `None` if the eventlog cannot be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
-    /// The events of the same eventlog that decide for how long the job was eligible and when it began to run, with their times, in
-    /// order.
+    /// The events of a job's eventlog that show how long the job was eligible and when it began to run, in
+    /// their order, with their times in seconds since the epoch.
     Past(JobId, Vec<(f64, Past)>),
     /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`: unknown.
     Dependencies(JobId, Option<Vec<String>>),
     /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A callback or a request panicked. It may have been about this job.
+    /// A callback or a request panicked. If there is a job, the callback or request may have been about it.
     Panicked(Option<JobId>),
-    /// Compare jobs with Flux again, if that was abandoned after too many panics.
+    /// Compare jobs with Flux again, if the engine abandoned the comparison after too many panics.
     TryAgain,
     /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
     Shown(JobFacts<'a>),
@@ -282,18 +288,28 @@ pub enum Past {
     Urgency(i64),
     /// A dependency of this name was added (`true`) or removed.
     Dependency(String, bool),
-    /// The job was accepted. Its jobspec declares the dependencies that were added before.
+    /// The job was accepted. Dependencies that were added before this event are declared in the jobspec.
     Accepted,
     /// The job got its resources.
     Allocated,
 }
 
+impl Past {
+    /// Returns the description of a dependency, and true if the dependency was added, or false if it was removed.
+    pub fn dependency(&self) -> Option<(String, bool)> {
+        match self {
+            Past::Dependency(description, added) => Some((description.clone(), *added)),
+            Past::Urgency(_) | Past::Accepted | Past::Allocated => None,
+        }
+    }
+}
+
 /// Why Flux refused an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// ENOENT: no such job, or no such name.
+    /// ENOENT: the job or the dependency does not exist.
     Absent,
-    /// EINVAL: the job's state does not allow it.
+    /// EINVAL: the job's state does not allow the effect.
     TooLate,
     /// Any other error, with its text.
     Other(String),

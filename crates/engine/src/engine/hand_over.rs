@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Return to flux-accounting's plugin: the fate of each held job there, and how to save the jobs that would end there.
+//! Prepares the return to flux-accounting's plugin: computes the fate of each held job under that plugin, and
+//! saves jobs that would end.
 //!
-//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes only names that it has
-//! added itself. So a job with any other name waits indefinitely: a name with a number, or the name of a limit that the plugin does not
-//! know or that has headroom by then. A plain name that was removed from a job once cannot be added again, but Flux reports no error:
-//! when there is headroom the plugin tries to remove the name, fails, and ends the job. It does nothing to jobs with urgency 0 in SCHED.
+//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes
+//! only names that it has added itself. So a job with any other name waits forever. Such a name has a
+//! number, or is the name of a limit that the plugin does not have, or of a limit that has headroom when the
+//! plugin is loaded. A plain name that was removed from a job once cannot be added again, but Flux reports no
+//! error. When there is headroom, the plugin tries to remove the name, fails, and ends the job. The plugin
+//! does nothing to jobs with urgency 0 in SCHED.
 //!
-//! A job that other plugins block too does not reach SCHED at urgency 0: it would stay in DEPEND with a used name. So it keeps its names,
-//! and is safe only if the other plugins release it. A job that was released, that only other plugins block, and that had the name of a
-//! limit that is full again cannot be saved either.
+//! A job that other plugins block too does not reach SCHED at urgency 0. Without its names, it would stay in
+//! DEPEND, where names that were removed once cannot be added again. So the job keeps its names, and is safe
+//! only if the other plugins release it. A released job that only other plugins block cannot be saved if it
+//! had the name of a limit that is full again.
 
 use super::{Effect, Shared, View, hold::can_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 use serde::{Deserialize, Serialize};
 
-/// The fate of a held job under flux-accounting's plugin, if that is loaded now with the same data.
+/// The fate of a held job under flux-accounting's plugin, if that plugin is loaded now with the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
@@ -43,11 +47,11 @@ pub struct HandOverPage {
 pub struct Resting {
     /// The jobs that lose their dependencies.
     pub resting: Vec<JobId>,
-    /// The jobs that stay as they are.
+    /// The jobs that keep their dependencies.
     pub left: Vec<JobId>,
 }
 
-/// A job that is held, or that would end under the other plugin.
+/// A job that is held, or that would end under flux-accounting's plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOver {
     /// Its id.
@@ -59,9 +63,10 @@ pub struct HandedOver {
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
-    /// Its urgency, 0 to 31, which the plugin adds.
+    /// Its urgency, 0 to 31. The engine leaves this field to the plugin.
     pub urgency: Option<i64>,
-    /// Its outstanding names. Empty in PRIORITY, and if only other plugins block the job.
+    /// Its outstanding dependencies of this plugin. Empty in PRIORITY, and if only other plugins block the
+    /// job.
     pub names: Vec<String>,
     /// Whether other plugins block the job in DEPEND too, so that it cannot be put into SCHED at urgency 0.
     #[serde(rename = "kept", default)]
@@ -70,8 +75,8 @@ pub struct HandedOver {
     pub fate: Fate,
 }
 
-/// Removes the names of this plugin from jobs with urgency 0, so that they stay in SCHED without running.
-pub(super) fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
+/// Removes the names of this plugin from jobs with urgency 0, so that the jobs stay in SCHED without running.
+pub fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
     ids.into_iter().flat_map(|id| strip_names_of_job(shared, id)).collect()
 }
 
@@ -90,8 +95,8 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     effects
 }
 
-/// Returns at most `most` jobs that are held or would end, by ascending id, from the one after `after`. Returns `None` while eventlogs
-/// are being read, because the names are not known yet.
+/// Returns at most `most` jobs that are held or would end, by ascending id. Begins after job `after`. Returns
+/// `None` while eventlogs are being read, because the names are not known yet.
 pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<HandOverPage> {
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;

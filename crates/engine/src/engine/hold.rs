@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Holds jobs that exceed limits: in DEPEND by dependencies, in PRIORITY by giving it no priority, and in SCHED by
-//! priority 0.
+//! Holds jobs that exceed limits: in DEPEND by dependencies, in PRIORITY by the answer that the job has no
+//! priority, and in SCHED by priority 0.
 //!
 //! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that the job has no priority, and
 //! Flux leaves the job there until its priority is posted by id. So a job is held in PRIORITY
 //! ([`Grant::Awaited`](crate::limits::Grant)) if it waited for data, if it was there at a restart, or if other plugins
 //! released it while it was unwatched. A release scan releases it like any other held job.
 //!
-//! A job in SCHED cannot go back: Flux rejects the answer "no priority" to `job.priority.get` there, logs an error, and
-//! leaves the job as it is. If the urgency or the jobspec of the job changes, Flux moves the job to PRIORITY while it
-//! asks for its priority. An update may have moved the job to a limit that is full, or the job may have lost its
-//! reservation at priority 0. The job must return to SCHED before the next reactor turn, because the scheduler may have
-//! decided on it, and Flux takes resources for a start only in SCHED. If the job stayed in PRIORITY, the resources
-//! would be allocated but unused. After the release Flux would request them again, treat the second answer as an error,
-//! and send the scheduler no more requests. So the job gets priority 0, for which Flux requests no resources, and is
-//! held in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)) without counting for any limit. If the scheduler
-//! had already allocated resources, the job runs, and counts as running. An expedited job cannot be held in SCHED,
-//! because Flux replaces priority 0: it is released whatever the limits say. A job in SCHED without data keeps its
-//! posted priority. After a reload or a restart, a job in SCHED at priority 0 whose urgency is not 0 is treated as
-//! held. If its score is 0, it stays at priority 0 after the release.
+//! A job in SCHED cannot be held by the answer "no priority". Flux rejects this answer to `job.priority.get`
+//! in SCHED, logs an error, and leaves the job as it is. If the urgency or the jobspec of the job changes,
+//! Flux moves the job to PRIORITY while it asks for its priority. An update may have moved the job to a limit
+//! that is full, or the job may have lost its reservation at priority 0. The job must return to SCHED before
+//! the next reactor turn, because the scheduler may have decided on the job, and Flux takes resources for a
+//! start only in SCHED. If the job stayed in PRIORITY, the resources would be allocated but unused. After the
+//! release Flux would request them again, treat the second answer as an error, and send the scheduler no more
+//! requests. So the job gets priority 0, for which Flux requests no resources, and is held in SCHED
+//! ([`is_in_sched`](crate::limits::Job::is_in_sched)) without counting for any limit. If the scheduler had
+//! already allocated resources, the job runs, and counts as running. An expedited job cannot be held in
+//! SCHED, because Flux replaces priority 0: it is released whatever the limits say. A job in SCHED without
+//! data keeps its posted priority. After a reload or a restart, a job in SCHED at priority 0 whose urgency is
+//! not 0 is treated as held. If the score of such a job is 0, the job stays at priority 0 after the release.
 
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::ids::{JobId, Stage};
-use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, queue_scope_limits};
+use crate::ids::{JobId, QueueName, Stage};
+use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase};
 
 /// Holds a job in PRIORITY that has no priority, whatever the reason.
-pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
+pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
         shared.ledger.change(id, Job::await_headroom);
     }
 }
 
 /// Holds a job that was in SCHED. The job returns its headroom.
-pub(super) fn hold_in_sched(shared: &mut Shared, id: JobId) {
-    // A restart may have moved the job to PRIORITY. If it got no priority, it is still there.
+pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
+    // A restart may have moved the job to PRIORITY. If the job got no priority, it is still in PRIORITY.
     let is_in_priority = shared.unpriced.contains(&id);
     shared.ledger.change(id, |job| {
         job.await_headroom();
@@ -44,26 +45,28 @@ pub(super) fn hold_in_sched(shared: &mut Shared, id: JobId) {
     shared.posted.note_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs get the
-/// headroom of this job in the next reactor turn, after Flux has its new priority.
-pub(super) fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs
+/// get the headroom of this job in the next reactor turn, after Flux has the new priority of this job.
+pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);
     association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Line::All)).collect()
 }
 
-/// Holds a job that an update takes from SCHED to PRIORITY, if it exceeds a limit. If `is_all` is true (the association
-/// has changed, or the job counts by another rule), the limits of its association count too. Returns true if the job is
-/// held.
-pub(super) fn hold_moved_from_sched(
+/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if
+/// the association or the counting rule of the job has changed. Then the limits of the association are
+/// checked too. Returns true if the job is held.
+pub fn hold_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
     former: Option<AssociationId>,
+    former_queue: Option<&QueueName>,
     is_all: bool,
 ) -> bool {
     let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
-    let of_queue = shared.ledger.rules().select_limits(Rule::is_of_queue).or(queue_scope_limits());
-    let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
+    let next_queue = shared.ledger.job(id).and_then(|job| job.queue.as_ref());
+    let on_move = shared.limits().limits_on_move(former_queue, next_queue);
+    let is_new = |hold: &Holding| is_all || on_move.contains(hold.hold);
     let exceeds_limit =
         shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);
     if exceeds_limit {
@@ -74,15 +77,15 @@ pub(super) fn hold_moved_from_sched(
 
 /// Counts an expedited job as scheduled when Flux moves it from SCHED through PRIORITY back to SCHED. Priority 0 cannot
 /// hold such a job. This also corrects the record if no callback reported that the job had entered SCHED.
-pub(super) fn release_expedited(shared: &mut Shared, id: JobId) {
+pub fn release_expedited(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
         advance_phase(shared, id, Phase::Sched);
     }
 }
 
-/// Adds a dependency for each limit that a job in DEPEND exceeds now. An unwatched job without dependencies of this
-/// plugin gets none, because no event would report when it can be released.
-pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+/// Adds a dependency for each limit that a job in DEPEND exceeds now. An unwatched job without dependencies
+/// of this plugin gets no dependency, because no event would report when the job can be released.
+pub fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.is_unwatched(id) && !shared.ledger.job(id).is_some_and(Job::is_held) {
         return Vec::new();
     }
@@ -99,7 +102,7 @@ pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 }
 
 /// Moves a job to a later phase. If other plugins blocked the released job, its reservation is made again.
-pub(super) fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
+pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
         job.is_in_sched = false;
@@ -111,7 +114,7 @@ pub(super) fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
 
 /// Stores whether the scheduler would consider the job. Returns the association of the job if this frees headroom that
 /// the job has reserved.
-pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
+pub fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
     let (association, footprint) = (job.association(), job.footprint());
     shared.ledger.change(id, |job| job.demand = demand);
@@ -121,7 +124,7 @@ pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Opti
 
 /// Returns true if, under the strict rule, a job in SCHED at priority 0 could run again but exceeds a limit on running
 /// jobs. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
-pub(super) fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
+pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
         && shared.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
@@ -129,6 +132,6 @@ pub(super) fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, ur
 }
 
 /// Returns true if only this plugin holds the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
-pub(super) fn can_rest(job: &Job) -> bool {
+pub fn can_rest(job: &Job) -> bool {
     job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }

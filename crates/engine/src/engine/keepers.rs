@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Observes the dependencies of other plugins: which jobs they block in DEPEND, and when they release a job.
+//! Observes the dependencies of other plugins: which jobs the other plugins block in DEPEND, and when they
+//! release a job.
 //!
 //! Flux reports the events of a job only to plugins that subscribed to the job, and searches its list of subscriptions
 //! from the front when a subscription ends. So the plugin subscribes to a job only while other plugins may block it, at
 //! most from NEW to the end of DEPEND. It subscribes at once if the jobspec declares dependencies, and otherwise when
 //! the job stays in DEPEND without a dependency of this plugin.
 //!
-//! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number of jobs
-//! that wait for other jobs or for a begin time. Any further job is unwatched: no event reports when other plugins
-//! release it. An unwatched job gets no dependency of this plugin, because the engine would take the job for blocked
-//! and never release it. If the job has such dependencies from before a reload, it is held as if no other plugin
-//! blocked it. When other plugins release the job, it enters PRIORITY, and is held there if there is no headroom.
+//! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number
+//! of jobs that wait for other jobs or for a begin time. Any further job is unwatched: no event reports when
+//! other plugins release it. An unwatched job gets no dependency of this plugin, because the engine would
+//! regard the job as blocked and never release it. If the job has such dependencies from before a reload, it
+//! is held as if no other plugin blocked it. When other plugins release the job, it enters PRIORITY, and is
+//! held there if there is no headroom.
 
 use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
 /// Subscribes to a job that declares dependencies, before other plugins see the job.
-pub(super) fn subscribe_at_creation(
+pub fn subscribe_at_creation(
     shared: &mut Shared,
     id: JobId,
     state: State,
@@ -35,7 +37,7 @@ pub(super) fn subscribe_at_creation(
 }
 
 /// Subscribes to a job that other plugins block, and reads the names of their dependencies from its eventlog.
-pub(super) fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.names(id).is_some() {
         return Vec::new();
     }
@@ -61,7 +63,7 @@ fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Opti
 
 /// Marks a job as unwatched: no event reports when other plugins release it. For its age and in answers, an unwatched
 /// job counts as blocked unless limits hold it.
-pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
+pub fn leave_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.leave_unwatched(id);
     shared.ledger.change(id, |job| {
         let is_ours = !job.names.outstanding().is_empty();
@@ -71,13 +73,13 @@ pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
 }
 
 /// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
-pub(super) fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.subscriptions.end_subscription(id)
 }
 
-/// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. Flux moves a job without
-/// dependencies on within the same turn, so other plugins block these jobs.
-pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
+/// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. In the same reactor turn,
+/// Flux moves a job that has no dependencies out of DEPEND. So other plugins block these jobs.
+pub fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
     let is_in_depend = |job: &Job| job.phase == Phase::Depend;
     let unheld = shared.due.take_jobs(Task::WatchBlocked);
     unheld
@@ -90,7 +92,7 @@ pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Records that the dependency `name` of a job was added or removed.
-pub(super) fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
     }
@@ -102,9 +104,9 @@ pub(super) fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added:
     effects
 }
 
-/// Records whether other plugins block the job. If they have ceased to block a held job, a release scan follows in the
-/// next reactor turn, because the running callback belongs to the job itself.
-pub(super) fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+/// Records whether other plugins block the job. If other plugins no longer block a held job, a release scan
+/// follows in the next reactor turn, because the running callback belongs to the job itself.
+pub fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
         return Vec::new();
@@ -120,9 +122,9 @@ pub(super) fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
 }
 
-/// Holds a job that exceeds a limit now, if it has no dependency of this plugin and other plugins may have released it.
-/// The job leaves DEPEND after the running callback, so it can be held in DEPEND only now. If several jobs depend on
-/// one job, each is tested after the ones that were released before it.
+/// Holds a job that exceeds a limit now, if it has no dependency of this plugin and other plugins may have
+/// released it. The job leaves DEPEND after the running callback, so it can be held in DEPEND only now. If
+/// several jobs wait for the same job, each of them is tested after the jobs that were released before it.
 fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked()) else {
         return Vec::new();
@@ -131,9 +133,10 @@ fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if job.grant == Grant::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
-/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all earlier ones
-/// are ended first. The eventlog shows the dependencies that other plugins changed meanwhile.
-pub(super) fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
+/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all
+/// earlier subscriptions are ended first. The eventlog shows the dependencies that other plugins changed
+/// meanwhile.
+pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let foreign_names = shared.subscriptions.take_names(id);
     shared.expirations.remove_job(id);
     if state > State::Depend {

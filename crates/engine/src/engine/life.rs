@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// The text that ends a job of an association that flux-accounting marks as broken.
 pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
 
-/// Jobs that passed validation but did not have `job.new` yet.
+/// Jobs that passed validation, for which Flux has not called `job.new` yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValidatedJobs {
     /// If `job.new` is about one of these jobs, the job was submitted. Any other job is replayed.
@@ -47,14 +47,14 @@ impl ValidatedJobs {
         Some(job)
     }
 
-    /// Returns the number of validated jobs that have not had `job.new`.
+    /// Returns the number of validated jobs for which Flux has not called `job.new`.
     #[cfg(test)]
     pub fn validated_count(&self) -> usize {
         self.validated.len()
     }
 
     /// Adds an accepted job. Flux ignores errors of this callback, so the engine cannot reject the job here.
-    pub(super) fn add_job(
+    pub fn add_job(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -82,29 +82,25 @@ impl ValidatedJobs {
         effects
     }
 
-    /// Removes a job. An unknown id is not an error: during a restart a job may end before the plugin gets it.
-    pub(super) fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+    /// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
+    /// job to the plugin.
+    pub fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
         let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
         effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
         let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // A limit scope may keep headroom for a held job, although the job itself takes none.
+        // A limit scope may reserve headroom for a held job, although the job itself takes none.
         let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
         let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
         recovery.end_comparison_if_known(shared);
         effects.extend(accrual::record_end(shared, id, &job));
-        effects.extend(scan_after_leaving(
-            shared,
-            recovery,
-            job.association(),
-            job.is_unread(),
-            frees_headroom,
-        ));
+        let (association, was_unread) = (job.association(), job.is_unread());
+        effects.extend(scan_after_leaving(shared, recovery, association, was_unread, frees_headroom));
         effects
     }
 }
 
 /// Returns the record of a job as it is at `job.new`. `is_submission` is false for a job that Flux replays.
-pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> Job {
+pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> Job {
     let association = shared.book.find(facts.user, facts.bank);
     let admission = match association {
         None => Admission::Waiting { was_passed_over: false },
@@ -141,7 +137,7 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
 }
 
 /// Holds the job for each limit that it exceeds. A job that waits for data is never held, because it must reach PRIORITY.
-pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if matches!(job.admission, Admission::Broken(_)) {
         return vec![Effect::Raise(id, BROKEN.to_owned())];
@@ -152,7 +148,8 @@ pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: Job
     }
     let (association, is_blocked) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
-    // With one more job, a limit may be within reach.
+    // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not
+    // read so far.
     let eventlog_requests =
         association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
@@ -166,9 +163,9 @@ pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: Job
     effects
 }
 
-/// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never reached SCHED
-/// returns its headroom at once, because epilogs may keep it in CLEANUP for a long time.
-pub(super) fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+/// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never
+/// reached SCHED returns its headroom at once, because epilogs may keep the job in CLEANUP for a long time.
+pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
     let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
@@ -186,7 +183,7 @@ pub(super) fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: Jo
     effects
 }
 
-/// Schedules release scans for jobs that waited until this job's eventlog was read, or for its headroom.
+/// Schedules release scans after a job has left: for jobs that waited for its eventlog or for its headroom.
 fn scan_after_leaving(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -194,16 +191,13 @@ fn scan_after_leaving(
     was_unread: bool,
     frees_headroom: bool,
 ) -> Vec<Effect> {
-    let Some(association) = association else { return Vec::new() };
     let effects = if was_unread { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
-    if frees_headroom {
-        shared.due.scan_association(association);
-    }
+    association.filter(|_| frees_headroom).into_iter().for_each(|of| shared.due.scan_association(of));
     effects
 }
 
 /// Records that a job has left DEPEND for PRIORITY, or was sent back to PRIORITY. Returns `None` if the job is unknown.
-pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
+pub fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
     let were_limits_applied = were_limits_applied(shared, recovery, id);
     let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
@@ -223,7 +217,7 @@ fn hold_unchecked_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Counts a job in SCHED, unless it is held there. A job that enters SCHED several times counts once. Flux may call
 /// this within its loop over all jobs.
-pub(super) fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let enters_sched = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
     if shared.ledger.job(id).is_some_and(enters_sched) {
         hold::advance_phase(shared, id, Phase::Sched);
@@ -231,8 +225,8 @@ pub(super) fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Counts a job as running, and returns the headroom that it needed only in SCHED.
-pub(super) fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
+/// Counts a job as running, and frees the headroom that the job needed only in SCHED.
+pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
     let mut effects = Vec::from_iter(log_unread_resources(id, resources));
@@ -262,7 +256,7 @@ fn remove_pending_data(shared: &mut Shared, id: JobId) {
 }
 
 /// Returns `bank` as a bank name, or `None` if `bank` is `None`. All jobs of an association share one string.
-pub(super) fn bank_name(
+pub fn bank_name(
     shared: &Shared,
     association: Option<AssociationId>,
     bank: Option<&str>,
@@ -272,12 +266,12 @@ pub(super) fn bank_name(
 }
 
 /// Returns `queue` as a queue name, or `None` if `queue` is `None`. All jobs in a configured queue share one string.
-pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueName> {
+pub fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueName> {
     queue.map(|queue| shared.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
 }
 
-/// Returns the rule that decides from when on jobs of a queue count under limits on running jobs.
-pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
+/// Returns the rule that defines when jobs in `queue` begin to count under limits on running jobs.
+pub fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
     shared.settings.running.queue(queue)
 }
 
@@ -301,7 +295,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
 }
 
 /// Returns the project of a jobspec. A project that was not validated is stored until the engine can validate it.
-pub(super) fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
+pub fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
     match (association, project) {
         (_, None) => Project::Missing,
         (Some(_), Some(_)) => Project::Judged,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine: an [`Event`] and its time come in, [`Effect`]s go out. No I/O, no clock, no unsafe code, no panic.
+//! The engine handles an [`Event`] and its time, and returns [`Effect`]s. It does no I/O, reads no clock, has
+//! no unsafe code, and does not panic.
 //!
-//! Flux calls back into the plugin while it carries out an effect: if a job's last dependency is removed, the job's priority and sched
-//! callbacks run before that call returns. So the engine records each decision when it makes it, and an effect is only a value. The
-//! caller must not hold a borrow of the engine while it carries out an effect. An effect that Flux refuses comes back through [`Engine::refused`].
+//! Flux calls back into the plugin while it carries out an effect: if the plugin removes the last dependency
+//! of a job, Flux calls the priority and sched callbacks of the job before the removal returns. So the engine
+//! records each decision before it returns the effect. An effect is only a value. The caller must not hold a
+//! borrow of the engine while it carries out an effect. An effect that Flux refuses comes back through
+//! [`Engine::refused`].
 //!
 //! # Parts
 //! [`Engine::handle`] lists the events, and passes each to one module. A module calls only modules below it:
@@ -25,9 +28,9 @@
 //!
 //! # How work continues
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
-//! - Work that needs the effects so far to be carried out is an effect itself: [`Effect::Then`] with a [`Step`].
+//! - Work that must follow the effects before it is an effect itself: [`Effect::Then`] with a [`Step`].
 //! - Work that must not be done in the running callback is noted for the next reactor turn (`turn.rs`), mostly in `Due`.
-//! - A refresh continues in slices ([`Timer::Slice`]), because it computes all associations and jobs.
+//! - A refresh continues in slices ([`Timer::Slice`]), because it visits all associations and jobs.
 //!
 //! docs/design/README.md says why none of these ways can replace another.
 
@@ -37,6 +40,7 @@ mod age;
 mod annotate;
 pub mod answers;
 mod batches;
+mod budgets;
 mod due;
 mod effect;
 mod ended;
@@ -84,7 +88,7 @@ pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandOverPage, HandedOver, Resting, hand_over};
 pub use news::News;
-pub use posted::{Change, Changes, JobPriority, PricedJob};
+pub use posted::{Change, Changes, Posted, PricedJob};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;
@@ -138,7 +142,7 @@ impl Engine {
         Engine::with_tables(owner, Tables::default())
     }
 
-    /// Returns an engine without data, with its own limits, factors and batches.
+    /// Returns an engine without data, with the limits, factors and batches in `tables`.
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         Engine {
             shared: Shared::new(owner, tables),
@@ -162,8 +166,9 @@ impl Engine {
         &mut self.shared.news
     }
 
-    /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds since the epoch. `now` may be
-    /// earlier than the time of the event before: clocks are set, and events from an eventlog have the time of their entry.
+    /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds
+    /// since the epoch. `now` may be earlier than the time of the previous event: a clock may be set back,
+    /// and events from an eventlog have the time of their entry.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.shared.now = now;
         self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.concerns_single_jobs()));
@@ -171,12 +176,15 @@ impl Engine {
         self.shared.ledger.note_any_change();
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
+        budgets::follow_clock(&mut self.shared, &mut self.recovery);
         let mut effects = self.handle_event(event);
+        budgets::follow_clock(&mut self.shared, &mut self.recovery);
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
             time_left::arm_if_needed(&mut self.shared, &mut effects);
+            effects.extend(budgets::scan_if_changed(&mut self.shared));
         }
         effects
     }
@@ -264,9 +272,9 @@ impl Engine {
         effects
     }
 
-    /// Returns the answer to `job.priority.get`, which Flux asks only in its loop over its jobs. If another plugin began the loop,
-    /// nothing reports its end, and the engine assumes that it ends before the next reactor turn. Until then other plugins may start a
-    /// job that the loop asks about.
+    /// Returns the answer to `job.priority.get`, which Flux asks only in its loop over its jobs. If another
+    /// plugin began the loop, nothing reports its end, and the engine assumes that the loop ends before the
+    /// next reactor turn. Until then other plugins may start a job that the loop asks about.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.begin_loop();
         if began {
@@ -282,10 +290,12 @@ impl Engine {
         effects
     }
 
-    /// Stores a page of ended jobs, and asks for the next one; `None` if job-list did not answer.
+    /// Stores a page of ended jobs, and asks for the next page. `jobs` is `None` if job-list did not answer.
     fn take_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;
-        ended.take_page(standing, book, *now, jobs)
+        let effects = ended.take_page(standing, book, *now, jobs);
+        budgets::recount_if_complete(&mut self.shared);
+        effects
     }
 
     /// Continues with a step of [`Effect::Then`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! After a panic, all jobs are compared with Flux. `recovery/resync.rs` has the reasons and the list of jobs.
+//! Compares all jobs with Flux after a panic. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{
     Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes,
@@ -23,10 +23,11 @@ impl Engine {
         effects
     }
 
-    /// Keeps the records as they are after too many panics. Release scans no longer wait for unread eventlogs.
+    /// Leaves the records of jobs unchanged after too many panics. Release scans no longer wait for unread
+    /// eventlogs.
     fn keep_records(&mut self) -> Vec<Effect> {
         let text =
-            "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
+            "cannot compare the plugin's job records with Flux's jobs; the plugin retries at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
         for id in self.recovery.abandon_comparison(&self.shared) {
             effects.extend(self.recovery.take_eventlog(&mut self.shared, id, None));
@@ -66,13 +67,13 @@ impl Engine {
         effects
     }
 
-    /// Handles a refused lookup. If Flux does not have the job, removes it: most likely the job has ended.
+    /// Handles a refused lookup. If Flux does not have the job, removes the job, which has most likely ended.
     pub(super) fn handle_refused_lookup(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
         self.recovery.note_lookup(id);
         if let Refusal::Other(text) = why {
             let mut effects =
                 vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
-            // The panic may have lost the answer that contains its eventlog.
+            // The panic may have lost the answer that contains the eventlog of the job.
             let is_unread = self.shared.ledger.job(id).is_some_and(Job::is_unread);
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;

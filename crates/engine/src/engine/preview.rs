@@ -38,7 +38,8 @@ impl Engine {
             if let Some(posted) = self.view().priced(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // If users take turns, every priority depends on all jobs. So the comparison leaves the turns out.
+                // If jobs are interleaved, every priority depends on all jobs. So the comparison leaves the
+                // turns out.
                 let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)
@@ -65,7 +66,7 @@ impl Engine {
         preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
         moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
-        // Of equal moves, the earlier job comes first.
+        // Of moves over the same distance, the move of the earlier job comes first.
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
@@ -116,13 +117,15 @@ impl Engine {
         copy.shared.book = self.shared.book.clone();
         copy.shared.standing = self.shared.standing.clone();
         copy.shared.settings = self.shared.settings.clone();
+        copy.shared.budgets = self.shared.budgets.clone();
         (copy.shared.ages, copy.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
         copy.site = self.site.clone();
         copy
     }
 }
 
-/// Returns the priority that the job would have if users did not take turns, or `None` if the priority cannot be computed.
+/// Returns the priority that the job would have if jobs were not interleaved, or `None` if the priority
+/// cannot be computed.
 fn priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
     let fairshare = view.fairshare(job.association()?)?;
     Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)

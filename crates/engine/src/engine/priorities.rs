@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the priorities that Flux gets, with the terms that made them, and posts the memo that shows the fair-share to the user.
+//! Stores the priorities that Flux gets, with their terms, and posts the memo that shows the fair-share to
+//! the user.
 
 use super::{Effect, Shared, posted::PriorityContext};
 use crate::accounts::AssociationId;
@@ -7,31 +8,32 @@ use crate::ids::JobId;
 use crate::limits::{Job, Origin};
 use crate::priority::{Explanation, FAIRSHARE};
 
-/// The smallest change of a fair-share that is worth a memo.
+/// The smallest change of a fair-share for which a memo is posted.
 const MEMO_STEP: f64 = 1e-9;
 
 /// Stores the current priority of a job as the answer to Flux.
-pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
+pub fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(job) = shared.ledger.job(id) else { return };
     let Some(association) = job.association() else { return };
     let context = priority_context(shared, id, job, association);
-    let is_new = shared.posted.get(id).is_none_or(|(_, posted)| posted.association != association);
+    let is_new = shared.posted.pending().get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
     let queue = shared.queues.scheduler_queue(job.queue.as_ref());
     shared.posted.store_answer(id, queue, urgency, (association, fairshare), made, &context);
 }
 
 /// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
-pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
+pub fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.current_priority(id)?;
-    let (_, before) = shared.posted.get(id)?;
+    let (_, before) = shared.posted.pending().get(id)?;
     let context = priority_context(shared, id, shared.ledger.job(id)?, before.association);
     shared.posted.store_post(id, &current, &context).then_some(current)
 }
 
-/// If the fair-share of an association has changed or `always` is true, computes the current priorities of its next pending jobs: at most
-/// `most`, beginning after job `after`. Returns their number, and the job after which the next call continues.
-pub(super) fn update_association_priorities(
+/// Computes the current priorities of the next pending jobs of an association: at most `most` jobs, beginning
+/// after job `after`. Does nothing if the fair-share has not changed and `always` is false. Returns the
+/// number of the jobs, and the job after which the next call continues.
+pub fn update_association_priorities(
     shared: &mut Shared,
     association: AssociationId,
     always: bool,
@@ -67,7 +69,7 @@ fn priority_context(shared: &Shared, id: JobId, job: &Job, association: Associat
 }
 
 /// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has that memo already.
-pub(super) fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
+pub fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
     if !explanation.is_by_terms() {
         return None;
     }
@@ -77,7 +79,8 @@ pub(super) fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanatio
     if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
         return None;
     }
-    // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
+    // The size of an eventlog in the KVS grows with the square of the number of its events (K21). So only the
+    // first memo of live fair-share is posted to the eventlog.
     let is_volatile = shared.is_live() && job.memo.is_some();
     shared.ledger.annotate(id, Some(fairshare));
     Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })

@@ -29,7 +29,7 @@ use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now. The scheduler may
 /// have decided on such a job, so it always gets a priority, which returns it to SCHED.
-pub(super) fn answer_in_priority(
+pub fn answer_in_priority(
     shared: &mut Shared,
     refresh: &mut Refresh,
     id: JobId,
@@ -76,13 +76,9 @@ pub(super) fn answer_in_priority(
     }
 }
 
-/// Returns the answer to `job.priority.get`. Flux loops over its jobs: no other job may be changed.
-pub(super) fn answer_in_loop(
-    shared: &mut Shared,
-    refresh: &mut Refresh,
-    id: JobId,
-    urgency: i64,
-) -> Vec<Effect> {
+/// Returns the answer to `job.priority.get`. Flux asks in a loop over its jobs, so no other job may be
+/// changed.
+pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     if let Some(priority) = cached_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(priority)];
     }
@@ -122,21 +118,18 @@ pub(super) fn answer_in_loop(
     }
 }
 
-/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by id. For a job in DEPEND, stores
-/// whether Flux would schedule the job: only then does the job reserve headroom in RUN.
-pub(super) fn take_urgency(
-    shared: &mut Shared,
-    refresh: &mut Refresh,
-    id: JobId,
-    urgency: i64,
-) -> Vec<Effect> {
+/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by
+/// id. For a job in DEPEND, stores whether Flux would schedule the job: only such a job reserves headroom of
+/// limits on running jobs.
+pub fn take_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
         note_urgency(shared, id, urgency);
         return Vec::new();
     }
-    // A replayed job that has resources in PRIORITY needs a priority to leave that state.
+    // Flux may show a replayed job in PRIORITY although the job has resources. Such a job needs a priority to
+    // leave PRIORITY.
     let may_lack_priority = job.phase == Phase::Run && job.origin == Origin::Replayed;
     if job.phase > Phase::Sched && !may_lack_priority {
         return Vec::new();
@@ -153,7 +146,7 @@ pub(super) fn take_urgency(
     match compute_priority(shared, id, urgency, completion) {
         Ok((mut effects, priority)) => {
             shared.unpriced.remove(&id);
-            // Flux does not report that the job enters the state in which it is.
+            // The job is in SCHED already, so Flux does not report that it enters SCHED.
             if is_in_sched {
                 hold::advance_phase(shared, id, Phase::Sched);
             }
@@ -172,7 +165,7 @@ pub(super) fn take_urgency(
 
 /// Handles a refused post of the priority of job `id`. A job in PRIORITY is held there. For a job in SCHED, returns an effect that asks for
 /// the urgency again at the next retry; a post in the next reactor turn might be refused as well.
-pub(super) fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
+pub fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
     (is_scheduled && matches!(why, Refusal::Other(_))).then(|| shared.unmoved.ask_later(id, Timer::Retry))
@@ -180,7 +173,7 @@ pub(super) fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal)
 
 /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched` is true if the job was in SCHED
 /// until now, so that the scheduler may have decided on it.
-pub(super) fn answer_held_in_priority(
+pub fn answer_held_in_priority(
     shared: &mut Shared,
     id: JobId,
     urgency: i64,
@@ -197,14 +190,15 @@ pub(super) fn answer_held_in_priority(
     answer_held_job(shared, id, Completion::Now(Posting::Current), answer)
 }
 
-/// Returns the answer to `job.priority.get` for a held job: it keeps priority 0 in SCHED, and no priority in PRIORITY.
-pub(super) fn answer_held_in_loop(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+/// Returns the answer to `job.priority.get` for a held job. The job keeps priority 0 in SCHED, and stays
+/// without a priority in PRIORITY.
+pub fn answer_held_in_loop(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
     answer_held_job(shared, id, completion, Effect::KeepPriority)
 }
 
-pub(super) fn answer_held_job(
+pub fn answer_held_job(
     shared: &mut Shared,
     id: JobId,
     completion: Completion,
@@ -228,8 +222,9 @@ fn cache_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
     shared.ledger.cache_priority(id, cached.ok().filter(|_| is_lasting));
 }
 
-/// Stores the changed urgency of a held job. No scope keeps headroom for a job that would not be scheduled.
-pub(super) fn take_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
+/// Stores the changed urgency of a held job. No scope reserves headroom for a job that Flux would not
+/// schedule.
+pub fn take_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
         shared.ledger.note_eligible(id, Some(urgency), shared.now);
         note_held_urgency(shared, id, urgency);
@@ -251,10 +246,11 @@ fn note_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
 
-/// Returns the answer for a job that has no priority. A job that can never have one ends in the next reactor turn, if that is still true
-/// then. It must not end here: that would disturb Flux's loop over its jobs, and another plugin that has just released the job may still
-/// use the job's data. Flux's begin-time plugin would crash the broker.
-pub(super) fn answer_without_priority(
+/// Returns the answer for a job that has no priority. If the job can never have a priority, it ends in the
+/// next reactor turn, after another check. It must not end here, because the end would disturb Flux's loop
+/// over its jobs. Another plugin that has just released the job may also still use the job's data: Flux's
+/// begin-time plugin would crash the broker.
+pub fn answer_without_priority(
     shared: &mut Shared,
     id: JobId,
     pending: Pending,
@@ -270,7 +266,7 @@ pub(super) fn answer_without_priority(
 }
 
 /// Ends jobs that can never have a priority.
-pub(super) fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
+pub fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.due.take_jobs(Task::End) {
         match admission::admit_job(shared, id, Completion::Now(Posting::ById)) {
@@ -305,8 +301,8 @@ fn compute_priority(
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
     priorities::note_answer(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
-    // Live fair-share changes all the time. If the priority equals the posted one, Flux posts nothing. Then the memo must keep the
-    // fair-share of the posted priority.
+    // Live fair-share changes all the time. If the priority equals the posted priority, Flux posts nothing.
+    // Then the memo must keep the fair-share of the posted priority.
     if !(is_posted && has_memo && shared.is_live()) {
         effects.extend(priorities::make_memo(shared, id, &explanation));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits of a queue's record on each job: the least and the most nodes, and the longest time limit. The texts are those of Flux's
-//! own policy limits.
+//! The limits of a queue's record on each job: the minimum and maximum number of nodes, and the maximum time
+//! limit. The texts are the same as for Flux's own policy limits.
 
 use crate::accounts::Queue;
 use crate::ids::Limit;
@@ -9,7 +9,7 @@ use crate::limits::Size;
 const MINUTE: f64 = 60.0;
 
 /// Returns the text that rejects a job of `size` in `queue`.
-pub(super) fn rejection(queue: &Queue, size: Size) -> Option<String> {
+pub fn rejection(queue: &Queue, size: Size) -> Option<String> {
     let Queue { name, min_nodes_per_job: least, max_nodes_per_job: most, max_time_per_job, .. } = queue;
     let nodes = i64::try_from(size.nodes).unwrap_or(i64::MAX);
     if !Limit(*most).is_unlimited() && nodes > *most {

@@ -7,25 +7,22 @@ use crate::limits::{Line, Phase};
 use std::collections::BTreeSet;
 
 /// Begins to ask for the states of queues if they affect a decision.
-pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
+pub fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
     if !shared.queues.is_asking() && needs_queue_states(shared) {
         effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_asking()));
     }
 }
 
 /// Asks which queues are stopped.
-pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
+pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     let is_needed = needs_queue_states(shared);
     shared.queues.make_question(is_needed).into_iter().collect()
 }
 
-/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. A queue whose question was not answered has
-/// no state. Before the scheduler is loaded, Flux does not know the state of a queue: `states` lacks that queue, and the engine asks again
-/// soon.
-pub(super) fn store_queue_states(
-    shared: &mut Shared,
-    states: Vec<(Option<QueueName>, QueueTold)>,
-) -> Vec<Effect> {
+/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did
+/// not answer for a queue, the queue has no state in `states`. Before the scheduler is loaded, Flux does not
+/// know the states of queues: `states` does not contain these queues, and the engine asks again soon.
+pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
     let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
     let parents: Vec<_> =
@@ -43,7 +40,7 @@ pub(super) fn store_queue_states(
 }
 
 /// Stores the named queues of Flux's configuration, each with its parent.
-pub(super) fn store_configured_queues(
+pub fn store_configured_queues(
     shared: &mut Shared,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
@@ -52,7 +49,7 @@ pub(super) fn store_configured_queues(
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
-pub(super) fn store_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+pub fn store_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
     if shared.queues.set_one_list(is_one_list) {
         regroup_orders(shared);
     }
@@ -65,7 +62,11 @@ fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>)
     shared.ledger.regroup(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     regroup_orders(shared);
-    shared.scan_all_held_later()
+    let mut effects = shared.scan_all_held_later();
+    if !shared.settings.max_priorities.is_empty() {
+        effects.push(shared.due.note_new_terms());
+    }
+    effects
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
@@ -77,7 +78,8 @@ fn regroup_orders(shared: &mut Shared) {
     });
 }
 
-/// Suspends the reservations of jobs in queues that were stopped, and resumes those of jobs in queues that were started.
+/// Suspends the reservations of jobs in queues that were stopped, and resumes the reservations of jobs in
+/// queues that were started.
 fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
     if changed.is_empty() {
         return;
@@ -85,7 +87,8 @@ fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName
     let pending =
         shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
     let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    // Only jobs outside stopped queues can take the headroom of suspended reservations. So a start may release held jobs, too.
+    // Only jobs outside stopped queues can take the headroom of suspended reservations. So the start of a
+    // queue may release held jobs, too.
     let mut associations = BTreeSet::new();
     for id in pending {
         let Some(job) = shared.ledger.job(id) else { continue };

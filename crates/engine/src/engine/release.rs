@@ -27,7 +27,7 @@ use crate::limits::{Grant, Keepers, Line, Phase, Released, ScanCursor};
 pub(super) struct ReleaseScan {
     /// Whether Flux loops over its jobs. Then no job except the one that it asks about may be changed.
     is_looping: bool,
-    /// Whether a scan has released a job, and continues when that was carried out.
+    /// True if a scan has released a job, and continues when the release was carried out.
     is_releasing: bool,
 }
 
@@ -47,14 +47,15 @@ impl ReleaseScan {
         *self = ReleaseScan::default();
     }
 
-    /// Returns true if no release scan may begin. Within Flux's loop over its jobs, Flux would lose its position. While a job is being
-    /// released, scans could nest as deep as there are held jobs, because the job may end before Flux returns.
+    /// Returns true if no release scan may begin. A scan within Flux's loop over its jobs would make Flux
+    /// lose its position. While a job is being released, scans could nest as deep as there are held jobs,
+    /// because the job may end before Flux returns.
     fn may_not_scan(&self) -> bool {
         self.is_looping || self.is_releasing
     }
 
     /// Carries out the scans that the event noted.
-    pub(super) fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+    pub fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
         while let Some(scan) = shared.due.take_next_scan() {
             match scan {
@@ -68,7 +69,7 @@ impl ReleaseScan {
         effects
     }
 
-    pub(super) fn scan_association(
+    pub fn scan_association(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -84,15 +85,16 @@ impl ReleaseScan {
         effects
     }
 
-    /// Begins scans of several associations. A scan decides nothing before the effects of the scan before it were carried out: only then
-    /// is it known whether the released jobs reserve headroom in RUN.
-    pub(super) fn scan_associations(
+    /// Begins scans of several associations. Each scan begins after the effects of the previous scan were
+    /// carried out. Only then the engine knows whether the released jobs reserve headroom of limits on
+    /// running jobs.
+    pub fn scan_associations(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Line)>,
     ) -> Vec<Effect> {
-        // The first scan may set `is_releasing`; the others follow it in any case.
+        // The first scan may set `is_releasing`. The other scans follow the first scan in any case.
         let is_later = self.may_not_scan();
         let mut effects = recovery.ask_where_limits_moved(shared);
         for (nth, (association, line)) in due.into_iter().enumerate() {
@@ -105,11 +107,12 @@ impl ReleaseScan {
         effects
     }
 
-    pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+    pub fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.take_later_scans();
-        // Before the scans: an association whose eventlogs must be read first gets no scan.
+        // This comes before the scans, because an association whose eventlogs must be read first gets no
+        // scan.
         let eventlog_requests = recovery.ask_where_limits_moved(shared);
-        let to_hold = recovery.end_push(shared, |_| true);
+        let to_hold = recovery.end_push(|_| true);
         shared.ledger.recompute_all_places();
         let held = shared.ledger.associations_with_held().map(|association| (association, Line::All));
         let held: Vec<_> = held.collect();
@@ -119,7 +122,7 @@ impl ReleaseScan {
         effects
     }
 
-    pub(super) fn continue_scan(
+    pub fn continue_scan(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -151,9 +154,10 @@ impl ReleaseScan {
     }
 }
 
-/// Ends the reservations of released jobs that are still in DEPEND, because other plugins block them. They may stay there for days, and
-/// limits are applied again when the other plugins release them. The reservations may have kept headroom from jobs of this association
-/// and of others that share a limit. So a scan over jobs that no other plugin blocks follows in the next reactor turn.
+/// Ends the reservations of released jobs that are still in DEPEND, because other plugins block them. The
+/// jobs may stay in DEPEND for days, and limits are applied again when the other plugins release them. The
+/// reservations may have kept headroom from jobs of this association and of others that share a limit. So a
+/// scan over jobs that no other plugin blocks follows in the next reactor turn.
 fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in &scan.freed {
@@ -181,8 +185,9 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
     subscribe_to_overtaken(shared)
 }
 
-/// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
-pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
+/// Schedules a release scan for each association in whose scope no headroom is reserved for an overtaken job
+/// any more.
+pub fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
         effects.extend(shared.due.schedule_scan(association, Line::All));
     }
@@ -200,14 +205,14 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns the step that begins a scan when all effects before it were carried out. `freed` are the jobs that these effects release.
-pub(super) fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
+pub fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
     let cursor = ScanCursor::new(association, line);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 
-/// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 while
-/// the push that assigned the association is incomplete: the job is not released before the push ends, so it must not keep headroom from
-/// other jobs.
+/// Returns the priority that a held job would have. Uses the urgency at submission, unless Flux has reported
+/// a change of the urgency. Returns 0 while the push that assigned the association is incomplete: the job is
+/// not released before the push ends, so it must not keep headroom from other jobs.
 fn priority_after_release(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
     let priority = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;

@@ -2,7 +2,8 @@
 //! The settings of live fair-share: table `[fairshare]` of Flux's configuration, or options at the load of the plugin.
 
 use super::answers::Open;
-use crate::accounts::{RunningLimitsOf, SiteLimit};
+use crate::accounts::{ExemptQueues, RunningLimitsOf, SiteLimit};
+use crate::budgets::BudgetMode;
 use crate::ids::QueueName;
 use fairshare::accrual::Mode;
 use fairshare::charging::ChargeBy;
@@ -15,9 +16,9 @@ pub struct Settings {
     pub live: bool,
     /// Seconds between two refreshes. If 0, only a push refreshes.
     pub refresh: f64,
-    /// Which usage a running job counts with.
+    /// The usage with which a running job counts.
     pub accrual: Mode,
-    /// Seconds after which a job's age counts no more.
+    /// The largest age that counts, in seconds.
     pub age_max: f64,
     /// Weight of the age.
     pub age_weight: i64,
@@ -25,19 +26,28 @@ pub struct Settings {
     pub size_weight: i64,
     /// Seconds for which later jobs of equal size may overtake an eligible job; 0 if unbounded.
     pub max_wait_behind: f64,
-    /// Whether a job's priority depends on the jobs before it in its association.
+    /// Whether jobs of different associations are interleaved. A job's priority then depends on the jobs
+    /// before it in its association.
     pub interleave: bool,
     /// Whether the plugin stores a snapshot in the KVS.
     pub remember: bool,
-    /// Limits beyond flux-accounting's. A limit that is pushed replaces the one set here.
+    /// Limits in addition to those of flux-accounting. A pushed limit takes precedence.
     pub limits: Vec<SiteLimit>,
-    /// Whether jobs are rejected that have a size or a time limit beyond the limits of their queue's record on each job.
+    /// The queues whose jobs do not count under limits without a queue.
+    pub exempt: ExemptQueues,
+    /// The largest priority of the jobs in a queue, by queue.
+    pub max_priorities: BTreeMap<QueueName, u32>,
+    /// True if jobs are rejected whose size or time limit exceeds the limits on each job in the record of
+    /// their queue.
     pub enforce_queue_shapes: bool,
+    /// How the plugin treats a job that does not fit into a budget.
+    pub budgets: BudgetMode,
     /// The state from which jobs count for limits on running jobs.
     pub running: RunningLimitsOf,
     /// The charge factors of queues; 1 for all others.
     pub charges: BTreeMap<QueueName, f64>,
-    /// The resources that jobs are charged for. The plugin charges by the rule of the last push, which also has the site's resources.
+    /// The rule by which jobs are charged for their resources. The plugin uses the rule of the last push,
+    /// which also contains the site's resources.
     pub charge_by: ChargeBy,
     /// The part of the tree that all users may see.
     pub public: Open,
@@ -58,7 +68,10 @@ impl Default for Settings {
             interleave: false,
             remember: true,
             limits: Vec::new(),
+            exempt: ExemptQueues::new(),
+            max_priorities: BTreeMap::new(),
             enforce_queue_shapes: false,
+            budgets: BudgetMode::default(),
             running: RunningLimitsOf::default(),
             charges: BTreeMap::new(),
             charge_by: ChargeBy::Sum,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The state that several owners read and change: configuration, live jobs with their counters, usage, and pending work.
 //!
-//! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is in its owner.
+//! The fields of each table are private to its module. The state of a single activity, such as a release scan
+//! or a refresh, is in the type that owns the activity.
 
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
@@ -9,6 +10,7 @@ use super::{
     turns::JobTurns, unmoved::UnmovedJobs,
 };
 use crate::accounts::{AssociationId, Book};
+use crate::budgets::Budgets;
 use crate::ids::{BankName, JobId, UserId};
 use crate::limits::{Job, Ledger, Limits};
 use crate::priority::{Ages, WeightedFactors};
@@ -30,9 +32,12 @@ pub struct Shared {
     pub(super) ledger: Ledger,
     pub(super) batches: Batches,
     pub(super) standing: Standing,
+    pub(super) budgets: Budgets,
+    /// Whether budgets have changed so that held jobs may fit.
+    pub(super) needs_budget_scan: bool,
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,
-    /// The turns of pending jobs, if the jobs of an association interleave.
+    /// The turns of pending jobs, if jobs are interleaved.
     pub(super) turns: JobTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
@@ -41,14 +46,15 @@ pub struct Shared {
     pub(super) settings: Settings,
     /// Work for the end of the event and for later reactor turns.
     pub(super) due: Due,
-    /// Jobs in PRIORITY without a priority. Flux moves such a job on only if its priority differs from the one before.
+    /// Jobs in PRIORITY without a priority. When Flux asks for the priority, Flux moves such a job to SCHED
+    /// only if the priority differs from the previous priority.
     pub(super) unpriced: BTreeSet<JobId>,
     /// Jobs in PRIORITY that get their priority by id.
     pub(super) unmoved: UnmovedJobs,
     /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
     pub(super) subscriptions: Subscriptions,
-    /// Running jobs whose expiration is that of the instance.
+    /// Running jobs without a time limit of their own.
     pub(super) expirations: Expirations,
     /// The next update of the time that running jobs have left.
     pub(super) time_left: TimeLeft,
@@ -73,6 +79,8 @@ impl Shared {
             ledger: Ledger::new(tables.rules),
             batches: tables.batches,
             standing: Standing::default(),
+            budgets: Budgets::default(),
+            needs_budget_scan: false,
             posted: PostedPriorities::default(),
             turns: JobTurns::default(),
             ended: EndedJobs::default(),
@@ -118,8 +126,8 @@ impl Shared {
         user == self.owner
     }
 
-    /// Returns the text that rejects a queue of the site if the association may not use it. The instance owner may use all queues if a push
-    /// made up the owner's record, which then lists none.
+    /// Returns the text that rejects a queue of the site if the association may not use it. The instance
+    /// owner may use all queues if flux-accounting made up the owner's record, which then lists no queues.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
         let association = self.book.association(association)?;
@@ -132,12 +140,8 @@ impl Shared {
     }
 
     /// Returns the text that rejects a project if the association may not charge it.
-    pub(super) fn forbidden_project(
-        &self,
-        association: AssociationId,
-        project: Option<&str>,
-    ) -> Option<String> {
-        let (project, association) = (project?, self.book.association(association)?);
+    pub(super) fn forbidden_project(&self, id: AssociationId, project: Option<&str>) -> Option<String> {
+        let (project, association) = (project?, self.book.association(id)?);
         let is_known = self.book.has_project(project) || association.is_default_project(project);
         if is_known && association.permits_project(project) {
             return None;
@@ -148,6 +152,6 @@ impl Shared {
 }
 
 /// Returns the names, separated by commas.
-pub(super) fn join_names<T: Display>(names: &[T]) -> String {
+pub fn join_names<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Pushes of site documents and of flux-accounting's records, and settings. Priorities follow at the next reprioritize or refresh.
+//! Handles pushes of site documents and of flux-accounting's records, and settings. Priorities follow at the
+//! next reprioritize or refresh.
 
 use super::{
     Effect, Level, Settings, Shared, Timer, accrual,
     age::{self, ask_site_nodes},
+    budgets,
     due::Scan,
     life::running_limits,
     recovery::Recovery,
     refresh::Refresh,
 };
 use crate::accounts::{
-    AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, RunningLimits, TreeChange,
+    AssociationId, AssociationRecord, Book, Difference, Policy, RunningLimits, TreeChange,
 };
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Origin, Phase};
@@ -20,18 +22,18 @@ use std::collections::BTreeSet;
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
-    /// The tree of the staged push, as far as its parts have come.
+    /// The tree in the parts of the staged push so far.
     tree: StagedSite,
 }
 
 impl StagedPush {
-    /// Returns true if the staged push has brought no nodes of a tree yet.
+    /// Returns true if the staged push contains no nodes of a tree yet.
     #[cfg(test)]
     pub fn is_tree_empty(&self) -> bool {
         self.tree.is_empty()
     }
 
-    pub(super) fn push_policy(
+    pub fn push_policy(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -46,7 +48,7 @@ impl StagedPush {
         self.put_in_force(shared, recovery, refresh, tree, |book| book.replace(policy))
     }
 
-    pub(super) fn commit_push(
+    pub fn commit_push(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -65,23 +67,27 @@ impl StagedPush {
         tree: StagedSite,
         replace: impl FnOnce(&mut Book) -> Difference,
     ) -> Vec<Effect> {
-        match shared.standing.push_staged(tree, shared.settings.accrual) {
+        let budgets = match shared.standing.push_staged(tree, shared.settings.accrual) {
             Ok(change) => {
                 refresh.note_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
-                let SiteChange { associations, banks, .. } = change;
-                shared.book.note_tree_change(TreeChange { associations, banks, rules });
+                let SiteChange { associations, banks, budgets, .. } = change;
+                let changed = shared.budgets.compare(&budgets);
+                shared.book.note_tree_change(TreeChange { associations, banks, rules, budgets: changed });
+                budgets
             }
             Err(fault) => {
                 shared.book.abort();
                 return vec![Effect::RejectPolicy(fault.to_string())];
             }
-        }
+        };
         replace(&mut shared.book);
         shared.due.set_push_ended(true);
         recovery.note_limits_moved();
         shared.ledger.regroup(&shared.book);
-        let mut effects = update_weights(shared, recovery, refresh);
+        budgets::put_in_force(shared, budgets);
+        let mut effects = ask_for_ended_jobs(shared);
+        effects.extend(update_weights(shared, recovery, refresh));
         effects.extend(
             shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, shared_ids_text(shared))),
         );
@@ -95,25 +101,20 @@ impl StagedPush {
         effects
     }
 
-    pub(super) fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
+    pub fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
         self.drop_tree(shared);
         shared.book.begin(keeps_config);
         Vec::new()
     }
 
-    /// Adds a part to the staged push. It affects no job before the commit.
-    pub(super) fn stage_part(
-        &mut self,
-        shared: &mut Shared,
-        part: PolicyPart,
-        site: SitePart,
-    ) -> Vec<Effect> {
+    /// Adds a part to the staged push. The part affects no job before the commit.
+    pub fn stage_part(&mut self, shared: &mut Shared, part: Policy, site: SitePart) -> Vec<Effect> {
         self.tree.absorb(site, &mut shared.standing);
         shared.book.stage(part);
         Vec::new()
     }
 
-    pub(super) fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.drop_tree(shared);
         shared.book.abort();
         Vec::new()
@@ -127,12 +128,13 @@ impl StagedPush {
     }
 }
 
-pub(super) fn take_associations(
+pub fn take_associations(
     shared: &mut Shared,
     recovery: &mut Recovery,
     records: Vec<AssociationRecord>,
 ) -> Vec<Effect> {
-    // Most pushes concern no job that waits for data, and contain many records.
+    // Most pushes concern no job that waits for data, and contain many records. So only users with waiting
+    // jobs are collected.
     let waiting_users: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
     let users = records.iter().map(|record| record.association.user);
     let users_with_records: BTreeSet<UserId> = users.filter(|user| waiting_users.contains(user)).collect();
@@ -161,9 +163,8 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         let Some(job) = shared.ledger.job(id) else { continue };
         let association_found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
         let Some(association) = association_found else { continue };
-        let is_owner = shared.is_owner(job.user);
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
-        if is_owner && was_passed_over && shared.unpriced.contains(&id) {
+        if shared.is_owner(job.user) && was_passed_over && shared.unpriced.contains(&id) {
             effects.push(shared.unmoved.ask_later(id, Timer::Turn));
         }
         if job.origin == Origin::Replayed {
@@ -180,19 +181,20 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
     effects
 }
 
-/// Handles the record of the instance owner, which comes last in a push of flux-accounting's, after its reprioritize. The release scan of
-/// that reprioritize ran without the owner's jobs, which had no association, so the owner's associations get one now.
+/// Handles the record of the instance owner, which comes last in a push by flux-accounting, after its
+/// reprioritize. The release scan of that reprioritize ran without the owner's jobs, which had no
+/// association. So this function notes a scan of the owner's associations now.
 fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
     let is_owners = |id: &AssociationId| {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
     };
-    for association in recovery.end_push(shared, is_owners) {
+    for association in recovery.end_push(is_owners) {
         shared.due.scan_association(association);
         shared.due.note_scan(Scan::HoldReplayed(association));
     }
 }
 
-pub(super) fn change_configuration(
+pub fn change_configuration(
     shared: &mut Shared,
     recovery: &mut Recovery,
     refresh: &mut Refresh,
@@ -201,11 +203,12 @@ pub(super) fn change_configuration(
     shared.due.set_push_ended(false);
     recovery.note_limits_moved();
     change(&mut shared.book);
+    shared.ledger.regroup(&shared.book);
     update_weights(shared, recovery, refresh)
 }
 
-/// Computes the weights again, and asks for all priorities if the reference time of ages moved. For changed weights, the caller asks for
-/// priorities.
+/// Computes the weights again, and makes Flux ask for all priorities if the reference time of ages moved. If
+/// the weights changed, the caller posts priorities.
 fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> Vec<Effect> {
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     effects.extend(age::reprioritize_if_changed(shared, has_moved));
@@ -226,17 +229,17 @@ fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh
 fn shared_ids_text(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
     let suffix = match leaves - 1 {
         0 => String::new(),
-        1 => "; 1 more user shares an id like that".to_owned(),
-        suffix => format!("; {suffix} more users share an id like that"),
+        1 => "; 1 more user shares a user id".to_owned(),
+        suffix => format!("; {suffix} more users share user ids"),
     };
     format!(
-        "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
-         {counts_in}{suffix}"
+        "users {name} and {counts_in} have user id {user} in bank {bank}: the record of {counts_in} applies \
+         to jobs of this user id, because it is the last{suffix}"
     )
 }
 
 /// Applies settings.
-pub(super) fn apply_settings(
+pub fn apply_settings(
     shared: &mut Shared,
     recovery: &mut Recovery,
     refresh: &mut Refresh,
@@ -245,14 +248,19 @@ pub(super) fn apply_settings(
     let was_live = shared.is_live();
     let before = std::mem::replace(&mut shared.settings, settings);
     let is_first = refresh.note_settings();
-    shared.standing.usages.configure_charges(&shared.settings.charges, shared.now);
+    if shared.standing.usages.configure_charges(&shared.settings.charges, shared.now)
+        && !shared.budgets.is_empty()
+    {
+        budgets::recount_charges(shared);
+    }
     if is_first {
         shared.time_left.note_lost_timer();
-        // No client was there to carry out the questions of a site document that was given at the load.
+        // Requests to Flux that a site document from the load caused were not carried out, so the engine asks
+        // job-list again.
         shared.ended.restart_query();
         shared.standing.usages.keep_all_ended(false);
     }
-    if before == shared.settings && !(is_first && was_live) {
+    if before == shared.settings && !(is_first && (was_live || !shared.budgets.is_empty())) {
         let asked =
             if is_first { [refresh.arm_refresh(shared), ask_site_nodes(shared)] } else { [None, None] };
         return asked.into_iter().flatten().collect();
@@ -264,23 +272,30 @@ pub(super) fn apply_settings(
     if before.accrual != shared.settings.accrual {
         refresh.note_site_change(shared, &SiteChange { accounting: true, ..SiteChange::default() });
     }
-    shared.book.set_configured_limits(shared.settings.limits.clone());
+    let Settings { limits, exempt, .. } = &shared.settings;
+    shared.book.set_configured_limits(limits.clone(), exempt.clone());
+    shared.budgets.set_mode(shared.settings.budgets);
     shared.ledger.regroup(&shared.book);
-    // While the plugin is loaded, it is not in Flux's list of plugins yet, and a loop would ask only the other plugins. Flux asks for all
-    // priorities when it has shown its jobs; after a restart the replay does, if a job is in PRIORITY.
+    // While Flux loads the plugin, the plugin is not in Flux's list of plugins yet, and a loop would ask only
+    // the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the replay
+    // makes Flux ask, if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.job_count() == 0;
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-    // Flux is asked for all priorities in the next reactor turn. At the end of a load, Flux asks for them anyway.
-    if !is_loading && (has_moved || age_terms(&before) != age_terms(&shared.settings)) {
+    let has_new_terms = age_terms(&before) != age_terms(&shared.settings)
+        || before.max_priorities != shared.settings.max_priorities;
+    // In the next reactor turn, Flux asks for all priorities. At the end of a load, Flux asks for them
+    // anyway.
+    if !is_loading && (has_moved || has_new_terms) {
         effects.push(shared.due.note_new_terms());
     }
     if before.running != shared.settings.running {
         effects.extend(count_by_new_rules(shared));
     }
-    // Jobs that new limits release go at the end of a push, or of the loop that ends it. The loop begins in the next reactor turn: until
-    // then Flux iterates over its plugins, and any callback about a job would move its position.
-    if before.limits != shared.settings.limits {
+    // Jobs that fit under the new limits are released at the end of the refresh, or after Flux's loop. The
+    // loop begins in the next reactor turn. Until then Flux iterates over its plugins, and any callback about
+    // a job would move Flux's position.
+    if (&before.limits, &before.exempt) != (&shared.settings.limits, &shared.settings.exempt) {
         recovery.note_limits_moved();
         if shared.is_live() {
             refresh.release_when_done();
@@ -289,6 +304,7 @@ pub(super) fn apply_settings(
             effects.push(Effect::Arm(Timer::Slice));
         }
     }
+    effects.extend(ask_for_ended_jobs(shared));
     if shared.is_live() {
         effects.extend(shared.ended.ask_job_list(&mut shared.standing, shared.now));
         effects.extend(refresh.restart_refresh(shared));
@@ -299,6 +315,15 @@ pub(super) fn apply_settings(
         effects.extend(refresh.arm_refresh(shared));
     }
     effects
+}
+
+/// If there are budgets, asks job-list for ended jobs that the push does not include. If fair-share is live,
+/// the caller asks.
+fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
+    if shared.budgets.is_empty() || shared.is_live() {
+        return Vec::new();
+    }
+    shared.ended.ask_job_list(&mut shared.standing, shared.now)
 }
 
 /// Counts all jobs by the present rules for limits on running jobs. The new counts hold no job; a release scan follows.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The configuration and usage in force as a push brought them, for the snapshot.
+//! Returns the configuration and usage in force, in the form of a push, for the snapshot.
 
-use super::{Effect, Level, Shared, View};
-use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
+use super::{Effect, Level, Shared, View, budgets::recount_if_complete};
+use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
 use fairshare::Shares;
@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 pub struct Kept {
     /// The pushed record.
     pub record: AssociationRecord,
-    /// Its leaf in the tree with its usage; `None` if it is not in the tree.
+    /// Its leaf in the tree with its usage; `None` if the association is not in the tree.
     pub leaf: Option<Leaf>,
-    /// Whether its fair-share equals the one computed from the pushed usage, so that it need not be stored.
+    /// True if its fair-share equals the fair-share computed from the pushed usage, so that the snapshot need
+    /// not store it.
     pub is_reckoned: bool,
 }
 
@@ -30,10 +31,12 @@ pub struct Rest {
     pub banks: Vec<((BankName, f64), Option<Bank>)>,
     /// The pushed weights of factors.
     pub weights: Vec<(String, i64)>,
-    /// The pushed limits over limit scopes, without those of the configuration.
+    /// The pushed limits over limit scopes, without the limits of the configuration.
     pub limits: Vec<SiteLimit>,
-    /// The changes in how jobs are charged: those of the last push, and those of configurations since.
+    /// The changes in how jobs are charged, from the last push and from the configurations since.
     pub charges: Charges,
+    /// The budgets of the last push.
+    pub budgets: Vec<Budget>,
     /// The switches.
     pub config: Config,
     /// Leaves of the tree that belong to no association, by bank and user name.
@@ -43,7 +46,7 @@ pub struct Rest {
 }
 
 /// Restores the ended jobs and the evicted usage of the snapshot. Records that are invalid are logged, and not counted.
-pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
+pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
         let fault_of_sum =
@@ -53,10 +56,12 @@ pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<Ev
     for Ended { job, end } in ended {
         faults.extend(shared.standing.usages.ended(&job, end).err().map(|bad| bad.to_string()));
     }
+    recount_if_complete(shared);
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
 }
 
-/// Returns true if at least `most` jobs ended since the snapshot last took ended jobs. Without a tree no snapshot keeps ended jobs.
+/// Returns true if at least `most` jobs ended since the snapshot last took ended jobs. Without a tree, a
+/// snapshot contains no ended jobs.
 pub fn has_news(view: &View<'_>, most: usize) -> bool {
     view.standing.tree().is_some() && view.news.has_at_least(most)
 }
@@ -78,7 +83,7 @@ pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
     view.standing.as_pushed()
 }
 
-/// Returns at most `most` associations in force, by ascending user id and bank name, from the one after `after`.
+/// Returns at most `most` associations in force, by ascending user id and bank name, beginning after `after`.
 pub fn associations_page(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,
@@ -108,8 +113,8 @@ pub fn associations_page(
 pub fn site_document(view: &View<'_>) -> Rest {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
-    // A bank outside the tree still has a parent: limits of the banks above it count its jobs. A bank without active users is left out of
-    // the tree.
+    // A bank outside the tree still has a parent: limits on the banks above it count its jobs. A bank without
+    // active users is left out of the tree.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
@@ -123,8 +128,9 @@ pub fn site_document(view: &View<'_>) -> Rest {
                 ((name.clone(), priority), view.standing.bank(name).or_else(|| left_out(name)))
             })
             .collect(),
-        weights: view.book.weights().iter().map(|(name, weight)| (name.to_owned(), weight)).collect(),
+        weights: view.book.weights().clone().into_iter().collect(),
         limits: view.book.pushed_limits().to_vec(),
+        budgets: view.budgets.windows().map(|window| window.budget.clone()).collect(),
         charges: Charges { factors: history.changes().collect(), rules: history.rules().to_vec() },
         config: view.book.config(),
         leaves: view.standing.leaves_without_jobs(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How the priority of a job is computed, from the top down: the terms of the priority, the fair-share in them, the age in them.
+//! Computes the priority of a job, from the top down: the terms of the priority, the fair-share in them, the
+//! age in them.
 //!
 //! ```text
 //! explain               with the job's turn, if the jobs of an association interleave
@@ -10,9 +11,9 @@
 
 use super::{Shared, turns::Turn};
 use crate::accounts::AssociationId;
-use crate::ids::JobId;
+use crate::ids::{JobId, QueueName};
 use crate::limits::Job;
-use crate::priority::{Explanation, Outcome, Subject};
+use crate::priority::{Explanation, Outcome, PRIORITY_LIMIT, Subject};
 
 impl Shared {
     /// Returns the current priority of job `id` with its terms, or `None` if the job has no association with a fair-share.
@@ -28,7 +29,8 @@ impl Shared {
         Some(if is_none { own } else { in_turn })
     }
 
-    /// Returns the priority that the job would have at another `fairshare`, or `None` if the job has no association.
+    /// Returns the priority that the job would have with the fair-share `fairshare`, or `None` if the job has
+    /// no association.
     pub(super) fn explain_with_fairshare(
         &self,
         job: &Job,
@@ -40,6 +42,7 @@ impl Shared {
             association: self.book.association(job.association()?)?,
             fairshare,
             queue: job.queue.as_ref().map(|queue| queue.as_str()),
+            max_priority: self.max_priority(job.queue.as_ref()).unwrap_or(PRIORITY_LIMIT),
             urgency,
             nodes: job.size.nodes,
             site_nodes: self.site_nodes,
@@ -48,13 +51,20 @@ impl Shared {
         Some(self.weighed.explain(&subject))
     }
 
+    /// Returns the largest priority of the jobs in `queue`, if the site sets one for the queue or its parent.
+    pub(super) fn max_priority(&self, queue: Option<&QueueName>) -> Option<u32> {
+        let parent = queue.and_then(|queue| self.queues.parent(queue));
+        let queues = [queue, parent].into_iter().flatten();
+        queues.filter_map(|queue| self.settings.max_priorities.get(queue).copied()).min()
+    }
+
     /// Returns the fair-share of an association: live, or as pushed if fair-share is not live.
     pub(super) fn fairshare(&self, id: AssociationId) -> Option<f64> {
         let live = self.is_live().then(|| self.live_fairshare(id)).flatten();
         live.or_else(|| self.book.fairshare(id))
     }
 
-    /// Returns true if usage accrues in the plugin and priorities follow.
+    /// Returns true if fair-share is live: usage accrues in the plugin, and priorities are updated.
     pub(super) fn is_live(&self) -> bool {
         self.settings.live && self.standing.tree().is_some()
     }
@@ -70,7 +80,8 @@ impl Shared {
         self.standing.fairshare(index)
     }
 
-    /// Returns the turn of a pending job, or `None` if users do not take turns. Turns belong to live fair-share.
+    /// Returns the turn of a pending job, or `None` if jobs are not interleaved. Jobs are interleaved only
+    /// while fair-share is live.
     pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
         if is_on { self.turns.turn(id, association) } else { None }
@@ -91,7 +102,7 @@ impl Shared {
     /// Returns the current priority of job `id`, or `None` if the job is not pending. Flux reports each change of the urgency of a pending
     /// job.
     pub(super) fn current_priority(&self, id: JobId) -> Option<Explanation> {
-        let (_, posted) = self.posted.get(id)?;
+        let (_, posted) = self.posted.pending().get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 }

@@ -7,6 +7,7 @@ mod age_terms;
 mod allocations;
 mod answers;
 mod blocked;
+mod budgets;
 mod cached_priorities;
 mod committed_accrual;
 mod data_order;
@@ -63,7 +64,7 @@ use crate::limits::Ledger;
 use crate::priority::Ages;
 use std::ops::{Deref, DerefMut};
 
-/// Batches that are small enough for a test with a few jobs to need several of them.
+/// Batch sizes so small that a test with a few jobs needs several batches.
 pub(super) const FEW: Batches = Batches {
     put_off: 4,
     unmoved: 3,
@@ -74,7 +75,7 @@ pub(super) const FEW: Batches = Batches {
     posted: 2_000,
     longest_loop: 50_000,
 };
-/// Like `FEW`, but each priority is posted by id, because a loop over all jobs always takes too long.
+/// Like `FEW`, but every loop over all jobs counts as too long, so the engine posts priorities by id.
 pub(super) const SINGLE_POSTS: Batches = Batches { longest_loop: 0, ..FEW };
 
 impl Deref for Engine {
@@ -127,8 +128,8 @@ impl Engine {
         self.ledger.cache_priority(id, None);
     }
 
-    /// Returns the name and the number of jobs of each collection that is not empty. Flux never reuses a job id, so a job that stays in a
-    /// collection after its end stays there indefinitely.
+    /// Returns the name and the number of jobs of each of the engine's collections that still has jobs. Flux
+    /// never reuses a job id, so a job that stays in a collection after its end stays there indefinitely.
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),

@@ -6,7 +6,7 @@
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
-use crate::limits::{Job, Phase};
+use crate::limits::Job;
 
 /// The number of jobs that one reactor turn updates.
 const SLICE: usize = 1000;
@@ -15,8 +15,8 @@ const SLICE: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeLeft {
     is_armed: bool,
-    /// The job after which the present update continues, if the update is in progress.
-    after: Option<JobId>,
+    /// The counted jobs that the present update has not visited.
+    jobs: Vec<JobId>,
     /// Whether the present update has changed a job.
     has_changed: bool,
 }
@@ -29,14 +29,15 @@ impl TimeLeft {
 }
 
 /// Arms the timer if a limit counts the time that running jobs have left.
-pub(super) fn arm_if_needed(shared: &mut Shared, effects: &mut Vec<Effect>) {
+pub fn arm_if_needed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     if !shared.time_left.is_armed && shared.book.site_limits().count_time_left() {
         shared.time_left = TimeLeft { is_armed: true, ..TimeLeft::default() };
         effects.push(Effect::ArmIn(Timer::TimeLeft, period(shared)));
     }
 }
 
-/// Returns the time between two updates, in seconds: that of refreshes.
+/// Returns the time between two updates, in seconds. It equals the time between two refreshes, if there is
+/// one.
 fn period(shared: &Shared) -> f64 {
     let refresh = shared.settings.refresh;
     if refresh > 0.0 { refresh } else { Timer::TimeLeft.seconds() }
@@ -44,29 +45,27 @@ fn period(shared: &Shared) -> f64 {
 
 /// Updates the next running jobs under limits on the time that they have left. When the last job is updated, a release scan of all held jobs
 /// follows.
-pub(super) fn update_next_jobs(shared: &mut Shared) -> Vec<Effect> {
+pub fn update_next_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.time_left.is_armed = false;
     if !shared.book.site_limits().count_time_left() {
         return Vec::new();
     }
-    let counts = |job: &Job| {
-        let accounts = shared.ledger.accounts();
-        job.phase == Phase::Run
-            && job.association().is_some_and(|of| accounts.counts_time_left(of, job.queue.as_ref()))
-    };
-    let running = shared.ledger.jobs_after(shared.time_left.after).filter(|(_, job)| counts(job));
-    let jobs: Vec<JobId> = running.map(|(id, _)| id).take(SLICE).collect();
-    for id in &jobs {
-        let Some(job) = shared.ledger.job(*id) else { continue };
+    let mut jobs = std::mem::take(&mut shared.time_left.jobs);
+    if jobs.is_empty() {
+        jobs.extend(shared.ledger.accounts().all_counted_jobs());
+    }
+    for id in jobs.split_off(jobs.len().saturating_sub(SLICE)) {
+        let counts = |job: &&Job| shared.ledger.accounts().counts_time_left(job);
+        let Some(job) = shared.ledger.job(id).filter(counts) else { continue };
         let elapsed_ms = job.elapsed_until(shared.now);
         if elapsed_ms != job.elapsed_ms {
-            shared.ledger.change(*id, |job| job.elapsed_ms = elapsed_ms);
+            shared.ledger.change(id, |job| job.elapsed_ms = elapsed_ms);
             shared.time_left.has_changed = true;
         }
     }
     shared.time_left.is_armed = true;
-    shared.time_left.after = jobs.last().copied().filter(|_| jobs.len() == SLICE);
-    if shared.time_left.after.is_some() {
+    shared.time_left.jobs = jobs;
+    if !shared.time_left.jobs.is_empty() {
         return vec![Effect::ArmIn(Timer::TimeLeft, 0.0)];
     }
     let mut effects = vec![Effect::ArmIn(Timer::TimeLeft, period(shared))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The next reactor turn and the next retry: in which order the engine carries out [`Due`](super::due::Due).
+//! Carries out the work of the next reactor turn and of the next retry, in a fixed order.
 
 use super::{
     Effect, Engine, Timer, admission,
@@ -13,7 +13,8 @@ const EARLY: f64 = 0.1;
 impl Engine {
     /// Carries out the work that was noted for this reactor turn.
     pub(super) fn run_turn(&mut self) -> Vec<Effect> {
-        // A timer never fires within Flux's loop or a release scan. A panic may have hidden their end.
+        // A timer never fires within Flux's loop or a release scan, so both have ended, even if a panic hid
+        // their end.
         self.release.begin_turn();
         self.refresh.end_loop();
         if let Some(effects) = self.look_up_next_jobs() {
@@ -23,7 +24,7 @@ impl Engine {
         effects.extend(unmoved::ask_next_unmoved(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
         effects.extend(keepers::watch_blocked(&mut self.shared));
-        // Which eventlogs to read must be known before any job is released.
+        // The engine must know which eventlogs to read before it releases a job.
         let replayed = self.recovery.finish_replay(&mut self.shared);
         let due_scans = self.shared.due.take_later_scans();
         effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
@@ -37,7 +38,7 @@ impl Engine {
     }
 
     /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if the record has not come.
-    pub(in crate::engine) fn retry_reads(&mut self) -> Vec<Effect> {
+    pub fn retry_reads(&mut self) -> Vec<Effect> {
         let Engine { shared, recovery, .. } = self;
         let (now, patience) = (shared.now, Timer::Retry.seconds());
         // If the clock was set back, the time that a job has waited is unknown.

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs in PRIORITY that get their priority by id, because Flux would leave them there.
+//! Jobs in PRIORITY that get their priority by id, because Flux would leave them in PRIORITY.
 //!
-//! Flux keeps pending jobs in one list, ordered by priority. To insert a job, Flux searches from the end of the list,
-//! or from its beginning if the priority is in the upper half of the range. After a restart all pending jobs are in
-//! PRIORITY without a priority. Flux's loop asks for their priorities in no order, so each insertion searches half the
-//! list, and the broker serves no request until the loop ends. So if there are many jobs, the engine leaves them in
-//! PRIORITY during the loop, and posts their priorities by id in the order of the list. Then each job becomes the last
-//! or the first of the list. With 20,000 jobs, the push that makes Flux loop takes a quarter of the time.
+//! Flux keeps pending jobs in one list, ordered by priority. To insert a job, Flux searches from the end of
+//! the list, or from its beginning if the priority is in the upper half of the range. After a restart all
+//! pending jobs are in PRIORITY without a priority. Flux's loop asks for their priorities in no order, so
+//! each insertion searches half the list, and the broker serves no request until the loop ends. So if there
+//! are many jobs, the engine leaves them in PRIORITY during the loop, and posts their priorities by id in the
+//! order of the list. Then each job becomes the last or the first of the list. With 20,000 jobs, the push
+//! that begins Flux's loop takes a quarter of the time that it takes without this order.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
-/// Jobs in PRIORITY that Flux may leave there.
+/// Jobs that Flux may leave in PRIORITY.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnmovedJobs {
     jobs: BTreeSet<JobId>,
-    /// If there are many jobs, the order in which they get their priorities; the last element comes first. It may
-    /// contain jobs that have left the set.
+    /// If there are many jobs, the order in which they get their priorities; the last element comes first. It
+    /// may contain jobs that are no longer in `jobs`.
     order: Vec<JobId>,
 }
 
 impl UnmovedJobs {
-    /// Has the engine ask for the urgency of a job when `timer` fires, and post the job's priority by id.
+    /// Makes the engine ask for the urgency of a job when `timer` fires, and post the job's priority by id.
     pub fn ask_later(&mut self, id: JobId, timer: Timer) -> Effect {
         self.jobs.insert(id);
         Effect::Arm(timer)
@@ -33,7 +34,7 @@ impl UnmovedJobs {
         self.jobs.remove(&id);
     }
 
-    /// Returns the timer of the next questions if there are jobs.
+    /// Returns the effect that arms the timer of the next requests, if there are jobs.
     pub fn timer(&self) -> Option<Effect> {
         (!self.jobs.is_empty()).then_some(Effect::Arm(Timer::Turn))
     }
@@ -55,19 +56,19 @@ impl UnmovedJobs {
 }
 
 /// Returns the answer for a job whose priority is posted by id in a later reactor turn.
-pub(super) fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     vec![shared.unmoved.ask_later(id, Timer::Turn), Effect::KeepPriority]
 }
 
 /// Records that a job in PRIORITY gets its priority from a reprioritize. If the priority is the same as before, Flux
 /// leaves the job in PRIORITY. So the job gets its current priority by id in the next reactor turn.
-pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unpriced.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
 }
 
-/// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only for the next
-/// ones.
-pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
+/// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only
+/// for the next part of them.
+pub fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
     if shared.unmoved.order.is_empty() {
         if shared.unmoved.jobs.len() <= shared.batches.put_off {
             let jobs = std::mem::take(&mut shared.unmoved.jobs);
@@ -82,13 +83,13 @@ pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns true if the engine leaves the job in PRIORITY during Flux's loop, because too many jobs have no priority yet.
-pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
+pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
 }
 
 /// Orders jobs so that Flux inserts each without a search; the last element comes first. Uses the urgencies that Flux
 /// reported last.
-pub(super) fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
+pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()
         .map(|id| {

@@ -10,14 +10,10 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Line, Phase, Project, Rule, queue_scope_limits};
+use crate::limits::{Grant, Job, Line, Phase, Project, Rule};
 
-/// Applies an update of a jobspec. The counts and reservations of the job change with it.
-pub(super) fn apply_update(
-    shared: &mut Shared,
-    recovery: &mut Recovery,
-    facts: &JobFacts<'_>,
-) -> Vec<Effect> {
+/// Applies an update of a jobspec. The counts and reservations of the job change with the update.
+pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
     if let Some(bank) = bank_of_completion(shared, facts) {
         shared.ledger.complete_jobspec(facts.id, bank);
@@ -36,8 +32,7 @@ pub(super) fn apply_update(
             None => {
                 let bank = facts.bank.unwrap_or("(default)");
                 let text = format!(
-                    "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; \
-                     it stays in its present one",
+                    "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; the job stays in its bank",
                     job.user
                 );
                 effects.push(Effect::Log(Level::Error, text));
@@ -71,8 +66,8 @@ pub(super) fn apply_update(
             given.expiration = end.filter(|_| facts.duration > 0.0);
         }
         // The size of a job in SCHED or RUN is fixed: the ledger subtracts the size that it has added.
-        if let (false, Some(size)) = (job.is_charged(), facts.full_size()) {
-            job.size = size;
+        if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
+            job.size = *size;
         }
         job.size = job.size.with_time_limit(facts.duration);
     });
@@ -83,7 +78,8 @@ pub(super) fn apply_update(
     if after.as_ref() == Some(&before) {
         return effects;
     }
-    // In the new association or queue, a limit may be within reach of the job or, because of the job, of other jobs.
+    // In the new association or queue, the job may reach a limit, or other jobs may reach a limit because of
+    // the job.
     if recovery.remove_unasked(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
@@ -96,8 +92,9 @@ pub(super) fn apply_update(
     let mut is_held_again = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
-        is_held_again = hold::hold_moved_from_sched(shared, id, before.0, is_all);
-        // If the job has the same priority already, Flux does not ask for it.
+        is_held_again = hold::hold_moved_from_sched(shared, id, before.0, before.1.as_ref(), is_all);
+        // If the priority is the same as before, Flux does not ask for it. So the engine posts the priority
+        // by id.
         if before.0.is_none() && association.is_some() {
             effects.push(shared.unmoved.ask_later(id, Timer::Turn));
         }
@@ -112,19 +109,13 @@ pub(super) fn apply_update(
     // In its former association, the job may have been the last with an unread eventlog.
     match before.0.filter(|_| was_unread) {
         Some(left) if is_held_again => recovery.note_unread_left(left),
-        Some(left) => effects.extend(recovery.scan_if_all_read(shared, left)),
+        Some(left) => effects.extend(recovery.scan_if_all_read(shared, Some(left))),
         None => {}
     }
     effects
 }
 
-pub(super) fn update_queue(
-    shared: &mut Shared,
-    id: JobId,
-    user: UserId,
-    state: State,
-    queue: &str,
-) -> Vec<Effect> {
+pub fn update_queue(shared: &mut Shared, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
     let job = shared.ledger.job(id);
     let rejection = match job.map(Job::association) {
         // The update of a job that waits for data is checked when the job gets an association.
@@ -138,13 +129,7 @@ pub(super) fn update_queue(
     rejection.map(Effect::Reject).into_iter().collect()
 }
 
-pub(super) fn update_bank(
-    shared: &mut Shared,
-    id: JobId,
-    user: UserId,
-    state: State,
-    bank: &str,
-) -> Vec<Effect> {
+pub fn update_bank(shared: &mut Shared, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
     if let Some(wanted) = shared.book.find(user, Some(bank)) {
         shared.ledger.assign_scopes(&shared.book, wanted);
     }
@@ -161,7 +146,7 @@ fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
 /// such an update for most submissions, and Flux then passes the job to the plugin again.
-pub(super) fn bank_of_completion(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
+pub fn bank_of_completion(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
@@ -182,8 +167,13 @@ fn queue_rejection(
     }
     let job = job?;
     let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
-    let wanted = QueueName::from(queue);
-    if let Some(full) = shared.limits().full_of_active_jobs(association, Some(&wanted), Some(job)) {
+    let wanted = queue_name(shared, Some(queue));
+    let is_counted = |queue: Option<&str>| shared.book.site_limits().counts_in(None, None, queue);
+    let is_exempt = !is_counted(job.queue.as_ref().map(QueueName::as_str));
+    if is_exempt && shared.limits().active_headroom(association, Some(queue)) == 0 {
+        return Some(full_queue_text(queue, "max-active-jobs"));
+    }
+    if let Some(full) = shared.limits().full_of_active_jobs(association, wanted.as_ref(), Some(job)) {
         return Some(full_queue_text(queue, full.name()));
     }
     if !matches!(state, State::Priority | State::Sched) || stays {
@@ -192,18 +182,13 @@ fn queue_rejection(
     full_queue_rejection(shared, job, association, queue)
 }
 
-/// Returns the text that rejects the update, if in `association` and `queue` the job would exceed a limit of the queue.
-fn full_queue_rejection(
-    shared: &Shared,
-    job: &Job,
-    association: AssociationId,
-    queue: &str,
-) -> Option<String> {
-    let wanted = QueueName::from(queue);
-    let exceeded = shared.limits().exceeded_if_moved(job, association, Some(&wanted));
+/// Returns the text that rejects the update, if in association `id` and `queue` the job would exceed a limit of the queue.
+fn full_queue_rejection(shared: &Shared, job: &Job, id: AssociationId, queue: &str) -> Option<String> {
+    let wanted = queue_name(shared, Some(queue));
+    let exceeded = shared.limits().exceeded_if_moved(job, id, wanted.as_ref());
     let rules = shared.ledger.rules();
-    let of_queue = rules.select_limits(Rule::is_of_queue).or(queue_scope_limits());
-    let name = rules.members(exceeded.and(of_queue)).next()?.name();
+    let on_move = shared.limits().limits_on_move(job.queue.as_ref(), wanted.as_ref());
+    let name = rules.members(exceeded.and(on_move)).next()?.name();
     Some(full_queue_text(queue, name))
 }
 
@@ -214,11 +199,7 @@ fn full_queue_text(queue: &str, limit: &str) -> String {
 /// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted.
 /// `update_queue` and `update_bank` each test one new value together with the old value of the other key. Only the
 /// later `job.validate` shows both new values.
-pub(super) fn move_rejection(
-    shared: &Shared,
-    association: AssociationId,
-    facts: &JobFacts<'_>,
-) -> Option<String> {
+pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let job = shared.ledger.job(facts.id)?;
     let is_due = matches!(facts.state, State::Priority | State::Sched);
     let moves_bank = job.association().is_some_and(|present| present != association);
@@ -246,29 +227,32 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         });
     };
     let limits = shared.book.association(wanted)?;
-    let active = shared.ledger.accounts().active_jobs(wanted);
-    if limits.is_full(active) {
+    let queue = job.and_then(|job| job.queue.as_ref());
+    let in_queue = queue.map(QueueName::as_str);
+    if shared.limits().active_headroom(wanted, in_queue) == 0 {
         return Some("new bank is already at max-active-jobs limit".to_owned());
     }
     let job = job?;
-    let running = shared.ledger.accounts().usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
+    let running = shared.limits().usage_over_queues(wanted).1.run.jobs();
     let rejected = |limit: &str| {
         Some(format!(
             "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
         ))
     };
-    if let Some(full) = shared.limits().full_of_active_jobs(wanted, job.queue.as_ref(), Some(job)) {
+    if let Some(full) = shared.limits().full_of_active_jobs(wanted, queue, Some(job)) {
         return rejected(full.name());
     }
-    if !limits.max_running_jobs.admits(running, 1) {
+    if shared.book.site_limits().counts_in(None, None, in_queue)
+        && !limits.max_running_jobs.admits(running, 1)
+    {
         return rejected("max-run-jobs");
     }
-    // The limits of the new bank hold a job in DEPEND instead.
+    // If the job is in DEPEND, the limits of the new bank hold the job, and the update is not rejected.
     if !matches!(state, State::Priority | State::Sched) {
         return None;
     }
     let rules = shared.ledger.rules();
-    let exceeded = shared.limits().exceeded_if_moved(job, wanted, job.queue.as_ref());
+    let exceeded = shared.limits().exceeded_if_moved(job, wanted, queue);
     // A job in PRIORITY or SCHED may wait there for a limit on running jobs, if that limit did not hold it before.
     let exceeded = exceeded.without(rules.select_limits(Rule::is_on_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))

@@ -2,12 +2,13 @@
 //! Handles `job.validate`: decides whether a job is accepted, or an updated job stays valid. Programs depend on the
 //! order of the checks.
 
+use super::life::{ValidatedJobs, queue_name};
 use super::{
-    Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, life::ValidatedJobs,
+    Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, budgets::budget_rejection,
     queue_shapes, shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId};
-use crate::ids::{BankName, QueueName, UserId};
+use crate::ids::{BankName, UserId};
 
 /// The maximum number of a user's banks that a text names or that the engine searches.
 const MAX_NAMED_BANKS: usize = 16;
@@ -16,8 +17,11 @@ const MAX_NAME_BYTES: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl ValidatedJobs {
-    pub(super) fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
-        match rejection_of_job(shared, facts) {
+    pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
+        let association = shared.book.find(facts.user, facts.bank);
+        // The checks read the assigned scopes faster than they would search the limits.
+        association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
+        match rejections_of_job(shared, association, facts).next() {
             Some(text) => {
                 let log = facts.size.as_ref().err().filter(|_| text.starts_with(UNCOUNTABLE)).map(|error| {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
@@ -36,69 +40,84 @@ impl ValidatedJobs {
     }
 }
 
-/// Returns the text that rejects a name that is too long. Without data, no other check limits its length.
+/// Returns the text that rejects a name that is too long. Without data, no other check limits the length of a
+/// name.
 fn long_name_rejection(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (key, length) = names
         .into_iter()
         .filter_map(|(key, name)| Some((key, name?.len())))
         .find(|(_, length)| *length > MAX_NAME_BYTES)?;
-    Some(format!("{key}: a name of {length} bytes; no name has more than {MAX_NAME_BYTES}"))
+    Some(format!("{key}: expected a name of at most {MAX_NAME_BYTES} bytes, got {length} bytes"))
 }
 
-/// Returns the text that rejects the job, or `None` if it is accepted.
-pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
-    let uncountable = || facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"));
-    let Some(id) = shared.book.find(facts.user, facts.bank) else {
-        let text = || Some(unknown_association_text(facts.user) + &banks_text(shared, facts.user));
-        return if shared.book.has_data() {
-            text()
-        } else {
-            uncountable().or_else(|| long_name_rejection(facts))
-        };
+/// An association, with its record.
+type Known<'a> = (AssociationId, &'a Association);
+
+/// Returns the text that rejects a job of the association.
+type Check = fn(&Shared, Known<'_>, &JobFacts<'_>) -> Option<String>;
+
+/// The checks of a job of a known association, in the order in which they decide.
+const CHECKS: [Check; 11] = [
+    disabled_rejection,
+    queue_rejection,
+    |shared, (id, _), facts| shared.forbidden_project(id, facts.project),
+    active_jobs_rejection,
+    active_scope_rejection,
+    |_, _, facts| uncountable_rejection(facts),
+    queue_shape_rejection,
+    size_rejection,
+    |shared, (id, _), facts| budget_rejection(shared, id, facts),
+    |shared, (id, _), facts| move_rejection(shared, id, facts),
+    |_, _, facts| long_name_rejection(facts),
+];
+
+/// Returns the texts of all checks that reject a job of association `id`. The first check decides.
+pub fn rejections_of_job(
+    shared: &Shared,
+    id: Option<AssociationId>,
+    facts: &JobFacts<'_>,
+) -> impl Iterator<Item = String> {
+    let unknown = || match shared.book.has_data() {
+        true => Some(unknown_association_text(facts.user) + &banks_text(shared, facts.user)),
+        false => uncountable_rejection(facts).or_else(|| long_name_rejection(facts)),
     };
-    let association = shared.book.association(id)?;
-    if !association.active {
-        let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
-        return Some(text + &banks_text(shared, facts.user));
-    }
+    let known = id.and_then(|id| Some((id, shared.book.association(id)?)));
+    let of_known = move |known| CHECKS.iter().filter_map(move |check| check(shared, known, facts));
+    id.is_none().then(unknown).flatten().into_iter().chain(known.into_iter().flat_map(of_known))
+}
+
+fn uncountable_rejection(facts: &JobFacts<'_>) -> Option<String> {
+    facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"))
+}
+
+fn disabled_rejection(shared: &Shared, (_, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
+    let text = "user/bank entry has been disabled from flux-accounting DB";
+    (!association.active).then(|| text.to_owned() + &banks_text(shared, facts.user))
+}
+
+/// Returns the text that rejects a job whose queue is unknown, or forbidden to the association.
+fn queue_rejection(shared: &Shared, (id, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let unknown_queue = facts.queue.filter(|q| shared.book.queue(q).is_none());
-    if let Some(queue) = unknown_queue.filter(|_| shared.book.config().deny_unknown_queues) {
-        let known_queues =
-            association.queues.iter().filter(|queue| shared.book.queue(queue.as_str()).is_some());
-        let known_queues: Vec<_> = known_queues.collect();
-        let yours = match known_queues.is_empty() {
-            true => String::new(),
-            false => format!("; yours: {}", join_names(&known_queues)),
-        };
-        return Some(format!(
-            "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
-        ));
-    }
-    shared
-        .forbidden_queue(id, facts.queue)
-        .or_else(|| shared.forbidden_project(id, facts.project))
-        .or_else(|| active_jobs_rejection(shared, id, association, facts))
-        .or_else(|| active_scope_rejection(shared, id, facts))
-        .or_else(uncountable)
-        .or_else(|| queue_shape_rejection(shared, facts))
-        .or_else(|| size_rejection(shared, id, association, facts))
-        .or_else(|| move_rejection(shared, id, facts))
-        .or_else(|| long_name_rejection(facts))
+    let Some(queue) = unknown_queue.filter(|_| shared.book.config().deny_unknown_queues) else {
+        return shared.forbidden_queue(id, facts.queue);
+    };
+    let known_queues = association.queues.iter().filter(|queue| shared.book.queue(queue.as_str()).is_some());
+    let names = join_names(&known_queues.collect::<Vec<_>>());
+    let yours = if names.is_empty() { names } else { format!("; yours: {names}") };
+    let text = "is unknown to flux-accounting and deny-unknown-queues is enabled";
+    Some(format!("queue \"{queue}\" {text}{yours}"))
 }
 
 fn active_jobs_rejection(
     shared: &Shared,
-    id: AssociationId,
-    association: &Association,
+    (id, association): Known<'_>,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let active = shared.ledger.accounts().active_jobs(id);
-    let is_rejected = facts.state == State::New && association.is_full(active);
-    is_rejected.then(|| {
-        let other = find_fitting_bank(shared, id, facts, |other, record| {
-            !record.is_full(shared.ledger.accounts().active_jobs(other))
-        });
+    let is_full = |id: AssociationId| shared.limits().active_headroom(id, facts.queue) == 0;
+    (facts.state == State::New && is_full(id)).then(|| {
+        let active = shared.limits().usage_over_queues(id).0;
+        let other = find_fitting_bank(shared, id, facts, |other, _| !is_full(other));
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
         format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
@@ -106,35 +125,31 @@ fn active_jobs_rejection(
 }
 
 /// Returns the text that rejects a new job if a limit over a scope admits no more active jobs.
-fn active_scope_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
+fn active_scope_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     if facts.state != State::New {
         return None;
     }
-    let queue = facts.queue.map(QueueName::from);
+    let queue = queue_name(shared, facts.queue);
     shared.limits().full_of_active_jobs(id, queue.as_ref(), None).map(|full| full.rejection())
 }
 
 /// Returns the text that rejects a job whose nodes or time limit are beyond the limits on each job of its queue or of the parent queue.
-fn queue_shape_rejection(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
+fn queue_shape_rejection(shared: &Shared, _: Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let size = facts.full_size().filter(|_| shared.settings.enforce_queue_shapes)?;
     shared.book.queues_of(facts.queue).find_map(|queue| queue_shapes::rejection(queue, size))
 }
 
-pub(super) fn size_rejection(
-    shared: &Shared,
-    id: AssociationId,
-    association: &Association,
-    facts: &JobFacts<'_>,
-) -> Option<String> {
+pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let size = facts.full_size()?;
     let rejection = |association: &Association| {
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
     let Some(text) = rejection(association) else {
-        return shared.limits().rejection_over_scopes(id, facts.queue, size);
+        let queue = queue_name(shared, facts.queue);
+        return shared.limits().rejection_over_scopes(id, queue.as_ref(), size);
     };
     let other = find_fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
-    Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
+    Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))
 }
 
 /// Returns the last sentence of a rejection, which names the banks of the user; empty if the user has none.
@@ -151,7 +166,7 @@ fn banks_text(shared: &Shared, user: UserId) -> String {
 }
 
 /// Returns another bank of the user that would accept the job.
-fn find_fitting_bank<'a>(
+pub fn find_fitting_bank<'a>(
     shared: &'a Shared,
     id: AssociationId,
     facts: &JobFacts<'_>,

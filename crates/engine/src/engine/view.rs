@@ -77,7 +77,8 @@ impl<'a> View<'a> {
         Some(job.queue.as_ref())
     }
 
-    /// Returns the limits that hold a job now, or would hold it if it were released now, of all scopes.
+    /// Returns the limits of all scopes that hold a job now, or that would hold the job if it were released
+    /// now.
     #[cfg(test)]
     pub fn holding(&self, id: JobId) -> Vec<crate::limits::Holding> {
         self.limits().holding(id)
@@ -159,19 +160,20 @@ impl<'a> View<'a> {
     }
 
     /// Returns the posted and the current priority of job `id`, or `None` if the job is not pending.
-    pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let (_, posted) = self.posted.get(id)?;
-        Some(posted.as_priced(self.current_priority(id)?, self.turn(id, posted.association)))
+    pub fn priced(&self, id: JobId) -> Option<PricedJob<'a>> {
+        let (job, noted) = self.shared.posted.pending().get(id)?;
+        let (exact, turn) = (self.current_priority(id)?, self.turn(id, noted.association));
+        Some(PricedJob { noted, posted: noted.explanation(job.posted), exact, turn })
     }
 
-    /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
+    /// Returns at most `most` pending jobs by ascending id, beginning after job `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        self.posted.ids_after(after).take(most).collect()
+        self.posted.pending().ids_after(after).take(most).collect()
     }
 
-    /// Returns the place of each job that has one among the pending jobs of its scheduler queue.
+    /// Returns the place of each pending job in `ids` among the pending jobs of its scheduler queue.
     pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
-        let places = self.posted.places(ids).into_iter();
+        let places = self.posted.pending().places(ids).into_iter();
         places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()
     }
 

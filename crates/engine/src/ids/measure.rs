@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What a limit counts of each job.
+/// The amount that a limit counts for each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     /// The number of jobs.
@@ -33,7 +33,8 @@ impl Measure {
         matches!(self, Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime)
     }
 
-    /// Returns the amount of the measure in the unit of caps: caps on time are in seconds, and caps on products with time in hours.
+    /// Returns the amount of the measure that is one unit of a cap. Caps on time are in seconds, and caps on
+    /// products with time are in hours.
     pub fn cap_unit(self) -> u64 {
         match self {
             Measure::Jobs | Measure::Nodes | Measure::Cores | Measure::Gpus => 1,
@@ -166,6 +167,18 @@ impl Amount {
 
     /// The number of amounts whose limits can hold jobs.
     pub const HOLDING: usize = 10;
+
+    /// The amounts that budgets count.
+    pub const BUDGETS: [Amount; 3] = [
+        Amount { stage: Stage::RunningAndScheduled, measure: Measure::NodeTime },
+        Amount { stage: Stage::RunningAndScheduled, measure: Measure::CoreTime },
+        Amount { stage: Stage::RunningAndScheduled, measure: Measure::GpuTime },
+    ];
+
+    /// Returns true if the amount is one of [`BUDGETS`](Amount::BUDGETS).
+    pub fn is_budget(self) -> bool {
+        self.measure.is_time() && Amount::BUDGETS.contains(&self)
+    }
 
     /// Returns true if the amount shrinks while a job runs: a running job counts with the time that it has left.
     pub fn counts_time_left(self) -> bool {

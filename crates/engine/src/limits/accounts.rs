@@ -3,8 +3,8 @@
 
 use super::ledger::{Account, Class};
 use super::line::HeldLine;
-use super::scope::{LimitScope, LimitScopes, ScopeId};
-use super::{Job, PlaceInLine, Usage};
+use super::scope::{BudgetAccounts, LimitScope, LimitScopes, ScopeId};
+use super::{Footprint, Job, Phase, PlaceInLine, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::ops::Bound;
@@ -73,10 +73,16 @@ impl Accounts {
         self.scopes_of(association, queue).next().is_some()
     }
 
-    /// Returns true if a limit counts the time that running jobs of an association in `queue` have left.
-    pub fn counts_time_left(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        let mut counters = self.scopes_of(association, queue).flat_map(|(_, scope)| &scope.counters);
-        counters.any(|counter| counter.amount.counts_time_left())
+    /// Returns true if `job` runs and a limit counts the time that it has left.
+    pub fn counts_time_left(&self, job: &Job) -> bool {
+        let Some(association) = job.association().filter(|_| job.phase == Phase::Run) else { return false };
+        let mut scopes = self.scopes_of(association, job.queue.as_ref());
+        scopes.any(|(_, scope)| scope.counters.iter().any(|counter| counter.amount.counts_time_left()))
+    }
+
+    /// Returns the jobs of all associations that limits count.
+    pub fn all_counted_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.all.iter().flat_map(|account| account.counted.iter().map(|(_, id)| *id))
     }
 
     /// Returns true if limits over scopes count the running jobs of an association.
@@ -137,6 +143,22 @@ impl Accounts {
         (&mut self.scopes, self.all.get_mut(at))
     }
 
+    /// Replaces the footprint `before` of a job by `after` in the counters of its association and of its scopes.
+    pub(super) fn count_job(&mut self, before: &Footprint, after: &Footprint) {
+        if (before.association, &before.queue) != (after.association, &after.queue) {
+            self.count_job(before, &before.without_amounts());
+            self.count_job(&after.without_amounts(), after);
+            return;
+        }
+        let Some(association) = after.association else { return };
+        let (scopes, Some(account)) = self.scopes_and_account(association) else { return };
+        account.usage.count_job(before, false);
+        account.usage.count_job(after, true);
+        if let Some(ids) = &account.scope_ids {
+            scopes.count_job(ids, before, after);
+        }
+    }
+
     /// Returns the held jobs of an association by class.
     pub(super) fn held_lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
         self.get(association).into_iter().flat_map(|account| &account.held)
@@ -183,13 +205,21 @@ impl Accounts {
         }
     }
 
-    /// Adopts the limits over scopes in `book`. Returns true if the caller must count all live jobs in the scopes again.
-    pub(super) fn regroup(&mut self, book: &Book) -> bool {
-        if Arc::ptr_eq(self.scopes.limits(), book.site_limits()) {
+    /// Adopts the limits over scopes in `book` and the `accounts` of budgets. Returns true if the caller must count all live jobs in the
+    /// scopes again.
+    pub(super) fn regroup(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
+        // If the limits are the same, so are the budgets.
+        let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
+        if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
+            && list_windows(self.scopes.accounts()) == list_windows(&accounts)
+        {
+            for ((target, amount), account) in accounts {
+                self.scopes.set_spent(target, amount, account.spent);
+            }
             return false;
         }
         let had_no_limits = self.scopes.has_no_limits();
-        self.scopes = self.scopes.with_limits(book.site_limits());
+        self.scopes = self.scopes.with_limits(book.site_limits(), accounts);
         if had_no_limits && self.scopes.has_no_limits() {
             return false;
         }

@@ -9,14 +9,16 @@ use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
 use super::ledger::{Account, LatestEnd, Ledger};
 use super::overtaken::{Asker, Overtaken};
-use super::scope::{LimitScope, ScopeId, ScopeToJoin, find_active_jobs_cap};
-use super::scope_rows::{ScopeRow, rejection, show_queue};
+use super::scope::{LimitScope, ScopeId, ScopeIds};
+use super::scope_rows::{ScopeRow, queue_scope_limits, rejection, show_queue};
 use super::size::Size;
-use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
+use super::table::Rule;
+use crate::accounts::{AssociationId, Book, Cap, Scope, SiteLimit, Target, UNLIMITED_BUDGET};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, Stage, UserId};
+use std::borrow::Cow;
 
 /// A cap, and how much of it is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counter {
     pub hold: Hold,
     pub amount: Amount,
@@ -27,12 +29,31 @@ pub(super) struct Counter {
     pub reserved: u64,
     /// The suspended reservations of released jobs in stopped queues.
     suspended: u64,
+    /// The default for a limit that is not a budget.
+    pub account: BudgetAccount,
+}
+
+/// What ended jobs have spent of a budget, and the window in which jobs spend from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BudgetAccount {
+    /// The charges of ended jobs, in unit-milliseconds.
+    pub spent: u64,
+    /// The start of the window and its end, which is excluded, in seconds since the epoch. A running job counts only if it started in the
+    /// window.
+    pub window: (f64, f64),
+}
+
+impl Default for BudgetAccount {
+    fn default() -> BudgetAccount {
+        BudgetAccount { spent: 0, window: (f64::NEG_INFINITY, f64::INFINITY) }
+    }
 }
 
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
-        let (charged, reserved) = tally.charged_and_reserved(amount, cap.is_given);
-        Counter { hold, amount, cap, charged, reserved, suspended: tally.suspended_amount(amount) }
+        let measured = tally.map(|amounts| amounts.amount(amount.measure));
+        let (charged, reserved, suspended) = measured.in_stage(amount.stage);
+        Counter { hold, amount, cap, charged, reserved, suspended, account: BudgetAccount::default() }
     }
 
     /// Sets the counter to 0.
@@ -40,23 +61,36 @@ impl Counter {
         (self.charged, self.reserved, self.suspended) = (0, 0, 0);
     }
 
-    /// Returns the amount in use, including reservations.
+    /// Returns the amount in use, including reservations and what ended jobs have spent.
     pub fn used(&self) -> u64 {
-        self.charged.saturating_add(self.reserved)
+        self.charged.saturating_add(self.reserved).saturating_add(self.account.spent)
     }
 
     pub fn headroom(&self) -> u64 {
+        if self.amount.is_budget() && self.cap.limit == UNLIMITED_BUDGET {
+            return u64::MAX;
+        }
         self.cap.limit.cap().saturating_sub(self.used())
     }
 
     /// Returns true if the headroom is too small for a job of `size`.
     pub fn lacks_headroom(&self, size: Size) -> bool {
-        size.amount(self.amount.measure) > self.headroom()
+        size.amount(self.amount) > self.headroom()
     }
 
-    /// Adds or subtracts the amounts of a job with `op`. Returns the amount that the job uses and reserves.
-    pub fn count_job(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) -> u64 {
+    /// Returns true if an anti-starvation reservation for a job of `size` keeps the headroom. No reservation keeps a budget: the job may
+    /// never fit, and then no other job could spend the rest.
+    pub fn is_kept_for(&self, size: Size) -> bool {
+        !self.amount.is_budget() && self.lacks_headroom(size)
+    }
+
+    /// Adds the amounts of a job if `is_in` is true, and subtracts them otherwise. Returns the amount that the job uses and reserves.
+    pub fn count_job(&mut self, footprint: &Footprint, is_in: bool) -> u64 {
+        let op = |one: u64, other| if is_in { one.saturating_add(other) } else { one.saturating_sub(other) };
         let (charged, reserved, suspended) = footprint.amounts(self.amount, self.cap.is_given);
+        let (from, until) = self.account.window;
+        let is_here = footprint.start.is_none_or(|start| (from..until).contains(&start));
+        let charged = if is_here { charged } else { 0 };
         (self.charged, self.reserved) = (op(self.charged, charged), op(self.reserved, reserved));
         self.suspended = op(self.suspended, suspended);
         charged.saturating_add(reserved)
@@ -84,8 +118,8 @@ impl<'a> AppliedLimit<'a> {
     }
 
     /// Subtracts the amount of the asking job.
-    fn without_job(mut self, footprint: Footprint) -> Self {
-        self.own = self.counter.count_job(footprint, u64::saturating_sub);
+    fn without_job(mut self, footprint: &Footprint) -> Self {
+        self.own = self.counter.count_job(footprint, false);
         self
     }
 
@@ -104,14 +138,20 @@ impl<'a> AppliedLimit<'a> {
         self.kept_for.filter(|_| self.own < needed)
     }
 
+    /// Returns the headroom that the limit leaves to one more job.
+    fn headroom(&self) -> (Hold, Amount, u64) {
+        let remaining = if self.kept_for.is_some() { 0 } else { self.counter.headroom() };
+        (self.counter.hold, self.counter.amount, remaining)
+    }
+
     fn is_exceeded_by(&self, size: Size) -> bool {
-        let needed = size.amount(self.counter.amount.measure);
+        let needed = size.amount(self.counter.amount);
         self.reservation_against(needed).is_some() || needed > self.counter.headroom()
     }
 
     fn describe(&self, size: Size) -> Holding {
         let Counter { hold, amount, cap, reserved, .. } = self.counter;
-        let needed = size.amount(amount.measure);
+        let needed = size.amount(amount);
         Holding {
             hold,
             amount,
@@ -126,31 +166,16 @@ impl<'a> AppliedLimit<'a> {
     }
 }
 
-/// The number of limits for which a [`Headroom`] has space without a second allocation.
-const HEADROOM_CAPACITY: usize = 16;
-
 /// The headroom that each limit leaves to one more job of an association in a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headroom(Vec<(Hold, Measure, u64)>);
-
-impl<'a> FromIterator<AppliedLimit<'a>> for Headroom {
-    fn from_iter<I: IntoIterator<Item = AppliedLimit<'a>>>(limits: I) -> Headroom {
-        let remaining =
-            |limit: &AppliedLimit<'_>| if limit.kept_for.is_some() { 0 } else { limit.counter.headroom() };
-        let mut headroom = Headroom(Vec::with_capacity(HEADROOM_CAPACITY));
-        headroom.0.extend(
-            limits.into_iter().map(|it| (it.counter.hold, it.counter.amount.measure, remaining(&it))),
-        );
-        headroom
-    }
-}
+pub struct Headroom(Vec<(Hold, Amount, u64)>);
 
 impl Headroom {
     /// Returns the limits that one more job of `size` would exceed. A larger job exceeds all of them too.
     pub fn exceeded(&self, size: Size) -> HoldSet {
         self.0
             .iter()
-            .filter(|(_, measure, headroom)| size.amount(*measure) > *headroom)
+            .filter(|(_, amount, headroom)| size.amount(*amount) > *headroom)
             .map(|(hold, ..)| *hold)
             .collect()
     }
@@ -183,12 +208,11 @@ impl Holding {
     /// Returns how many jobs of the size of the asking job the limit has headroom for. Returns `u64::MAX` if the job does not count under
     /// the limit.
     pub fn count_fitting(&self) -> u64 {
-        let count = || self.headroom().checked_div(self.needed).unwrap_or(u64::MAX);
-        if self.kept_for.is_some() { 0 } else { count() }
+        self.headroom().checked_div(self.needed).unwrap_or(u64::MAX)
     }
 
     fn headroom(&self) -> u64 {
-        self.limit.cap().saturating_sub(self.used)
+        if self.kept_for.is_some() { 0 } else { self.limit.cap().saturating_sub(self.used) }
     }
 }
 
@@ -220,9 +244,21 @@ impl ActiveJobsLimit {
         ScopeRow { scope: self.target.scope(self.queue.is_some()), amount }.name()
     }
 
+    /// Returns the scope whose jobs count.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Returns how many more jobs the limit admits.
     pub fn headroom(&self) -> u64 {
         self.cap.cap().saturating_sub(self.active)
+    }
+
+    /// Returns the name of the limit, and how many jobs are active.
+    pub fn describe(&self) -> String {
+        let ActiveJobsLimit { target, queue, active, cap } = self;
+        let (queue, most) = (show_queue(target, queue.as_ref()), cap.cap());
+        format!("{}: {active} of {most} jobs of {target}{queue} are active now", self.name())
     }
 
     /// Returns the text that rejects a submission.
@@ -236,6 +272,19 @@ impl ActiveJobsLimit {
 /// Returns the members of `limits` that one more job of `size` would exceed.
 fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
+}
+
+/// Returns the limits of a scope, which may keep headroom for a job in `before`.
+fn limits_of_scope<'a>(
+    id: Option<ScopeId>,
+    scope: &'a LimitScope,
+    before: &'a [Overtaken],
+) -> impl Iterator<Item = AppliedLimit<'a>> {
+    let kept = move || before.iter().filter(move |it| id.is_some() && it.kept_in == id);
+    scope.counters.iter().map(move |counter| AppliedLimit {
+        kept_for: kept().find(|it| counter.is_kept_for(it.size)).map(|it| it.job),
+        ..AppliedLimit::new(*counter, Some(&scope.target), scope.queue.as_ref())
+    })
 }
 
 /// All limits, with the amounts that the live jobs use.
@@ -267,10 +316,10 @@ impl<'a> Limits<'a> {
             record.map(|record| ledger.rules().list_applied(book, record, queue, usage)).unwrap_or_default();
         limits.into_iter().map(move |limit| {
             let counts = |job: &&Job| {
-                book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
+                book.site_limits().counts_in(None, limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
             job.filter(counts)
-                .map_or(limit, |job| limit.without_job(job.footprint()))
+                .map_or(limit, |job| limit.without_job(&job.footprint()))
                 .count_suspended(is_stopped)
         })
     }
@@ -285,14 +334,37 @@ impl<'a> Limits<'a> {
         let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.list_before(asker));
         ledger.accounts.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| job_scopes.contains(&id) && scope.counts_queue(job.queue.as_ref()));
-            scope.counters.iter().map(move |counter| {
-                let limit = AppliedLimit::new(*counter, Some(&scope.target), scope.queue.as_ref());
-                let limit = job.map_or(limit, |job| limit.without_job(job.footprint()));
-                let kept_for =
-                    before.iter().find(|it| it.kept_in == Some(id) && counter.lacks_headroom(it.size));
-                AppliedLimit { kept_for: kept_for.map(|it| it.job), ..limit.count_suspended(is_stopped) }
+            limits_of_scope(Some(id), scope, before).map(move |limit| {
+                job.map_or(limit, |job| limit.without_job(&job.footprint())).count_suspended(is_stopped)
             })
         })
+    }
+
+    /// Returns the counters of all scopes that apply to `asker`. Returns `None` if a scope may keep headroom for an overtaken job, or if
+    /// suspended reservations count: then the counters alone do not decide.
+    fn deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
+        let do_decide = self.ledger.overtaken.iter().next().is_none() && !self.ledger.is_stopped(asker.queue);
+        let scopes = self.ledger.accounts.scopes_of(asker.association, asker.queue);
+        do_decide.then(|| scopes.flat_map(|(_, scope)| &scope.counters))
+    }
+
+    /// Returns the assigned scopes that `select` returns, if they count jobs of an association in `queue`. If no scopes are assigned yet,
+    /// returns those that the association joins with its first job. Scopes that do not exist yet have no id.
+    fn counting_scopes(
+        self,
+        association: AssociationId,
+        queue: Option<&'a QueueName>,
+        select: fn(&ScopeIds) -> &[ScopeId],
+    ) -> impl Iterator<Item = (Option<ScopeId>, Cow<'a, LimitScope>)> {
+        let Limits { ledger, book } = self;
+        let scopes = &ledger.accounts.scopes;
+        let ids = ledger.accounts.get(association).and_then(|account| account.scope_ids.as_deref());
+        // Reading the assigned scopes is faster than searching the limits.
+        let joined = ids.into_iter().flat_map(select);
+        let joined = joined.filter_map(|id| Some((Some(*id), Cow::Borrowed(scopes.get(*id)?))));
+        let record = book.association(association).filter(|_| ids.is_none() && !scopes.has_no_limits());
+        let unjoined = record.into_iter().flat_map(|record| scopes.scopes_to_join(record.user, &record.bank));
+        joined.chain(unjoined).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
     /// Returns all limits that apply to `asker`. The amounts of `job` are not counted.
@@ -302,29 +374,26 @@ impl<'a> Limits<'a> {
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
     pub(super) fn record_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
-        self.record_limits(association, queue, None).collect()
+        Headroom(self.record_limits(association, queue, None).map(|limit| limit.headroom()).collect())
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
     pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
         let asker = Asker { association, queue, job: None };
-        let mut headroom: Headroom = self.all_limits(asker, None).collect();
+        let mut headroom = self.record_headroom(association, queue);
+        match self.deciding_counters(asker) {
+            Some(counters) => headroom.0.extend(counters.map(|it| (it.hold, it.amount, it.headroom()))),
+            None => headroom.0.extend(self.scope_limits(asker, None).map(|it| it.headroom())),
+        }
         let unjoined = self.limits_on_first_job(asker, Size { gpus: 1, ..Size::ONE });
-        headroom.0.extend(unjoined.into_iter().map(|limit| {
-            let amount = if limit.kept_for.is_some() { 0 } else { limit.headroom() };
-            (limit.hold, limit.amount.measure, amount)
-        }));
+        headroom.0.extend(unjoined.iter().map(|limit| (limit.hold, limit.amount, limit.headroom())));
         headroom
     }
 
-    /// Returns the limits that a live job would exceed if it moved to another association or queue.
-    pub fn exceeded_if_moved(
-        self,
-        job: &Job,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> HoldSet {
-        list_exceeded(self.all_limits(Asker { association, queue, job: None }, Some(job)), job.size)
+    /// Returns the limits that a live job would exceed if it moved to association `id` or another queue.
+    pub fn exceeded_if_moved(self, job: &Job, id: AssociationId, queue: Option<&QueueName>) -> HoldSet {
+        let size = Job { queue: queue.cloned(), ..job.clone() }.charged_size(&self.ledger.charges);
+        list_exceeded(self.all_limits(Asker { association: id, queue, job: None }, Some(job)), size)
     }
 
     /// Returns the limits that a held job would exceed. A held job is not counted under these limits.
@@ -332,15 +401,17 @@ impl<'a> Limits<'a> {
         let Some(job) = self.ledger.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        list_exceeded(self.all_limits(asker, None), job.size)
+        let lacks = |it: &Counter| it.lacks_headroom(job.size);
+        let lacks_headroom = self.deciding_counters(asker).is_none_or(|mut all| all.any(lacks));
+        let limits = self.record_limits(association, asker.queue, None);
+        let over_scopes = lacks_headroom.then(|| self.scope_limits(asker, None)).into_iter().flatten();
+        list_exceeded(limits.chain(over_scopes), job.size)
     }
 
     /// Returns true if a scope may keep headroom for the job, only limits over scopes hold it, and the job fits into each cap of its scopes.
     pub(super) fn is_held_by_scopes_alone(self, id: JobId) -> bool {
-        let job = self.ledger.job(id).filter(|job| job.may_be_protected());
-        let Some((job, association)) = job.and_then(|job| Some((job, job.association()?))) else {
-            return false;
-        };
+        let Some(job) = self.ledger.job(id).filter(|job| job.may_be_protected()) else { return false };
+        let Some(association) = job.association() else { return false };
         let queue = job.queue.as_ref();
         self.record_headroom(association, queue).exceeded(job.size).is_empty()
             && self.ledger.accounts.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
@@ -376,28 +447,36 @@ impl<'a> Limits<'a> {
 
     /// Returns the limits over scopes that apply to a job of an association without scopes. The ledger assigns scopes with the first job.
     fn limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
-        let Limits { ledger, book } = self;
-        let (accounts, limits) = (&ledger.accounts, book.site_limits());
-        let is_member = accounts.get(asker.association).is_some_and(|account| account.scope_ids.is_some());
-        let Some(record) = book.association(asker.association).filter(|_| !is_member) else {
-            return Vec::new();
-        };
-        let (before, is_stopped) = (ledger.overtaken.list_before(asker), ledger.is_stopped(asker.queue));
         let mut found = Vec::new();
-        for scope in accounts.scopes.scopes_to_join(record.user, &record.bank) {
-            let ScopeToJoin { id, target, queue, counters, .. } = scope;
-            if !limits.counts_in(queue.as_ref(), asker.queue.map(QueueName::as_str)) {
-                continue;
-            }
-            found.extend(counters.into_iter().map(|counter| {
-                let is_kept =
-                    |it: &&Overtaken| id.is_some() && it.kept_in == id && counter.lacks_headroom(it.size);
-                let kept_for = before.iter().find(is_kept).map(|it| it.job);
-                let limit = AppliedLimit::new(counter, Some(&target), queue.as_ref());
-                AppliedLimit { kept_for, ..limit.count_suspended(is_stopped) }.describe(size)
-            }));
+        for (id, scope) in self.counting_scopes(asker.association, asker.queue, |_| &[]) {
+            let limits = limits_of_scope(id, &scope, self.ledger.overtaken.list_before(asker));
+            let is_stopped = self.ledger.is_stopped(asker.queue);
+            found.extend(limits.map(|limit| limit.count_suspended(is_stopped).describe(size)));
         }
         found
+    }
+
+    /// Returns the number of active jobs and the amounts that the limits in the record of an association count over all queues.
+    pub fn usage_over_queues(self, association: AssociationId) -> (u64, Tally) {
+        let usage = self.ledger.accounts.usage(association);
+        usage.map(|usage| usage.without_exempt_queues(self.book.site_limits())).unwrap_or_default()
+    }
+
+    /// Returns how many more jobs in `queue` the cap on active jobs of an association admits.
+    pub fn active_headroom(self, association: AssociationId, queue: Option<&str>) -> u64 {
+        let is_counted = self.book.site_limits().counts_in(None, None, queue);
+        let record = self.book.association(association).filter(|_| is_counted);
+        record.map_or(u64::MAX, |it| it.active_headroom(self.usage_over_queues(association).0))
+    }
+
+    /// Returns the limits under which a job may come when it moves from the queue `former` to `next`. Budgets are among them if the charge
+    /// factor of `next` is higher.
+    pub fn limits_on_move(self, former: Option<&QueueName>, next: Option<&QueueName>) -> HoldSet {
+        let [former, next] = [former, next].map(|queue| queue.map(QueueName::as_str));
+        let [before, after] = [former, next].map(|queue| self.ledger.charges.factor(queue, f64::INFINITY));
+        let exemptions: Vec<Scope> = self.book.site_limits().exemptions(former).collect();
+        let counts_anew = |rule: &Rule| rule.is_of_queue() || exemptions.contains(&Scope::Association);
+        self.ledger.rules().select_limits(counts_anew).or(queue_scope_limits(&exemptions, after > before))
     }
 
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.
@@ -423,9 +502,9 @@ impl<'a> Limits<'a> {
         let members = accounts.iter().map(|(_, account)| account).filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let limits = accounts.scopes.limits();
-        let counts_in = |job: &Job| limits.counts_in(queue, job.queue.as_ref().map(QueueName::as_str));
-        let is_here =
-            |(_, id): &(LatestEnd, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
+        let counts =
+            |job: &Job| limits.counts_in(Some(target), queue, job.queue.as_ref().map(QueueName::as_str));
+        let is_here = |(_, id): &(LatestEnd, JobId)| self.ledger.job(*id).is_some_and(counts);
         let mut jobs: Vec<(LatestEnd, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();
         jobs.into_iter().map(|(until, id)| (id, until.time())).collect()
@@ -441,69 +520,57 @@ impl<'a> Limits<'a> {
 
     /// Returns the limits over scopes that count the jobs of `user` in `bank`, each with its name and the amounts in use.
     pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
-        let of_target = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
-            caps.into_iter().map(move |(amount, cap)| {
+        let mut usages = Vec::new();
+        for (target, queue, caps) in self.ledger.accounts.scopes.limits().limits_for(user, bank) {
+            usages.extend(caps.iter().map(|(&amount, &cap)| {
                 let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
                 (row.name(), self.find_usage(limit))
-            })
-        };
-        self.ledger.accounts.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
+            }));
+        }
+        usages
     }
 
     fn find_usage(self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.ledger.accounts.scopes.find_scope(&limit.target, limit.queue.as_ref());
+        let scope = self.ledger.accounts.scopes.find_scope(&limit);
         let mut counters = scope.into_iter().flat_map(|scope| &scope.counters);
         let counter = counters.find(|counter| counter.amount == limit.amount);
-        let active =
-            if limit.amount.stage == Stage::Active { scope.map_or(0, |it| it.active_jobs) } else { 0 };
-        let (used, reserved) = counter.map_or((active, 0), |counter| (counter.used(), counter.reserved));
+        let active = scope.map_or(0, |scope| scope.active_jobs);
+        // A scope without live jobs may have no counter yet.
+        let others =
+            || active.saturating_add(self.ledger.accounts.scopes.account(&limit.target, limit.amount).spent);
+        let (used, reserved) =
+            counter.map_or_else(|| (others(), 0), |counter| (counter.used(), counter.reserved));
         let has_counter = limit.amount.stage != Stage::OneJob && limit.target.default_target().is_some();
-        let shown = |amount: u64| has_counter.then(|| amount.div_ceil(limit.amount.measure.cap_unit()));
+        let unit = if limit.amount.is_budget() { 1 } else { limit.amount.measure.cap_unit() };
+        let shown = |amount: u64| has_counter.then(|| amount.div_ceil(unit));
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 
     /// Returns the limits on active jobs over scopes that count a new job of `association` in `queue`. `moved` is a live job that would
     /// move there. Limits that count it already are left out.
-    fn active_jobs_limits(
+    pub fn active_jobs_limits(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
         moved: Option<&Job>,
     ) -> Vec<ActiveJobsLimit> {
-        let Limits { ledger, book } = self;
-        let accounts = &ledger.accounts;
-        if accounts.scopes.has_no_limits() {
-            return Vec::new();
-        }
-        if let Some(ids) = accounts.get(association).and_then(|account| account.scope_ids.as_deref()) {
-            let own = moved.and_then(|job| accounts.get(job.association()?)?.scope_ids.as_deref());
-            let counts_moved = |id: &ScopeId, scope: &LimitScope| {
-                own.is_some_and(|own| own.active.contains(id))
-                    && moved.is_some_and(|job| scope.counts_queue(job.queue.as_ref()))
-            };
-            let scopes = ids.active.iter().filter_map(|id| Some((id, accounts.scopes.get(*id)?)));
-            let scopes = scopes.filter(|(id, scope)| scope.counts_queue(queue) && !counts_moved(id, scope));
-            let to_limit = |(_, scope): (&ScopeId, &LimitScope)| {
-                let (target, queue) = (scope.target.clone(), scope.queue.clone());
-                Some(ActiveJobsLimit {
-                    target,
-                    queue,
-                    active: scope.active_jobs,
-                    cap: scope.active_jobs_cap()?,
-                })
-            };
-            return scopes.filter_map(to_limit).collect();
-        }
-        let Some(record) = book.association(association) else { return Vec::new() };
-        let counts_in =
-            |of: Option<&QueueName>| book.site_limits().counts_in(of, queue.map(QueueName::as_str));
-        let scopes = accounts.scopes.scopes_to_join(record.user, &record.bank);
-        let to_limit = |it: ScopeToJoin| {
-            let cap = find_active_jobs_cap(&it.caps)?;
-            Some(ActiveJobsLimit { target: it.target, queue: it.queue, active: it.active_jobs, cap })
+        let accounts = &self.ledger.accounts;
+        let moved_scopes = moved
+            .and_then(|job| accounts.get(job.association()?)?.scope_ids.as_deref())
+            .map(|scopes| &*scopes.active)
+            .unwrap_or_default();
+        let counts_moved = |id: Option<ScopeId>, scope: &LimitScope| {
+            id.is_some_and(|id| moved_scopes.contains(&id))
+                && moved.is_some_and(|job| scope.counts_queue(job.queue.as_ref()))
         };
-        scopes.filter(|it| counts_in(it.queue.as_ref())).filter_map(to_limit).collect()
+        let scopes = self.counting_scopes(association, queue, |ids| &ids.active);
+        let to_limit = |(_, scope): (Option<ScopeId>, Cow<'_, LimitScope>)| {
+            let cap = scope.active_jobs_cap()?;
+            let (target, queue, active) = (scope.target.clone(), scope.queue.clone(), scope.active_jobs);
+            Some(ActiveJobsLimit { target, queue, active, cap })
+        };
+        scopes.filter(|(id, scope)| !counts_moved(*id, scope)).filter_map(to_limit).collect()
     }
 
     /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`. `moved` is a live job that
@@ -517,35 +584,16 @@ impl<'a> Limits<'a> {
         self.active_jobs_limits(association, queue, moved).into_iter().find(|limit| limit.headroom() == 0)
     }
 
-    /// Returns how many new jobs of `association` in `queue` the limits on active jobs over scopes admit.
-    pub fn active_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> u64 {
-        let limits = self.active_jobs_limits(association, queue, None);
-        limits.iter().map(ActiveJobsLimit::headroom).min().unwrap_or(u64::MAX)
-    }
-
     /// Returns the text of the rejection if a job of `size` alone exceeds a cap over a scope.
     pub fn rejection_over_scopes(
         self,
         association: AssociationId,
-        queue: Option<&str>,
+        queue: Option<&QueueName>,
         size: Size,
     ) -> Option<String> {
-        let Limits { ledger, book } = self;
-        let limits = book.site_limits();
-        let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
-        if let Some(ids) = ledger.accounts.get(association).and_then(|account| account.scope_ids.as_deref()) {
-            // Reading the assigned scopes is faster than searching the limits.
-            let scopes = ids.all.iter().filter_map(|id| ledger.accounts.scopes.get(*id));
-            return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
-                let queue = scope.queue.as_ref();
-                let mut caps = scope.caps.iter();
-                caps.find_map(|(amount, cap)| rejection(&scope.target, queue, *amount, *cap, size))
-            });
-        }
-        let association = book.association(association)?;
-        let on = limits.limits_for(association.user, &association.bank);
-        on.iter().filter(|(_, of, _)| is_here(of.as_ref())).find_map(|(target, of, caps)| {
-            caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
+        self.counting_scopes(association, queue, |ids| &ids.all).find_map(|(_, scope)| {
+            let mut caps = scope.caps.iter();
+            caps.find_map(|(amount, cap)| rejection(&scope.target, scope.queue.as_ref(), *amount, *cap, size))
         })
     }
 }

@@ -2,16 +2,16 @@
 //! Amounts of each measure, by the state of the jobs.
 
 use super::size::Size;
-use crate::ids::{Amount, Measure, Stage};
+use crate::ids::{Measure, Stage};
 
 /// An amount of each measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; Measure::ALL.len()]);
 
 impl Amounts {
-    /// Returns the amounts of one job of `size`.
-    pub fn of_job(size: Size) -> Amounts {
-        Amounts(Measure::ALL.map(|measure| size.amount(measure)))
+    /// Returns the amounts of `count` jobs of `size`.
+    pub fn of_jobs(count: u64, size: Size) -> Amounts {
+        Amounts(Measure::ALL.map(|measure| count * size.measure(measure)))
     }
 
     /// Returns the amount of one measure; 0 for a measure of time.
@@ -45,79 +45,62 @@ impl Amounts {
     }
 }
 
-/// The amounts that jobs in RUN and in SCHED count as.
+/// What jobs use and reserve, by the state in which they count: an amount of each measure, or a number of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// The requested amounts of jobs from RUN to INACTIVE.
-    pub run: Amounts,
-    /// The requested amounts of jobs in SCHED.
-    pub sched: Amounts,
-    /// The allocated amounts of jobs from RUN to INACTIVE.
-    pub given: Amounts,
+pub struct Tally<T = Amounts> {
+    /// What jobs from RUN to INACTIVE requested.
+    pub run: T,
+    /// What jobs in SCHED requested.
+    pub sched: T,
+    /// What jobs from RUN to INACTIVE got.
+    pub given: T,
+    /// The reservations of released jobs for RUN.
+    pub reserved_run: T,
+    /// The reservations of released jobs for SCHED.
+    pub reserved_sched: T,
+    /// The suspended reservations for RUN of released jobs in stopped queues.
+    pub suspended: T,
 }
 
-impl Counts {
-    fn zip(self, other: Counts, op: fn(u64, u64) -> u64) -> Counts {
-        Counts {
-            run: self.run.zip(other.run, op),
-            sched: self.sched.zip(other.sched, op),
-            given: self.given.zip(other.given, op),
+impl<T> Tally<T> {
+    /// Applies `convert` to each field.
+    pub(super) fn map<U>(self, convert: impl Fn(T) -> U) -> Tally<U> {
+        Tally {
+            run: convert(self.run),
+            sched: convert(self.sched),
+            given: convert(self.given),
+            reserved_run: convert(self.reserved_run),
+            reserved_sched: convert(self.reserved_sched),
+            suspended: convert(self.suspended),
         }
     }
-
-    /// Returns the sum of `self` and `other`, which saturates.
-    pub fn plus(self, other: Counts) -> Counts {
-        self.zip(other, u64::saturating_add)
-    }
 }
 
-/// Amounts in use and reserved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// The amounts in use by jobs in RUN and SCHED.
-    pub charged: Counts,
-    /// The amounts reserved for released jobs that are not in RUN or SCHED yet.
-    pub reserved: Counts,
-    /// The suspended reservations for RUN of released jobs in stopped queues.
-    pub suspended: Amounts,
+impl Tally<u64> {
+    /// Returns how much limits on `stage` count as in use, how much as reserved, and how much as suspended. A running job counts with its
+    /// requested resources.
+    pub fn in_stage(self, stage: Stage) -> (u64, u64, u64) {
+        match stage {
+            Stage::Running => (self.run, self.reserved_run, self.suspended),
+            Stage::Scheduled => (self.sched, self.reserved_sched, 0),
+            // A released job reserves its amounts in SCHED only, so that it counts once.
+            Stage::RunningAndScheduled => (self.run.saturating_add(self.sched), self.reserved_sched, 0),
+            // Tallies count neither active jobs nor the size of single jobs.
+            Stage::Active | Stage::OneJob => (0, 0, 0),
+        }
+    }
 }
 
 impl Tally {
-    /// Returns the sum of `self` and `other`, which saturates.
-    pub fn plus(self, other: Tally) -> Tally {
-        self.zip(other, u64::saturating_add)
-    }
-
     /// Applies `op` to each pair of amounts.
     pub(super) fn zip(self, other: Tally, op: fn(u64, u64) -> u64) -> Tally {
         Tally {
-            charged: self.charged.zip(other.charged, op),
-            reserved: self.reserved.zip(other.reserved, op),
+            run: self.run.zip(other.run, op),
+            sched: self.sched.zip(other.sched, op),
+            given: self.given.zip(other.given, op),
+            reserved_run: self.reserved_run.zip(other.reserved_run, op),
+            reserved_sched: self.reserved_sched.zip(other.reserved_sched, op),
             suspended: self.suspended.zip(other.suspended, op),
-        }
-    }
-
-    /// Returns how much of `amount` the released jobs in stopped queues will reserve when their queues start.
-    pub fn suspended_amount(&self, amount: Amount) -> u64 {
-        if amount.stage == Stage::Running { self.suspended.amount(amount.measure) } else { 0 }
-    }
-
-    /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts with its allocated
-    /// resources, and otherwise with its requested resources.
-    pub fn charged_and_reserved(&self, amount: Amount, is_given: bool) -> (u64, u64) {
-        let measure = amount.measure;
-        let run = |counts: &Counts| {
-            if is_given { counts.given.amount(measure) } else { counts.run.amount(measure) }
-        };
-        let sched = |counts: &Counts| counts.sched.amount(measure);
-        let Tally { charged, reserved, .. } = self;
-        match amount.stage {
-            Stage::Running => (run(charged), run(reserved)),
-            Stage::Scheduled => (sched(charged), sched(reserved)),
-            // A released job reserves its amounts in SCHED only, so that it counts once.
-            Stage::RunningAndScheduled => (run(charged).saturating_add(sched(charged)), sched(reserved)),
-            // Tallies count neither active jobs nor the size of single jobs.
-            Stage::Active | Stage::OneJob => (0, 0),
         }
     }
 }

@@ -2,12 +2,13 @@
 //! Live jobs: their state, and the amounts that they count as.
 
 use super::allocation::Allocation;
-use super::counts::{Amounts, Counts, Tally};
+use super::counts::{Amounts, Tally};
 use super::eligible::Eligible;
 use super::hold_names::HoldNames;
-use super::size::Size;
+use super::size::{ChargeFactor, Size};
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::ids::{Amount, BankName, Measure, ProjectName, QueueName, UserId};
+use crate::ids::{Amount, BankName, ProjectName, QueueName, UserId};
+use fairshare::charging::ChargeHistory;
 use std::num::NonZeroU64;
 
 /// The state of a job, as limits distinguish it. If Flux sends a job from SCHED back to PRIORITY, the job stays in [`Phase::Sched`], unless a
@@ -174,6 +175,8 @@ pub struct Job {
     pub is_in_sched: bool,
     /// The association, and what remains to be done for the job there.
     pub admission: Admission,
+    /// The user.
+    pub user: UserId,
     /// The time for which the job has been eligible.
     pub eligible: Eligible,
     /// The queue in the jobspec.
@@ -185,12 +188,10 @@ pub struct Job {
     /// The time for which the job has run, in milliseconds, as of the last update; 0 before RUN. It may be out of date, and is then too
     /// small. Only jobs under a limit on the time that running jobs have left are updated.
     pub elapsed_ms: u64,
-    /// The dependency names by which limits hold the job.
-    pub names: HoldNames,
     /// The allocated resources of a running job, if its R can be read. Limits with "counts" set to "given" count these.
     pub allocation: Option<Box<Allocation>>,
-    /// The user.
-    pub user: UserId,
+    /// The dependency names by which limits hold the job.
+    pub names: HoldNames,
     /// The bank in the jobspec.
     pub bank: Option<BankName>,
     /// The urgency at the submission, or the last urgency that Flux reported in DEPEND.
@@ -204,39 +205,69 @@ pub struct Job {
 // The memory of a live job is bounded.
 const _: () = assert!(size_of::<Job>() <= 224);
 
-/// The amounts that a job adds to the counters of its association, its queue and its limit scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The amounts that a job adds to the counters of its association, its queue and its limit scopes. All of these counters depend on the
+/// footprint alone.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
+    /// The association of the job.
+    pub association: Option<AssociationId>,
+    /// The queue in the jobspec.
+    pub queue: Option<QueueName>,
+    /// True if the eventlog of the job is being read.
+    pub is_unread: bool,
     /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// The amounts in use, which depend on the phase of the job, and the amounts reserved, which depend on its grant.
-    pub tally: Tally,
+    /// The states in which the job counts, each 1 or 0. Reservations depend on the grant of the job, and the other numbers on its phase.
+    pub jobs: Tally<u64>,
     /// The size that the job requests.
     pub size: Size,
+    /// The size that a running job got, with the requested time limit; otherwise `size`.
+    pub given_size: Size,
+    /// The time when the job started to run, in seconds since the epoch; `None` if the job does not run, or if its R cannot be read.
+    pub start: Option<f64>,
     /// The time that the job may still run, in milliseconds, at least.
     pub time_left_ms: u64,
 }
 
 impl Footprint {
     /// Returns how much of `amount` the job uses, how much it reserves, and how much it would reserve if its queue were not stopped. If
-    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources. A limit on
-    /// running jobs that counts time counts the time that a running job has left.
+    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources, except those
+    /// of budgets. A limit on running jobs that counts time counts the time that a running job has left.
     pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
-        if !amount.measure.is_time() {
-            let (charged, reserved) = self.tally.charged_and_reserved(amount, is_given);
-            return (charged, reserved, self.tally.suspended_amount(amount));
-        }
-        let (charged, reserved, suspended) = self.amounts(Amount { measure: Measure::Jobs, ..amount }, false);
-        let each = self.size.amount(amount.measure);
-        let left = Size { time_limit_ms: self.time_left_ms, ..self.size }.amount(amount.measure);
-        let charged_each = if amount.counts_time_left() { left } else { each };
+        let (charged, reserved, suspended) = self.jobs.in_stage(amount.stage);
+        let each = self.size.amount(amount);
+        let counts_given = if amount.measure.is_time() { amount.is_budget() } else { is_given };
+        let charged_each = match () {
+            () if counts_given => self.given_size.amount(amount),
+            () if amount.counts_time_left() => {
+                Size { time_limit_ms: self.time_left_ms, ..self.size }.amount(amount)
+            }
+            () => each,
+        };
         (charged * charged_each, reserved * each, suspended * each)
+    }
+
+    /// Returns true if a limit on `amount` counts the same for this footprint as for `other`. For limits that count time or allocated
+    /// resources, always returns false.
+    pub fn counts_like(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
+        let counts = |it: &Footprint| (it.jobs.in_stage(amount.stage), it.size);
+        !is_given && !amount.measure.is_time() && counts(self) == counts(other)
+    }
+
+    /// Returns the footprint of a job of the same association and queue that counts nowhere.
+    pub fn without_amounts(&self) -> Footprint {
+        Footprint { jobs: Tally::default(), active_jobs: 0, is_unread: false, ..self.clone() }
     }
 
     /// Returns true if the job uses and reserves nothing. It may still count as an active job.
     pub fn is_idle(&self) -> bool {
-        let Tally { charged, reserved, suspended } = &self.tally;
-        [charged.run, charged.sched, reserved.run, reserved.sched, *suspended].iter().all(|it| it.jobs() == 0)
+        self.jobs == Tally::default()
+    }
+
+    /// Returns the amounts that the job uses and reserves, without those of time.
+    pub fn tally(&self) -> Tally {
+        let given = Amounts::of_jobs(self.jobs.given, self.given_size);
+        Tally { given, ..self.jobs.map(|count| Amounts::of_jobs(count, self.size)) }
     }
 }
 
@@ -246,35 +277,34 @@ impl Job {
     /// There is no reservation for RUN at urgency or priority 0, and it is suspended while the queue of the job is stopped. Under the strict
     /// rule, a stopped queue suspends no reservation, because Flux starts jobs without a callback when the queue starts.
     pub fn footprint(&self) -> Footprint {
-        let amounts = Amounts::of_job(self.size);
-        let sched = Counts { sched: amounts, ..Counts::default() };
-        let run = Counts { run: amounts, given: amounts, ..Counts::default() };
-        let none = Counts::default();
-        if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
-            let tally = Tally::default();
-            return Footprint { active_jobs: 0, tally, size: self.size, time_left_ms: self.time_left_ms() };
-        }
-        let charged = match self.phase {
-            Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
-            Phase::Sched => sched,
-            Phase::Run => {
-                let allocation = self.allocation.as_deref().map(Allocation::size);
-                Counts { given: Amounts::of_job(allocation.unwrap_or(self.size)), ..run }
-            }
-        };
+        let is_counted = !matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_));
+        let is_before_sched = matches!(self.phase, Phase::Depend | Phase::Priority);
+        let is_reserved = is_counted && self.is_reserved();
+        let is_to_run =
+            is_reserved && self.demand == Demand::ToRun && (is_before_sched || self.phase == Phase::Sched);
         let is_suspended = self.is_queue_stopped && self.running == RunningLimits::Upstream;
-        let (to_run, suspended) = match self.demand {
-            Demand::ToRun if is_suspended => (none, amounts),
-            Demand::ToRun => (run, Amounts::default()),
-            Demand::Resting => (none, Amounts::default()),
+        let run = u64::from(is_counted && self.phase == Phase::Run);
+        let jobs = Tally {
+            run,
+            given: run,
+            sched: u64::from(is_counted && self.phase == Phase::Sched),
+            reserved_run: u64::from(is_to_run && !is_suspended),
+            reserved_sched: u64::from(is_reserved && is_before_sched),
+            suspended: u64::from(is_to_run && is_suspended),
         };
-        let (reserved, suspended) = match self.phase {
-            Phase::Depend | Phase::Priority if self.is_reserved() => (sched.plus(to_run), suspended),
-            Phase::Sched if self.is_reserved() => (to_run, suspended),
-            _ => (none, Amounts::default()),
-        };
-        let tally = Tally { charged, reserved, suspended };
-        Footprint { active_jobs: 1, tally, size: self.size, time_left_ms: self.time_left_ms() }
+        let given = self.allocation.as_deref().filter(|_| self.phase == Phase::Run);
+        let Size { time_limit_ms, charge_factor, .. } = self.size;
+        Footprint {
+            association: self.association(),
+            queue: self.queue.clone(),
+            is_unread: self.is_unread(),
+            active_jobs: u64::from(is_counted),
+            jobs,
+            size: self.size,
+            given_size: given.map_or(self.size, |it| Size { time_limit_ms, charge_factor, ..it.size() }),
+            start: given.and_then(|it| it.start),
+            time_left_ms: self.time_left_ms(),
+        }
     }
 
     /// Returns true if the job reserves headroom for the states ahead of it. A released job reserves headroom. While the eventlog of a job in
@@ -311,6 +341,17 @@ impl Job {
         let start = self.allocation.as_ref().filter(|_| self.phase == Phase::Run).and_then(|it| it.start);
         // A conversion to an integer saturates, and rounds down.
         start.map_or(0, |start| ((now - start) * 1000.0) as u64).min(self.size.time_limit_ms)
+    }
+
+    /// Returns the size with the charge factor of the queue: of a job in RUN that at its start, otherwise the present one.
+    pub fn charged_size(&self, charges: &ChargeHistory) -> Size {
+        if charges.is_empty() {
+            return Size { charge_factor: ChargeFactor::ONE, ..self.size };
+        }
+        let given = self.allocation.as_deref().filter(|_| self.phase == Phase::Run);
+        let start = given.and_then(|given| given.start).unwrap_or(f64::INFINITY);
+        let factor = charges.factor(self.queue.as_ref().map(QueueName::as_str), start);
+        Size { charge_factor: ChargeFactor::new(factor), ..self.size }
     }
 
     /// Returns the association in which the job counts.

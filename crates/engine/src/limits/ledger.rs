@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live jobs and their counters.
 //!
-//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which subtracts the old
-//! state of the job from all counters and indexes, and adds the new state.
+//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which removes the old
+//! state of the job from all indexes, and adds the new state. If the footprint of the job differs, it does the same with all counters.
 
 mod account;
 mod excerpt;
@@ -16,9 +16,11 @@ pub(super) use latest_end::LatestEnd;
 use super::accounts::Accounts;
 use super::held::HeldAssociations;
 use super::overtaken::OvertakenJobs;
-use super::{CachedPriority, Demand, Eligible, Job, Keepers, Phase, Project, Rules};
-use crate::accounts::{AssociationId, Book};
-use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
+use super::scope::BudgetAccounts;
+use super::{CachedPriority, Demand, Eligible, Footprint, Job, Keepers, Phase, Project, Rules};
+use crate::accounts::{AssociationId, Book, Target};
+use crate::ids::{Amount, BankName, JobId, JobMap, QueueName, UserId};
+use fairshare::charging::ChargeHistory;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. So a priority that
@@ -27,12 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct JobRow {
     cached_priority: Option<CachedPriority>,
     pub(super) job: Box<Job>,
-}
-
-impl From<Job> for JobRow {
-    fn from(job: Job) -> Self {
-        JobRow { cached_priority: None, job: Box::new(job) }
-    }
 }
 
 /// Live jobs and their counters.
@@ -46,6 +42,8 @@ pub struct Ledger {
     pub(super) overtaken: OvertakenJobs,
     /// The stopped queues. `None` stands for the jobs of an instance without named queues.
     stopped: BTreeSet<Option<QueueName>>,
+    /// The changes of charge factors; empty if there are no budgets.
+    pub(super) charges: ChargeHistory,
     /// Jobs without an association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
 }
@@ -60,6 +58,7 @@ impl Ledger {
             held: HeldAssociations::default(),
             overtaken: OvertakenJobs::default(),
             stopped: BTreeSet::new(),
+            charges: ChargeHistory::default(),
             waiting: BTreeMap::new(),
         }
     }
@@ -125,13 +124,15 @@ impl Ledger {
     }
 
     /// Adds a job.
-    pub fn insert(&mut self, id: JobId, job: Job) {
+    pub fn insert(&mut self, id: JobId, mut job: Job) {
         self.remove(id);
-        self.count_job(id, &job, true);
-        let account =
-            job.association().and_then(|association| self.accounts.scopes_and_account(association).1);
+        job.size = job.charged_size(&self.charges);
+        let footprint = job.footprint();
+        self.index_job(id, &job, &footprint, true);
+        self.accounts.count_job(&footprint.without_amounts(), &footprint);
+        let account = footprint.association.and_then(|it| self.accounts.scopes_and_account(it).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
-        self.jobs.insert(id, JobRow::from(job));
+        self.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job) });
         self.update_overtaken(None);
     }
 
@@ -139,16 +140,21 @@ impl Ledger {
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
         // The job stays in the map: if a panic interrupts this, a recount finds every job.
         let mut job = self.job(id)?.clone();
-        self.count_job(id, &job, false);
-        let was_idle = job.footprint().is_idle();
+        let before = job.footprint();
+        self.index_job(id, &job, &before, false);
         let result = change(&mut job);
-        self.count_job(id, &job, true);
-        if was_idle
-            && !job.footprint().is_idle()
-            && let Some(association) = job.association()
+        job.size = job.charged_size(&self.charges);
+        let after = job.footprint();
+        self.index_job(id, &job, &after, true);
+        if before != after {
+            self.accounts.count_job(&before, &after);
+        }
+        if before.is_idle()
+            && !after.is_idle()
+            && let Some(association) = after.association
         {
             let (scopes, account) = self.accounts.scopes_and_account(association);
-            scopes.note_taken(account.map(|account| account.scope_ids()).unwrap_or_default(), &job);
+            scopes.note_taken(account.map(|account| account.scope_ids()).unwrap_or_default(), &after);
         }
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = None;
@@ -207,7 +213,9 @@ impl Ledger {
     /// Removes and returns job `id`, or returns `None` if it is not live.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
-        self.count_job(id, &job, false);
+        let footprint = job.footprint();
+        self.index_job(id, &job, &footprint, false);
+        self.accounts.count_job(&footprint, &footprint.without_amounts());
         self.update_overtaken(None);
         Some(job)
     }
@@ -219,7 +227,15 @@ impl Ledger {
 
     /// Adopts the limits over scopes in `book`. If they changed, counts all live jobs again.
     pub fn regroup(&mut self, book: &Book) {
-        if !self.accounts.regroup(book) {
+        let accounts = self.accounts.scopes.accounts().clone();
+        self.regroup_budgets(book, accounts);
+    }
+
+    /// Adopts the limits over scopes in `book` and the `accounts` of budgets. If limits or windows changed, counts all live jobs again.
+    pub fn regroup_budgets(&mut self, book: &Book, accounts: BudgetAccounts) {
+        if !self.accounts.regroup(book, accounts) {
+            self.note_any_change();
+            self.update_overtaken(None);
             return;
         }
         self.held.clear_places();
@@ -228,10 +244,29 @@ impl Ledger {
             let Some(association) = job.association() else { continue };
             let (scopes, account) = self.accounts.scopes_and_account(association);
             if let Some(ids) = account.and_then(|account| account.scope_ids.as_deref()) {
-                scopes.count_job(ids, job, job.footprint(), u64::saturating_add);
+                let footprint = job.footprint();
+                scopes.count_job(ids, &footprint.without_amounts(), &footprint);
             }
         }
         self.recompute_all_places();
+    }
+
+    /// Sets what ended jobs have spent of a budget, in unit-milliseconds.
+    pub fn set_spent(&mut self, target: Target, amount: Amount, spent: u64) {
+        self.accounts.scopes.set_spent(target, amount, spent);
+        self.note_any_change();
+        self.update_overtaken(None);
+    }
+
+    /// Adopts the changes of charge factors with which budgets count jobs.
+    pub fn set_charges(&mut self, charges: ChargeHistory) {
+        if self.charges != charges {
+            self.charges = charges;
+            let ids: Vec<JobId> = self.jobs().map(|(id, _)| id).collect();
+            for id in ids {
+                self.change(id, |_| ());
+            }
+        }
     }
 
     /// Notes that a job or a limit has changed, and so drops the results of earlier [scans](super::ScanCursor). Until then, a scan skips each
@@ -278,8 +313,8 @@ impl Ledger {
         self.overtaken.update_reservations(association, &self.jobs, &self.accounts, &mut self.held)
     }
 
-    /// Adds a job to all counters and indexes if `is_in` is true, and removes it from them otherwise.
-    fn count_job(&mut self, id: JobId, job: &Job, is_in: bool) {
+    /// Adds a job with its `footprint` to all indexes if `is_in` is true, and removes it from them otherwise.
+    fn index_job(&mut self, id: JobId, job: &Job, footprint: &Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         self.note_any_change();
         self.accounts.unread = op(self.accounts.unread, u64::from(job.is_unread()));
@@ -291,15 +326,10 @@ impl Ledger {
             }
             return;
         };
-        let footprint = job.footprint();
-        let (scopes, account) = self.accounts.scopes_and_account(association);
-        let Some(account) = account else { return };
+        let (_, Some(account)) = self.accounts.scopes_and_account(association) else { return };
         let was_held = !account.held.is_empty();
-        account.count_job(id, job, footprint, is_in);
+        account.index_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        if let Some(ids) = &account.scope_ids {
-            scopes.count_job(ids, job, footprint, op);
-        }
         // The association may now belong in the lines of other scopes.
         let is_displaced = !account.scope_ids().is_empty()
             && (was_held || is_held)

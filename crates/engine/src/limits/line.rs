@@ -5,7 +5,7 @@
 //! headroom for each smaller job. So if the least size of a block does not fit, no member of the block fits. A search takes O(number of
 //! blocks + size of a block).
 
-use super::size::Size;
+use super::size::{ChargeFactor, Size};
 use crate::ids::JobId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +14,11 @@ use std::ops::Bound;
 const BLOCK: usize = 512;
 
 /// A size that is larger than the size of any job.
-const LARGEST: Size = Size { time_limit_ms: u64::MAX, ..Size::new(u64::MAX, u64::MAX, u64::MAX) };
+const LARGEST: Size = Size {
+    time_limit_ms: u64::MAX,
+    charge_factor: ChargeFactor::new(f64::MAX),
+    ..Size::new(u64::MAX, u64::MAX, u64::MAX)
+};
 
 #[derive(Clone, Debug)]
 struct Block<K> {

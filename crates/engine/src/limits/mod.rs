@@ -32,8 +32,8 @@ mod usage;
 
 pub use accounts::Accounts;
 pub use allocation::{Allocation, Resources};
-pub use counter::{ActiveJobsLimit, Headroom, Holding, Limits, ScopeUsage};
-pub use counts::{Amounts, Counts, Tally};
+pub use counter::{ActiveJobsLimit, BudgetAccount, Headroom, Holding, Limits, ScopeUsage};
+pub use counts::{Amounts, Tally};
 pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
@@ -43,7 +43,7 @@ pub use job::{
 pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::{OVERTAKEN, OvertakenJobs};
 pub use release::{Line, Released, ScanCursor};
-pub use scope_rows::queue_scope_limits;
-pub use size::{Kind, Size, SizeError, Vertex, measure};
+pub use scope::BudgetAccounts;
+pub use size::{ChargeFactor, Kind, Size, Vertex, measure};
 pub use table::{Caps, PerJob, RULES, Rule, Rules};
 pub use usage::Usage;

@@ -2,10 +2,11 @@
 //! Anti-starvation reservations: headroom that a limit scope keeps for a held job that was overtaken.
 //!
 //! A job is overtaken when [`OVERTAKEN`] other jobs have taken headroom in a scope since it became the first job of its association that
-//! waits there. While a scope keeps headroom, no other job becomes overtaken there. Three rules say where headroom is kept:
+//! waits there. While a scope keeps headroom, no other job becomes overtaken there. These rules say where headroom is kept:
 //!
 //! - A scope keeps headroom only while the overtaken job does not fit. Each limit that the job would exceed keeps its remaining headroom,
 //!   which is less than the size of the job.
+//! - A job that a budget holds has no reservation, because the job may never fit.
 //! - If several scopes have too little headroom for the job, only the narrowest scope keeps headroom. The other scopes do not delay their
 //!   jobs for a job that the narrowest scope holds anyway.
 //! - The reservation ends when the job leaves, when its urgency becomes 0, or when its queue is stopped. The reservation is suspended while
@@ -48,8 +49,12 @@ impl Overtaken {
     /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit. Returns `None` if the job
     /// fits in all scopes, or if it is not active.
     fn narrowest_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
-        let mut scopes = accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
-        scopes.find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
+        let scopes = || accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
+        // A job that lacks headroom in a budget may never fit.
+        if scopes().any(|(_, scope)| scope.lacks_budget(self.size)) {
+            return None;
+        }
+        scopes().find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
     }
 
     /// Returns true if `asker` is this job, or stands for the association and queue of this job.

@@ -195,7 +195,8 @@ impl ScanCursor {
         }
         let own = Some(self.association()).filter(|own| !self.was_tried(*own));
         let mut best = own.and_then(|own| ledger.accounts.get(own)?.waiting.key);
-        for (id, scope) in ledger.accounts.all_scopes_of(self.association()) {
+        let scopes = ledger.accounts.all_scopes_of(self.association());
+        for (id, scope) in scopes.filter(|(_, scope)| !scope.line.is_empty()) {
             best = best.into_iter().chain(self.find_next_in_scope(&ledger.overtaken, id, scope)).min();
         }
         best.map(|key| key.association).or(own)
@@ -211,8 +212,8 @@ impl ScanCursor {
     ) -> Option<LineKey> {
         let kept: Vec<Size> = overtaken.kept_in(id).map(|it| it.size).collect();
         let counters =
-            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.lacks_headroom(*size)));
-        let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount.measure) > 0);
+            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.is_kept_for(*size)));
+        let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount) > 0);
         let start = self.search_end(id, scope);
         let (mut after, mut comparisons) = (start, 0);
         loop {

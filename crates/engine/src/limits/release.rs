@@ -220,14 +220,14 @@ impl AssociationScan {
     ) -> Option<Released> {
         loop {
             while let Some((class, after)) = self.unsearched.pop() {
+                let Some(line) = ledger.accounts.held_line(association, &class) else { continue };
                 let headroom = Limits::new(ledger, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
                 let is_changeable = |size| {
                     *comparisons += 1;
                     may_change(class.names, headroom.exceeded(size))
                 };
-                let line = ledger.accounts.held_line(association, &class);
-                if let Some(id) = line.and_then(|line| line.find_next(after, is_changeable)) {
+                if let Some(id) = line.find_next(after, is_changeable) {
                     self.found.push(Reverse((class.keepers, id, class)));
                 }
             }

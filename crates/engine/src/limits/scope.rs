@@ -2,18 +2,20 @@
 //! Limit scopes: jobs that count together under limits that a site sets on associations, banks,
 //! users and queues.
 //!
-//! A limit scope is created when an association that belongs to it gets its first job. The ledger assigns scopes to an association when its
-//! first job comes, and again when the limits change.
+//! The ledger assigns scopes to an association when its first job is validated or replayed, and again when the limits change. A scope is
+//! created when it is first assigned.
 
-use super::counter::Counter;
+use super::counter::{BudgetAccount, Counter};
 use super::counts::Tally;
-use super::job::{Footprint, Job};
+use super::job::Footprint;
 use super::line::SizedLine;
 use super::place::LineKey;
 use super::scope_rows::ScopeRow;
 use super::size::Size;
-use crate::accounts::{AssociationId, ScopeCaps, SiteLimits, Target};
+use crate::accounts::{AssociationId, Cap, ScopeCaps, ScopeLimits, SiteLimit, SiteLimits, Target};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,9 +30,11 @@ pub(super) struct LimitScope {
     /// Only jobs of this queue and of its virtual queues count; `None` for all jobs.
     pub queue: Option<QueueName>,
     virtual_queues: Box<[QueueName]>,
+    /// The queues whose jobs do not count; empty if `queue` is set, and in a scope of budgets.
+    exempt_queues: Box<[QueueName]>,
     pub counters: Box<[Counter]>,
     /// All caps of the scope, as the site sets them.
-    pub caps: ScopeCaps,
+    pub caps: Arc<ScopeCaps>,
     /// The number of active jobs; always 0 in a scope without a cap on active jobs.
     pub active_jobs: u64,
     /// The number of jobs that have taken headroom in the scope so far.
@@ -50,14 +54,16 @@ pub(super) struct LimitScope {
 impl LimitScope {
     /// Returns true if jobs of `queue` count in the scope.
     pub fn counts_queue(&self, queue: Option<&QueueName>) -> bool {
-        self.queue.is_none()
-            || self.queue.as_ref() == queue
-            || queue.is_some_and(|queue| self.virtual_queues.contains(queue))
+        let is_in = |queues: &[QueueName]| queue.is_some_and(|queue| queues.contains(queue));
+        match &self.queue {
+            None => !is_in(&self.exempt_queues),
+            own => own.as_ref() == queue || is_in(&self.virtual_queues),
+        }
     }
 
     /// Returns the cap on active jobs, if there is one.
     pub fn active_jobs_cap(&self) -> Option<Limit> {
-        find_active_jobs_cap(&self.caps)
+        self.caps.get(&Amount { stage: Stage::Active, measure: Measure::Jobs }).map(|cap| cap.limit)
     }
 
     /// Returns true if a limit of the scope has too little headroom for a job of `size`.
@@ -70,9 +76,15 @@ impl LimitScope {
         self.unread == 0 && !self.lacks_headroom(size)
     }
 
-    /// Returns true if a job of `size` would fit if no other job counted in the scope.
+    /// Returns true if a job of `size` would fit if no other job counted in the scope. A job that a budget holds may never fit.
     pub fn could_fit(&self, size: Size) -> bool {
-        self.counters.iter().all(|it| it.cap.limit.admits(0, size.amount(it.amount.measure)))
+        let fits = |it: &Counter| it.amount.is_budget() || it.cap.limit.admits(0, size.amount(it.amount));
+        self.counters.iter().all(fits) && !self.lacks_budget(size)
+    }
+
+    /// Returns true if a budget of the scope has too little headroom for a job of `size`.
+    pub fn lacks_budget(&self, size: Size) -> bool {
+        self.counters.iter().any(|it| it.amount.is_budget() && it.lacks_headroom(size))
     }
 
     pub fn enter_line(&mut self, key: LineKey, least: Size, since: u64) {
@@ -86,9 +98,9 @@ impl LimitScope {
     }
 }
 
-/// Returns the cap on active jobs, if there is one.
-pub(super) fn find_active_jobs_cap(caps: &ScopeCaps) -> Option<Limit> {
-    caps.get(&Amount { stage: Stage::Active, measure: Measure::Jobs }).map(|cap| cap.limit)
+/// Returns true if the caps are those of budgets. A budget has a scope without other limits.
+fn has_budgets(caps: &ScopeCaps) -> bool {
+    caps.keys().next().is_some_and(|amount| amount.is_budget())
 }
 
 /// The scopes in which the jobs of an association count. In each list, the narrowest scope comes first.
@@ -101,31 +113,46 @@ pub(super) struct ScopeIds {
     pub active: Box<[ScopeId]>,
 }
 
-/// A scope that an association joins with its first job.
-pub(super) struct ScopeToJoin {
-    /// `None` if the scope does not exist yet.
-    pub id: Option<ScopeId>,
-    pub target: Target,
-    pub queue: Option<QueueName>,
-    pub counters: Vec<Counter>,
-    pub caps: ScopeCaps,
-    pub active_jobs: u64,
-}
+/// The accounts of budgets, by target and amount.
+pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 
 /// All limit scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitScopes {
     limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
-    ids: BTreeMap<(Target, Option<QueueName>), ScopeId>,
+    /// The scopes by target, queue, and whether they have budgets.
+    ids: FxHashMap<(Target, Option<QueueName>, bool), ScopeId>,
+    accounts: BudgetAccounts,
     /// Increases each time priorities have changed.
     epoch: u64,
 }
 
 impl LimitScopes {
-    /// Returns a table without scopes, for `limits`.
-    pub fn with_limits(&self, limits: &Arc<SiteLimits>) -> LimitScopes {
-        LimitScopes { limits: Arc::clone(limits), epoch: self.epoch, ..LimitScopes::default() }
+    /// Returns a table without scopes, for `limits` and the `accounts` of budgets.
+    pub fn with_limits(&self, limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
+        LimitScopes { limits: Arc::clone(limits), accounts, epoch: self.epoch, ..LimitScopes::default() }
+    }
+
+    /// Returns the accounts of all budgets.
+    pub fn accounts(&self) -> &BudgetAccounts {
+        &self.accounts
+    }
+
+    /// Returns the account of a budget, or the default for another limit.
+    pub fn account(&self, target: &Target, amount: Amount) -> BudgetAccount {
+        let account = || self.accounts.get(&(target.clone(), amount)).copied();
+        if amount.is_budget() { account().unwrap_or_default() } else { BudgetAccount::default() }
+    }
+
+    /// Sets what ended jobs have spent of a budget.
+    pub fn set_spent(&mut self, target: Target, amount: Amount, spent: u64) {
+        let id = self.ids.get(&(target.clone(), None, true)).copied();
+        let Some(account) = self.accounts.get_mut(&(target, amount)) else { return };
+        account.spent = spent;
+        let account = *account;
+        let counters = id.and_then(|id| self.get_mut(id)).into_iter().flat_map(|scope| &mut scope.counters);
+        counters.filter(|counter| counter.amount == amount).for_each(|counter| counter.account = account);
     }
 
     pub fn limits(&self) -> &Arc<SiteLimits> {
@@ -159,7 +186,7 @@ impl LimitScopes {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// Marks the order of all lines as out of date.
+    /// Marks the order of the waiting associations of all scopes as stale.
     pub fn note_priorities_changed(&mut self) {
         self.epoch += 1;
     }
@@ -175,29 +202,15 @@ impl LimitScopes {
         line.into_iter().flat_map(|line| line.ids()).map(|key| key.association)
     }
 
-    pub fn find_scope(&self, target: &Target, queue: Option<&QueueName>) -> Option<&LimitScope> {
-        self.get(*self.ids.get(&(target.clone(), queue.cloned()))?)
+    pub fn find_scope(&self, limit: &SiteLimit) -> Option<&LimitScope> {
+        let SiteLimit { target, queue, amount, .. } = limit;
+        self.get(*self.ids.get(&(target.clone(), queue.clone(), amount.is_budget()))?)
     }
 
-    /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first: association and user
-    /// before banks, inner banks before outer banks, banks before all jobs of a queue, one queue before all queues.
+    /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first.
     pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> ScopeIds {
-        let limits = Arc::clone(&self.limits);
-        let mut on = limits.limits_for(user, bank);
-        let targets: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
-        on.sort_by_key(|(target, queue, _)| {
-            let breadth = match target {
-                Target::Queue(_) => 2,
-                Target::Bank(_) => 1,
-                _ => 0,
-            };
-            let depth = targets.iter().position(|other| other == target);
-            (breadth, depth, queue.is_none())
-        });
-        let all: Box<[ScopeId]> = on
-            .into_iter()
-            .filter_map(|(target, queue, caps)| self.find_or_add_scope(target, queue, caps))
-            .collect();
+        let limits = self.list_narrowest_first(user, bank).into_iter();
+        let all: Box<[ScopeId]> = limits.filter_map(|limits| self.find_or_add_scope(limits)).collect();
         let select = |is_wanted: fn(&LimitScope) -> bool| {
             all.iter().copied().filter(|id| self.get(*id).is_some_and(is_wanted)).collect()
         };
@@ -206,37 +219,64 @@ impl LimitScopes {
         ScopeIds { all, holding, active }
     }
 
-    /// Returns the scopes that [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) would return, without creating them.
-    pub fn scopes_to_join(&self, user: UserId, bank: &BankName) -> impl Iterator<Item = ScopeToJoin> {
-        self.limits.limits_for(user, bank).into_iter().map(|(target, queue, caps)| {
-            let key = (target, queue);
+    /// Returns the scopes that [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) would return, without adding those that do not exist
+    /// yet. These have no id.
+    pub fn scopes_to_join(
+        &self,
+        user: UserId,
+        bank: &BankName,
+    ) -> impl Iterator<Item = (Option<ScopeId>, Cow<'_, LimitScope>)> {
+        self.list_narrowest_first(user, bank).into_iter().map(|(target, queue, caps)| {
+            let key = (target, queue, has_budgets(&caps));
             let id = self.ids.get(&key).copied();
-            let existing = id.and_then(|id| self.get(id));
-            let counters = existing.map_or_else(
-                || make_counters(&key.0, key.1.as_ref(), &caps).collect(),
-                |scope| scope.counters.to_vec(),
-            );
-            let active_jobs = existing.map_or(0, |scope| scope.active_jobs);
-            ScopeToJoin { id, target: key.0, queue: key.1, counters, caps, active_jobs }
+            let make_scope = || Cow::Owned(self.make_scope((key.0.clone(), key.1.clone(), caps)));
+            (id, id.and_then(|id| self.get(id)).map_or_else(make_scope, Cow::Borrowed))
         })
     }
 
-    fn find_or_add_scope(
-        &mut self,
-        target: Target,
-        queue: Option<QueueName>,
-        caps: ScopeCaps,
-    ) -> Option<ScopeId> {
-        let key = (target.clone(), queue.clone());
+    /// Returns the limits on the jobs of `user` in `bank`. The narrowest scope comes first: association and user before banks, inner banks
+    /// before outer banks, banks before all jobs of a queue, one queue before all queues.
+    fn list_narrowest_first(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
+        let mut limits = self.limits.limits_for(user, bank);
+        for of_target in limits.chunk_by_mut(|(target, ..), (next, ..)| target == next) {
+            of_target.sort_by_key(|(_, queue, _)| queue.is_none());
+        }
+        limits.sort_by_key(|(target, ..)| match target {
+            Target::Queue(_) => 2,
+            Target::Bank(_) => 1,
+            _ => 0,
+        });
+        limits
+    }
+
+    fn find_or_add_scope(&mut self, (target, queue, caps): ScopeLimits) -> Option<ScopeId> {
+        let key = (target, queue, has_budgets(&caps));
         if let Some(id) = self.ids.get(&key) {
             return Some(*id);
         }
         let id = ScopeId(u32::try_from(self.all.len()).ok()?);
-        let counters = make_counters(&target, queue.as_ref(), &caps).collect();
+        self.all.push(self.make_scope((key.0.clone(), key.1.clone(), caps)));
+        self.ids.insert(key, id);
+        Some(id)
+    }
+
+    /// Returns a scope without jobs.
+    fn make_scope(&self, (target, queue, caps): ScopeLimits) -> LimitScope {
+        let scope = target.scope(queue.is_some());
+        let make_counter = |(&amount, cap): (&Amount, &Cap)| {
+            let (hold, cap) = (ScopeRow { scope, amount }.hold(), cap.in_counted_units(amount));
+            let mut counter = Counter::new(hold, amount, cap, &Tally::default());
+            counter.account = self.account(&target, amount);
+            counter
+        };
+        let counters = caps.iter().filter(|(amount, _)| amount.can_hold()).map(make_counter).collect();
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
-        self.all.push(LimitScope {
+        let exempt_queues = self.limits.exempt_queues(scope).filter(|_| !has_budgets(&caps));
+        LimitScope {
             virtual_queues: virtual_queues.cloned().collect(),
+            exempt_queues: exempt_queues.cloned().collect(),
             target,
+            queue,
             counters,
             caps,
             active_jobs: 0,
@@ -245,53 +285,45 @@ impl LimitScopes {
             since: BTreeSet::new(),
             epoch: 0,
             unread: 0,
-            queue,
-        });
-        self.ids.insert(key, id);
-        Some(id)
+        }
     }
 
-    /// Adds a job to the counters of `scopes` with `op`, or subtracts it.
-    pub fn count_job(&mut self, scopes: &ScopeIds, job: &Job, footprint: Footprint, op: fn(u64, u64) -> u64) {
-        self.update_scopes(&scopes.active, job, |scope| {
-            scope.active_jobs = op(scope.active_jobs, footprint.active_jobs);
+    /// Replaces the footprint `before` of a job by `after` in the counters of the scopes in `ids`. Both footprints have the same queue.
+    pub fn count_job(&mut self, ids: &ScopeIds, before: &Footprint, after: &Footprint) {
+        self.update_scopes(&ids.active, after, |scope| {
+            scope.active_jobs = scope.active_jobs.saturating_sub(before.active_jobs) + after.active_jobs;
         });
-        if footprint.is_idle() && !job.is_unread() {
+        let (was_idle, is_idle) = (before.is_idle(), after.is_idle());
+        if was_idle && is_idle && before.is_unread == after.is_unread {
             return;
         }
-        self.update_scopes(&scopes.holding, job, |scope| {
+        self.update_scopes(&ids.holding, after, |scope| {
             for counter in &mut scope.counters {
-                counter.count_job(footprint, op);
+                if !was_idle && !is_idle && after.counts_like(before, counter.amount, counter.cap.is_given) {
+                    continue;
+                }
+                if !was_idle {
+                    counter.count_job(before, false);
+                }
+                if !is_idle {
+                    counter.count_job(after, true);
+                }
             }
-            scope.unread = op(scope.unread, u64::from(job.is_unread()));
+            let unread = scope.unread.saturating_sub(u64::from(before.is_unread));
+            scope.unread = unread + u64::from(after.is_unread);
         });
     }
 
     /// Counts that a job took headroom in `scopes`.
-    pub fn note_taken(&mut self, scopes: &[ScopeId], job: &Job) {
-        self.update_scopes(scopes, job, |scope| scope.taken += 1);
+    pub fn note_taken(&mut self, scopes: &[ScopeId], footprint: &Footprint) {
+        self.update_scopes(scopes, footprint, |scope| scope.taken += 1);
     }
 
-    /// Calls `change` for each of `scopes` that counts the queue of `job`.
-    fn update_scopes(&mut self, scopes: &[ScopeId], job: &Job, change: impl Fn(&mut LimitScope)) {
+    /// Calls `change` for each of `scopes` that counts the queue of a job.
+    fn update_scopes(&mut self, scopes: &[ScopeId], footprint: &Footprint, change: impl Fn(&mut LimitScope)) {
         for id in scopes {
-            self.get_mut(*id)
-                .filter(|scope| scope.counts_queue(job.queue.as_ref()))
-                .into_iter()
-                .for_each(&change);
+            let scope = self.get_mut(*id).filter(|scope| scope.counts_queue(footprint.queue.as_ref()));
+            scope.into_iter().for_each(&change);
         }
     }
-}
-
-/// Returns the counters of a scope without jobs.
-fn make_counters(
-    target: &Target,
-    queue: Option<&QueueName>,
-    caps: &ScopeCaps,
-) -> impl Iterator<Item = Counter> {
-    let scope = target.scope(queue.is_some());
-    caps.iter().filter(|(amount, _)| amount.can_hold()).map(move |(&amount, cap)| {
-        let cap = cap.in_counted_units(amount.measure);
-        Counter::new(ScopeRow { scope, amount }.hold(), amount, cap, &Tally::default())
-    })
 }

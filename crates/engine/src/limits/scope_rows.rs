@@ -34,24 +34,54 @@ macro_rules! names {
 const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue");
 
-/// The number of rows whose limits can hold jobs.
+/// The scopes of budgets. A budget counts jobs in all queues.
+const BUDGET_SCOPES: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
+
+/// The names of the rows of budgets, by scope and amount.
+const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
+    "budget-node-hours-association",
+    "budget-core-hours-association",
+    "budget-gpu-hours-association",
+    "budget-node-hours-bank",
+    "budget-core-hours-bank",
+    "budget-gpu-hours-bank",
+    "budget-node-hours-user",
+    "budget-core-hours-user",
+    "budget-gpu-hours-user",
+];
+
+/// The number of rows of limits that can hold jobs. The rows of budgets follow.
 const HOLDING_ROWS: usize = Amount::HOLDING * Scope::ALL.len();
 
-/// A [`HoldSet`] has a bit for each row whose limits can hold jobs.
-const _: () = assert!(HOLDING_ROWS <= MOST_ROWS);
+/// A [`HoldSet`] has a bit for each row of a limit that can hold jobs, and of a budget.
+const _: () = assert!(HOLDING_ROWS + BUDGET_NAMES.len() <= MOST_ROWS);
 
 impl ScopeRow {
     fn amount_index(self) -> Option<usize> {
         Amount::ALL.iter().position(|amount| *amount == self.amount)
     }
 
+    fn budget_index(self) -> Option<usize> {
+        let amount = Amount::BUDGETS.iter().position(|amount| *amount == self.amount)?;
+        let scope = BUDGET_SCOPES.iter().position(|scope| *scope == self.scope)?;
+        Some(scope * Amount::BUDGETS.len() + amount)
+    }
+
     /// Returns the index in a [`HoldSet`], if limits of this row can hold jobs.
     fn index(self) -> Option<usize> {
+        if let Some(budget) = self.budget_index() {
+            return Some(HOLDING_ROWS + budget);
+        }
         let amount = self.amount_index().filter(|amount| *amount < Amount::HOLDING)?;
         Some(self.scope as usize * Amount::HOLDING + amount)
     }
 
     pub(super) fn from_index(index: usize) -> Option<ScopeRow> {
+        if let Some(budget) = index.checked_sub(HOLDING_ROWS) {
+            let scope = *BUDGET_SCOPES.get(budget / Amount::BUDGETS.len())?;
+            let amount = *Amount::BUDGETS.get(budget % Amount::BUDGETS.len())?;
+            return Some(ScopeRow { scope, amount });
+        }
         let scope = *Scope::ALL.get(index / Amount::HOLDING)?;
         let amount = *Amount::ALL.get(index % Amount::HOLDING)?;
         Some(ScopeRow { scope, amount })
@@ -65,6 +95,9 @@ impl ScopeRow {
 
     /// Returns the name of the limit. If the limit can hold jobs, it is the name of the dependency.
     pub fn name(self) -> &'static str {
+        if let Some(budget) = self.budget_index() {
+            return BUDGET_NAMES.get(budget).copied().unwrap_or_default();
+        }
         let index = self.amount_index().map(|amount| self.scope as usize * Amount::ALL.len() + amount);
         index.and_then(|index| NAMES.get(index)).copied().unwrap_or_default()
     }
@@ -79,12 +112,18 @@ impl ScopeRow {
 
 /// Returns all rows whose limits can hold jobs.
 pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
-    (0..HOLDING_ROWS).filter_map(ScopeRow::from_index)
+    (0..HOLDING_ROWS + BUDGET_NAMES.len()).filter_map(ScopeRow::from_index)
 }
 
-/// Returns the limits over scopes that count only the jobs of one queue.
-pub fn queue_scope_limits() -> HoldSet {
-    list_rows().filter(|row| row.counts_one_queue()).map(ScopeRow::hold).collect()
+/// Returns the limits over scopes under which a job may come when it leaves a queue with `exemptions`: those that count only the jobs of
+/// one queue, those of the exempt scopes, and budgets if the job `charges_more`.
+pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> HoldSet {
+    let is_new = |row: &ScopeRow| match row.amount.is_budget() {
+        true => charges_more,
+        false => row.counts_one_queue() || exemptions.contains(&row.scope),
+    };
+    let rows = list_rows().filter(is_new);
+    rows.map(ScopeRow::hold).collect()
 }
 
 /// Returns the words that name the queue of a limit after its target; empty if the target names the queue, or if there is no queue.
@@ -103,9 +142,10 @@ pub(super) fn rejection(
     size: Size,
 ) -> Option<String> {
     let Amount { stage, measure } = amount;
-    let (asked, cap) = (size.amount(measure), cap.in_counted_units(measure).limit);
+    let (asked, cap) = (size.amount(amount), cap.in_counted_units(amount).limit);
     let lacks_time_limit = measure.is_time() && !size.has_time_limit();
-    if measure == Measure::Jobs || cap.admits(0, asked) && !lacks_time_limit {
+    // A deposit may still raise a budget.
+    if measure == Measure::Jobs || amount.is_budget() || cap.admits(0, asked) && !lacks_time_limit {
         return None;
     }
     let verb = match stage {
@@ -146,17 +186,24 @@ mod tests {
                 Scope::UserInQueue => "user-queue",
                 Scope::Queue => "in-queue",
             };
-            assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
+            let name = match row.amount.is_budget() {
+                true => format!("budget-{}-{scope}", row.amount.measure.name()),
+                false => format!("max-{}-{scope}", row.amount),
+            };
+            assert_eq!(row.hold().name(), name);
             for amount in Amount::ALL.into_iter().filter(|amount| !amount.can_hold()) {
                 let rejecting = ScopeRow { amount, ..row };
                 let name = format!("max-{amount}-{scope}");
                 assert_eq!((rejecting.index(), rejecting.name()), (None, &*name));
             }
         }
-        assert_eq!(ScopeRow::from_index(HOLDING_ROWS), None);
+        let count = HOLDING_ROWS + BUDGET_NAMES.len();
+        assert_eq!(ScopeRow::from_index(count), None);
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
-        assert_eq!(names.len(), HOLDING_ROWS + super::super::RULES.counters.len());
-        assert_eq!(queue_scope_limits().row_indices().count(), 4 * Amount::HOLDING);
+        assert_eq!(names.len(), count + super::super::RULES.counters.len());
+        assert_eq!(queue_scope_limits(&[], false).row_indices().count(), 4 * Amount::HOLDING);
+        let with_budgets = queue_scope_limits(&[], true).row_indices().count();
+        assert_eq!(with_budgets, 4 * Amount::HOLDING + BUDGET_NAMES.len());
     }
 }

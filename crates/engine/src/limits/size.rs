@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The nodes, cores and GPUs that a jobspec requests, and the time limit: RFC 25 shapes and other RFC 14 resources.
 
-use crate::ids::Measure;
-use std::fmt;
+use crate::ids::{Amount, Measure};
+use fairshare::charging::budget_charge;
+
+/// A charge factor of a queue. The bits of numbers that are not negative have the order of these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChargeFactor(u64);
+
+impl ChargeFactor {
+    /// The factor of a queue that has no other.
+    pub const ONE: ChargeFactor = ChargeFactor::new(1.0);
+
+    /// Returns a factor, which must not be negative.
+    pub const fn new(factor: f64) -> ChargeFactor {
+        ChargeFactor(factor.to_bits())
+    }
+}
 
 /// The resources that a job requests: at least 1 node and 1 core, and at most [`Size::MOST`] of each measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +29,8 @@ pub struct Size {
     pub gpus: u64,
     /// The time limit in milliseconds, rounded up; [`Size::MOST_TIME`] if the job has none.
     pub time_limit_ms: u64,
+    /// The charge factor of the job's queue, with which budgets count. It is [`ChargeFactor::ONE`] if there are no budgets.
+    pub charge_factor: ChargeFactor,
 }
 
 impl Size {
@@ -31,7 +47,7 @@ impl Size {
 
     /// Returns the size of a job without a time limit.
     pub const fn new(nodes: u64, cores: u64, gpus: u64) -> Size {
-        Size { nodes, cores, gpus, time_limit_ms: Size::MOST_TIME }
+        Size { nodes, cores, gpus, time_limit_ms: Size::MOST_TIME, charge_factor: ChargeFactor::ONE }
     }
 
     /// Sets the time limit, in seconds; 0 means none.
@@ -50,6 +66,7 @@ impl Size {
             cores: self.cores.min(other.cores),
             gpus: self.gpus.min(other.gpus),
             time_limit_ms: self.time_limit_ms.min(other.time_limit_ms),
+            charge_factor: self.charge_factor.min(other.charge_factor),
         }
     }
 
@@ -60,6 +77,7 @@ impl Size {
             || self.cores == least.cores
             || self.gpus == least.gpus
             || self.time_limit_ms == least.time_limit_ms
+            || self.charge_factor == least.charge_factor
     }
 
     /// Returns true if the job has a time limit.
@@ -67,23 +85,39 @@ impl Size {
         self.time_limit_ms < Size::MOST_TIME
     }
 
-    /// Returns the amount of `measure` that a job of this size counts as.
-    pub fn amount(self, measure: Measure) -> u64 {
-        match measure {
-            Measure::Jobs => 1,
-            Measure::Nodes => self.nodes,
-            Measure::Cores => self.cores,
-            Measure::Gpus => self.gpus,
-            Measure::Time => self.time_limit_ms,
-            Measure::NodeTime => self.time_of(self.nodes),
-            Measure::CoreTime => self.time_of(self.cores),
-            Measure::GpuTime => self.time_of(self.gpus),
+    /// Returns how much of `amount` a job of this size counts as. For a budget, it is the charge for the whole time limit.
+    pub fn amount(self, amount: Amount) -> u64 {
+        match amount.is_budget() {
+            true => self.charge(amount.measure, self.time_limit_ms).min(Size::MOST_TIME),
+            false => self.measure(amount.measure),
         }
     }
 
-    /// Returns `count` times the time limit, in milliseconds.
-    fn time_of(self, count: u64) -> u64 {
-        count.saturating_mul(self.time_limit_ms).min(Size::MOST_TIME)
+    /// Returns the amount of `measure`, without the charge factor.
+    pub fn measure(self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Jobs => 1,
+            Measure::Time => self.time_limit_ms,
+            _ if measure.is_time() => {
+                self.count(measure).saturating_mul(self.time_limit_ms).min(Size::MOST_TIME)
+            }
+            _ => self.count(measure),
+        }
+    }
+
+    /// Returns what a job of this size charges in `milliseconds` to a budget that counts `measure`.
+    pub fn charge(self, measure: Measure, milliseconds: u64) -> u64 {
+        budget_charge(self.count(measure), milliseconds, f64::from_bits(self.charge_factor.0))
+    }
+
+    /// Returns the number of the resources that `measure` counts.
+    fn count(self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Nodes | Measure::NodeTime => self.nodes,
+            Measure::Cores | Measure::CoreTime => self.cores,
+            Measure::Gpus | Measure::GpuTime => self.gpus,
+            Measure::Jobs | Measure::Time => 0,
+        }
     }
 }
 
@@ -113,33 +147,9 @@ pub struct Vertex {
     pub count: u64,
 }
 
-/// The reason why a jobspec cannot be measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SizeError {
-    /// The resources have no task slot.
-    NoSlot,
-    /// The resources have no core below a task slot.
-    NoCore,
-    /// The job requests more than [`Size::MOST`] of a measure.
-    TooLarge,
-    /// The jobspec has an invalid form. The text names the key and the fault.
-    Malformed(String),
-}
-
-impl fmt::Display for SizeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SizeError::NoSlot => f.write_str("resources have no slot"),
-            SizeError::NoCore => f.write_str("resources have no core in a slot"),
-            SizeError::TooLarge => write!(f, "resources exceed {} of a kind", Size::MOST),
-            SizeError::Malformed(what) => f.write_str(what),
-        }
-    }
-}
-
 /// Measures resources: multiplies the counts along each path, and sums the products over all branches. A job that names no node counts as
 /// one node. Cores and GPUs outside of task slots are not counted, as in Flux.
-pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
+pub fn measure(vertices: &[Vertex]) -> Result<Size, String> {
     struct Level {
         product: u64,
         in_slot: bool,
@@ -153,7 +163,7 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
         path.truncate(vertex.depth);
         let (above, mut in_slot, mut node) =
             path.last().map_or((1, false, None), |l| (l.product, l.in_slot, l.node));
-        let product = above.checked_mul(vertex.count).ok_or(SizeError::TooLarge)?;
+        let product = above.checked_mul(vertex.count).ok_or_else(describe_excess)?;
         match vertex.kind {
             Kind::Node => {
                 if let Some((_, leaf)) = node.and_then(|index| nodes.get_mut(index)) {
@@ -163,27 +173,31 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
                 nodes.push((product, true));
             }
             Kind::Slot => (in_slot, slots) = (true, true),
-            Kind::Core if in_slot => cores = cores.checked_add(product).ok_or(SizeError::TooLarge)?,
-            Kind::Gpu if in_slot => gpus = gpus.checked_add(product).ok_or(SizeError::TooLarge)?,
+            Kind::Core if in_slot => cores = cores.checked_add(product).ok_or_else(describe_excess)?,
+            Kind::Gpu if in_slot => gpus = gpus.checked_add(product).ok_or_else(describe_excess)?,
             Kind::Core | Kind::Gpu | Kind::Other => {}
         }
         path.push(Level { product, in_slot, node });
     }
     if !slots {
-        return Err(SizeError::NoSlot);
+        return Err("resources have no slot".to_owned());
     }
     if cores == 0 {
-        return Err(SizeError::NoCore);
+        return Err("resources have no core in a slot".to_owned());
     }
     let mut count = 0u64;
     for (product, _) in nodes.iter().filter(|(_, leaf)| *leaf) {
-        count = count.checked_add(*product).ok_or(SizeError::TooLarge)?;
+        count = count.checked_add(*product).ok_or_else(describe_excess)?;
     }
     let size = Size::new(count.max(1), cores, gpus);
     if [size.nodes, size.cores, size.gpus].into_iter().any(|amount| amount > Size::MOST) {
-        return Err(SizeError::TooLarge);
+        return Err(describe_excess());
     }
     Ok(size)
+}
+
+fn describe_excess() -> String {
+    format!("resources exceed {} of a kind", Size::MOST)
 }
 
 #[cfg(test)]
@@ -191,7 +205,11 @@ mod tests {
     use super::*;
     use Kind::{Core, Gpu, Node, Other, Slot};
 
-    fn measure_tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), SizeError> {
+    const NO_SLOT: &str = "resources have no slot";
+    const NO_CORE: &str = "resources have no core in a slot";
+    const TOO_LARGE: &str = "resources exceed 1099511627776 of a kind";
+
+    fn measure_tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), String> {
         let vertices: Vec<Vertex> = vertices
             .iter()
             .map(|(depth, kind, count)| Vertex { depth: *depth, kind: *kind, count: *count })
@@ -212,20 +230,20 @@ mod tests {
                 Ok((3, 18)),
             ),
             (&[(0, Node, 2), (1, Node, 3), (2, Slot, 1), (3, Core, 1)], Ok((6, 6))),
-            (&[(0, Core, 4)], Err(SizeError::NoSlot)),
-            (&[(0, Node, 4)], Err(SizeError::NoSlot)),
-            (&[(0, Slot, 4), (1, Other, 1)], Err(SizeError::NoCore)),
-            (&[], Err(SizeError::NoSlot)),
+            (&[(0, Core, 4)], Err(NO_SLOT)),
+            (&[(0, Node, 4)], Err(NO_SLOT)),
+            (&[(0, Slot, 4), (1, Other, 1)], Err(NO_CORE)),
+            (&[], Err(NO_SLOT)),
             // Cores outside of the slot are not counted.
             (&[(0, Slot, 2), (1, Core, 3), (0, Core, 5)], Ok((1, 6))),
-            (&[(0, Slot, 2), (1, Other, 1), (0, Core, 5)], Err(SizeError::NoCore)),
-            (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, 2), (1, Other, 1), (0, Core, 5)], Err(NO_CORE)),
+            (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(TOO_LARGE)),
             (&[(0, Slot, Size::MOST), (1, Core, 1)], Ok((1, Size::MOST))),
-            (&[(0, Slot, Size::MOST), (1, Core, 2)], Err(SizeError::TooLarge)),
-            (&[(0, Node, Size::MOST + 1), (1, Slot, 1), (2, Core, 1)], Err(SizeError::TooLarge)),
-            (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, Size::MOST), (1, Core, 2)], Err(TOO_LARGE)),
+            (&[(0, Node, Size::MOST + 1), (1, Slot, 1), (2, Core, 1)], Err(TOO_LARGE)),
+            (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(TOO_LARGE)),
         ] {
-            assert_eq!(measure_tree(vertices), size, "{vertices:?}");
+            assert_eq!(measure_tree(vertices), size.map_err(str::to_owned), "{vertices:?}");
         }
     }
 
@@ -247,11 +265,11 @@ mod tests {
             (&[(0, Slot, 1), (1, Core, 1), (1, Other, 2), (2, Gpu, 5)], Ok(10)),
             // GPUs outside of the slot are not counted.
             (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, 1), (0, Gpu, 7)], Ok(2)),
-            (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, u64::MAX)], Err(SizeError::TooLarge)),
-            (&[(0, Slot, 1), (1, Core, 1), (1, Gpu, u64::MAX), (1, Gpu, 1)], Err(SizeError::TooLarge)),
-            (&[(0, Slot, 2), (1, Gpu, 1)], Err(SizeError::NoCore)),
+            (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, u64::MAX)], Err(TOO_LARGE)),
+            (&[(0, Slot, 1), (1, Core, 1), (1, Gpu, u64::MAX), (1, Gpu, 1)], Err(TOO_LARGE)),
+            (&[(0, Slot, 2), (1, Gpu, 1)], Err(NO_CORE)),
         ] {
-            assert_eq!(count_gpus(vertices), count, "{vertices:?}");
+            assert_eq!(count_gpus(vertices), count.map_err(str::to_owned), "{vertices:?}");
         }
     }
 
@@ -267,20 +285,8 @@ mod tests {
             (f64::NAN, Size::MOST_TIME, Size::MOST_TIME),
         ] {
             let size = size.with_time_limit(seconds);
-            let amounts = [Measure::NodeTime, Measure::CoreTime, Measure::GpuTime].map(|it| size.amount(it));
+            let amounts = [Measure::NodeTime, Measure::CoreTime, Measure::GpuTime].map(|it| size.measure(it));
             assert_eq!(amounts, [node_time, core_time, 0], "{seconds}");
-        }
-    }
-
-    #[test]
-    fn each_error_has_its_text() {
-        for (error, text) in [
-            (SizeError::NoSlot, "resources have no slot"),
-            (SizeError::NoCore, "resources have no core in a slot"),
-            (SizeError::TooLarge, "resources exceed 1099511627776 of a kind"),
-            (SizeError::Malformed("count is 0".to_owned()), "count is 0"),
-        ] {
-            assert_eq!(error.to_string(), text);
         }
     }
 }

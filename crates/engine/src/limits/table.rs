@@ -77,9 +77,9 @@ pub struct PerJob {
 impl PerJob {
     fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let caps = || self.caps.list_caps(association, queue);
-        caps().find(|(measure, cap)| !cap.admits(0, size.amount(*measure)))?;
-        let sizes =
-            Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.amount(measure).to_string()));
+        caps().find(|(measure, cap)| !cap.admits(0, size.measure(*measure)))?;
+        let sizes = Measure::ALL
+            .map(|measure| (format!("{{{}}}", measure.name()), size.measure(measure).to_string()));
         let caps = caps().map(|(measure, cap)| (format!("{{max-{}}}", measure.name()), cap.to_string()));
         let values = sizes.into_iter().chain(caps);
         Some(values.fold(self.rejection.to_owned(), |text, (key, value)| text.replace(&key, &value)))
@@ -171,12 +171,15 @@ impl Rules {
         let count_queue = |queue: &Queue| {
             let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.tally_in_queue(queue));
             let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
-            virtual_queues.fold(count(queue.name.as_str()), |sum, queue| sum.plus(count(queue.as_str())))
+            let add = |sum: Tally, queue: &QueueName| sum.zip(count(queue.as_str()), u64::saturating_add);
+            virtual_queues.fold(count(queue.name.as_str()), add)
         };
         let mut queues =
             book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), count_queue(queue)));
-        let total = (None, usage.map_or(Tally::default(), |usage| usage.total));
-        let counted = [queues.next(), queues.next(), Some(total)];
+        let limits = book.site_limits();
+        let total = usage.map_or(Tally::default(), |usage| usage.without_exempt_queues(limits).1);
+        let is_counted = limits.counts_in(None, None, queue.map(QueueName::as_str));
+        let counted = [queues.next(), queues.next(), is_counted.then_some((None, total))];
         let mut applied = Vec::with_capacity(CAPACITY);
         for (hold, rule) in self.all() {
             for (queue, tally) in
@@ -204,6 +207,7 @@ impl Rules {
             Caps::InQueue(_) => {
                 book.queues_of(queue).find_map(|queue| row.rejection(association, Some(queue), size))
             }
+            Caps::InAll(_) if !book.site_limits().counts_in(None, None, queue) => None,
             Caps::InAll(_) => row.rejection(association, None, size),
         })
     }

@@ -82,14 +82,14 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
         let footprint = Job { grant, ..make_job(&book, phase) }.footprint();
-        let job_counts = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
+        let tally = footprint.tally();
+        let Tally { run, sched, reserved_run, reserved_sched, .. } = tally.map(Amounts::jobs);
         assert_eq!(
-            (job_counts(footprint.tally.charged), job_counts(footprint.tally.reserved)),
+            ((sched, run), (reserved_sched, reserved_run)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
-        assert_eq!(footprint.tally.charged.run.nodes(), 2 * charged.1);
-        assert_eq!(footprint.tally.charged.sched.cores(), 8 * charged.0);
+        assert_eq!((tally.run.nodes(), tally.sched.cores()), (2 * charged.1, 8 * charged.0));
         assert_eq!(footprint.active_jobs, 1);
     }
     use RunningLimits::{Strict, Upstream};
@@ -102,15 +102,14 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Priority, Grant::Awaited, Strict, (0, 0)),
         (Phase::Priority, Grant::Awaited, Upstream, (0, 0)),
     ] {
-        let footprint = Job { grant, running, ..make_job(&book, phase) }.footprint();
-        let Counts { sched, run, .. } = footprint.tally.reserved;
-        assert_eq!((sched.jobs(), run.jobs()), reserved, "{phase:?} {grant:?} {running:?}");
+        let jobs = Job { grant, running, ..make_job(&book, phase) }.footprint().jobs;
+        assert_eq!((jobs.reserved_sched, jobs.reserved_run), reserved, "{phase:?} {grant:?} {running:?}");
     }
     let resting_footprint =
         Job { grant: Given, demand: Demand::Resting, ..make_job(&book, Phase::Sched) }.footprint();
     assert_eq!(
-        resting_footprint.tally.reserved,
-        Counts::default(),
+        resting_footprint.jobs,
+        Tally { sched: 1, ..Tally::default() },
         "a job with urgency 0 has no reservation for RUN"
     );
     let waiting_footprint =
@@ -186,7 +185,7 @@ fn a_recount_repairs_counters_and_drift_reports_them() {
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!(ledger.accounts.usage(association).unwrap().total.charged.sched.jobs(), 1);
+    assert_eq!(ledger.accounts.usage(association).unwrap().total.sched.jobs(), 1);
     ledger.drop_jobs();
     assert_eq!(ledger.drift().len(), 1, "counters without jobs differ too");
 }

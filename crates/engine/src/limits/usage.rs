@@ -2,7 +2,8 @@
 //! The counters of an association, in total and by queue.
 
 use super::counts::Tally;
-use super::job::{Footprint, Job};
+use super::job::Footprint;
+use crate::accounts::{Scope, SiteLimits};
 use crate::ids::QueueName;
 
 /// All counters of one association.
@@ -13,47 +14,68 @@ pub struct Usage {
     /// The sum over all queues and over jobs without a queue.
     pub total: Tally,
     /// The counters of each queue, sorted by name. A queue remains in the list after its jobs have ended.
-    queues: Vec<(QueueName, Tally)>,
+    queues: Vec<(QueueName, UsageInQueue)>,
+}
+
+/// The counters of one association in one queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct UsageInQueue {
+    active_jobs: u64,
+    /// `None` if no job was ever counted except as an active job.
+    tally: Option<Tally>,
 }
 
 impl Usage {
+    fn in_queue(&self, queue: &str) -> (u64, Tally) {
+        let found = self.queues.binary_search_by(|(name, _)| name.as_str().cmp(queue));
+        let usage =
+            found.ok().and_then(|at| self.queues.get(at)).map(|(_, usage)| *usage).unwrap_or_default();
+        (usage.active_jobs, usage.tally.unwrap_or_default())
+    }
+
     /// Returns the counters of the association's jobs in `queue`.
     pub fn tally_in_queue(&self, queue: &str) -> Tally {
-        let found = self.queues.binary_search_by(|(name, _)| name.as_str().cmp(queue));
-        found.ok().and_then(|at| self.queues.get(at)).map_or(Tally::default(), |(_, tally)| *tally)
+        self.in_queue(queue).1
+    }
+
+    /// Returns the number of active jobs, and the sum over all queues, without the queues that are exempt from the limits of associations.
+    pub fn without_exempt_queues(&self, limits: &SiteLimits) -> (u64, Tally) {
+        let exempt = limits.exempt_queues(Scope::Association);
+        exempt.fold((self.active_jobs, self.total), |(active_jobs, total), queue| {
+            let (active, tally) = self.in_queue(queue.as_str());
+            (active_jobs.saturating_sub(active), total.zip(tally, u64::saturating_sub))
+        })
     }
 
     /// Returns the queues in which a job was ever counted, with their counters.
     pub fn queues(&self) -> impl Iterator<Item = (&QueueName, &Tally)> {
-        self.queues.iter().map(|(name, tally)| (name, tally))
+        self.queues.iter().filter_map(|(name, usage)| Some((name, usage.tally.as_ref()?)))
     }
 
     /// Adds a job if `is_in` is true, and subtracts it otherwise.
-    pub fn count_job(&mut self, job: &Job, footprint: Footprint, is_in: bool) {
+    pub fn count_job(&mut self, footprint: &Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
+        let tally = (!footprint.is_idle()).then(|| footprint.tally());
+        let apply = |sum: &mut Tally, tally| *sum = sum.zip(tally, op);
         self.active_jobs = op(self.active_jobs, footprint.active_jobs);
-        if footprint.is_idle() {
-            return;
-        }
-        let apply = |tally: &mut Tally| *tally = tally.zip(footprint.tally, op);
-        apply(&mut self.total);
-        let Some(queue) = &job.queue else { return };
-        let at = match self.queues.binary_search_by(|(name, _)| name.cmp(queue)) {
-            Ok(at) => at,
-            Err(at) => {
-                self.queues.insert(at, (queue.clone(), Tally::default()));
-                at
-            }
-        };
-        if let Some((_, tally)) = self.queues.get_mut(at) {
-            apply(tally);
+        tally.into_iter().for_each(|tally| apply(&mut self.total, tally));
+        let Some(queue) = &footprint.queue else { return };
+        let at = self.queues.binary_search_by(|(name, _)| name.cmp(queue)).unwrap_or_else(|at| {
+            self.queues.insert(at, (queue.clone(), UsageInQueue::default()));
+            at
+        });
+        if let Some((_, usage)) = self.queues.get_mut(at) {
+            usage.active_jobs = op(usage.active_jobs, footprint.active_jobs);
+            tally.into_iter().for_each(|tally| apply(usage.tally.get_or_insert_default(), tally));
         }
     }
 
     /// Returns true if all counters are equal. A queue without jobs equals a queue that is not in the list.
     pub fn equals(&self, other: &Usage) -> bool {
-        let covers =
-            |a: &Usage, b: &Usage| a.queues().all(|(name, tally)| *tally == b.tally_in_queue(name.as_str()));
+        let covers = |a: &Usage, b: &Usage| {
+            let mut names = a.queues.iter().map(|(name, _)| name.as_str());
+            names.all(|name| a.in_queue(name) == b.in_queue(name))
+        };
         self.active_jobs == other.active_jobs
             && self.total == other.total
             && covers(self, other)

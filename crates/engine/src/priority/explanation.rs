@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the priority of a job from its terms, and explains the result.
 
-use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
+use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_LIMIT, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
 use crate::ids::Word;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub enum Outcome {
     Raised,
     /// The sum exceeds the largest priority of a job that is not expedited.
     Lowered,
+    /// The sum exceeds the largest priority of the jobs in the queue.
+    LoweredInQueue,
     /// The urgency of the job holds it.
     HeldByUrgency,
     /// The urgency of the job expedites it.
@@ -39,11 +41,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Outcome; 6] = [
+    const ALL: [Outcome; 7] = [
         Outcome::Taken,
         Outcome::HeldByScore,
         Outcome::Raised,
         Outcome::Lowered,
+        Outcome::LoweredInQueue,
         Outcome::HeldByUrgency,
         Outcome::Expedited,
     ];
@@ -60,10 +63,20 @@ impl Outcome {
             Outcome::HeldByScore => "held-by-score",
             Outcome::Raised => "raised",
             Outcome::Lowered => "lowered",
+            Outcome::LoweredInQueue => "lowered-in-queue",
             Outcome::HeldByUrgency => "held-by-urgency",
             Outcome::Expedited => "expedited",
         }
     }
+}
+
+/// The bounds of the priorities in a queue, except of jobs with urgency 0 or 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorityBounds {
+    /// The rule for sums of 0 or less.
+    pub zero: ZeroScore,
+    /// The largest priority, at most [`PRIORITY_LIMIT`].
+    pub max: u32,
 }
 
 /// The terms of a job's priority, their sum, and the priority.
@@ -72,8 +85,8 @@ pub struct Explanation {
     terms: [Term; MAX_FACTORS],
     /// The number of terms.
     count: usize,
-    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only absurd
-    /// weights make, count as 0.
+    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only
+    /// extreme weights produce, count as 0.
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
@@ -120,13 +133,16 @@ impl Explanation {
     }
 
     /// Computes the explanation from the name, the weight and the value of each term.
-    pub(super) fn from_terms(terms: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
+    pub(super) fn from_terms(
+        terms: impl Iterator<Item = (&'static str, i64, f64)>,
+        bounds: PriorityBounds,
+    ) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
         for (slot, (name, weight, value)) in explained.terms.iter_mut().zip(terms) {
             *slot = Term { name, value, weight, product: weight as f64 * value };
             explained.count += 1;
         }
-        let score = score(explained.terms().iter().map(|term| (term.name, term.weight, term.value)), zero);
+        let score = score(explained.terms().iter().map(|term| (term.name, term.weight, term.value)), bounds);
         for term in explained.terms.iter_mut().filter(|term| term.name == AGE && !score.counts_age) {
             (term.value, term.product) = (0.0, 0.0);
         }
@@ -158,8 +174,8 @@ impl Explanation {
 /// A priority that is computed from terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only absurd
-    /// weights make, count as 0.
+    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only
+    /// extreme weights produce, count as 0.
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
@@ -174,7 +190,7 @@ pub struct Score {
 
 /// Computes the priority from terms, each a name, a weight and a value. The plugin and `why JOBID JOBID2` both use this
 /// formula.
-pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, zero: ZeroScore) -> Score {
+pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, bounds: PriorityBounds) -> Score {
     let (mut all, mut without_age, mut has_age) = (0.0, 0.0, false);
     for (name, weight, value) in terms {
         let product = weight as f64 * value;
@@ -189,21 +205,20 @@ pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, zero: ZeroSco
     let sum = if counts_age { all } else { without_age };
     let sum = if sum.is_nan() { 0.0 } else { sum };
     let rounded = sum.round();
-    let (outcome, priority) = clamp_sum(rounded, zero);
+    let (outcome, priority) = clamp_sum(rounded, bounds);
     Score { sum, rounded, outcome, priority, counts_age }
 }
 
-/// Returns the priority for a rounded sum. `zero` says what priority a sum of 0 or less gives. The largest priority is
-/// reserved for expedited jobs.
-fn clamp_sum(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
+/// Returns the priority for a rounded sum. [`PRIORITY_MAX`] is reserved for expedited jobs.
+fn clamp_sum(rounded: f64, PriorityBounds { zero, max }: PriorityBounds) -> (Outcome, u32) {
     if rounded <= 0.0 {
         return match zero {
             ZeroScore::Hold => (Outcome::HeldByScore, 0),
             ZeroScore::Floor => (Outcome::Raised, 1),
         };
     }
-    if rounded >= f64::from(PRIORITY_MAX) {
-        return (Outcome::Lowered, PRIORITY_MAX - 1);
+    if rounded > f64::from(max) {
+        return (if max < PRIORITY_LIMIT { Outcome::LoweredInQueue } else { Outcome::Lowered }, max);
     }
     // The conversion is exact between 1 and the largest priority.
     (Outcome::Taken, rounded as u32)

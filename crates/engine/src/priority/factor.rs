@@ -4,9 +4,10 @@
 //! To add a factor, add a row. The order of the rows is the order in which the terms are summed and shown. The value of a factor is
 //! computed from a [`Subject`].
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, PriorityBounds};
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
-use crate::accounts::{Association, Book, Weights, ZeroScore};
+use crate::accounts::{Association, Book};
+use std::collections::BTreeMap;
 
 /// The maximum number of factors. An explanation has a fixed size, so that computing a priority allocates no memory.
 pub const MAX_FACTORS: usize = 8;
@@ -22,6 +23,8 @@ pub struct Subject<'a> {
     pub fairshare: f64,
     /// The queue that the job names.
     pub queue: Option<&'a str>,
+    /// The largest priority in that queue.
+    pub max_priority: u32,
     /// The urgency, from 0 to 31.
     pub urgency: i64,
     /// The number of nodes that the job requests.
@@ -79,7 +82,8 @@ pub const FACTORS: [Factor; 6] = [
 pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows while a job is eligible.
 pub const AGE: &str = "age";
-/// The name, in answers, of the term for the time between now and the common reference of ages. It is equal for all jobs.
+/// The name, in answers, of the term for the time between now and the common reference of ages. The term is
+/// equal for all jobs.
 pub const AGE_OFFSET: &str = "age_offset";
 /// The name of the factor that is the job's nodes divided by the site's nodes.
 pub const SIZE: &str = "size";
@@ -143,12 +147,12 @@ pub struct WeightedFactors {
 impl WeightedFactors {
     /// Sets the weights. A pushed weight (`given`) takes precedence over the configuration, and the configuration over
     /// the default.
-    pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
+    pub fn new(factors: Factors, given: &BTreeMap<String, i64>, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
         for (weight, factor) in weights.iter_mut().zip(factors.all()) {
             let configured_weight =
                 configured.iter().find(|(name, _)| *name == factor.name).map(|(_, weight)| *weight);
-            *weight = given.get(factor.name).or(configured_weight).unwrap_or(factor.default_weight);
+            *weight = given.get(factor.name).copied().or(configured_weight).unwrap_or(factor.default_weight);
         }
         WeightedFactors { factors, weights }
     }
@@ -190,14 +194,19 @@ impl WeightedFactors {
     }
 
     /// Computes the explanation for a job with this urgency from stored values of the factors.
-    pub fn explain_values(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
+    pub fn explain_values(
+        &self,
+        urgency: i64,
+        values: &[f64; MAX_FACTORS],
+        bounds: PriorityBounds,
+    ) -> Explanation {
         match urgency {
             URGENCY_HOLD => Explanation::held_by_urgency(),
             URGENCY_EXPEDITE => Explanation::for_expedited_job(),
             _ => {
                 let terms =
                     self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
-                Explanation::from_terms(terms, zero)
+                Explanation::from_terms(terms, bounds)
             }
         }
     }
@@ -209,7 +218,8 @@ impl WeightedFactors {
             URGENCY_EXPEDITE => Explanation::for_expedited_job(),
             _ => {
                 let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
-                Explanation::from_terms(terms, subject.book.config().zero_score)
+                let zero = subject.book.config().zero_score;
+                Explanation::from_terms(terms, PriorityBounds { zero, max: subject.max_priority })
             }
         }
     }

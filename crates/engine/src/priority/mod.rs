@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The priority of a job: the sum of factors times weights, stored as values so that the plugin can show it.
+//! The priority of a job: the sum of factors times weights. The plugin stores the values of the factors, so
+//! that it can show the terms.
 //!
 //! `factor` is the table of factors. `explanation` computes the terms of a job, their sum, and the priority that the
 //! plugin posts. `age` defines how jobs age without a change of their priorities. `pending` stores the posted and the
@@ -14,7 +15,7 @@ mod pending;
 mod tests;
 
 pub use age::{Ages, age_weight_for_wait};
-pub use explanation::{Explanation, Outcome, Score, Term, score};
+pub use explanation::{Explanation, Outcome, PriorityBounds, Score, Term, score};
 pub use factor::{
     AGE, AGE_OFFSET, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, NO_RANGE, SIZE, Subject,
     WeightedFactors,
@@ -29,3 +30,5 @@ pub const URGENCY_EXPEDITE: i64 = 31;
 pub const URGENCY_DEFAULT: i64 = 16;
 /// The priority of an expedited job. Other jobs never get it.
 pub const PRIORITY_MAX: u32 = u32::MAX;
+/// The largest priority of a job that is not expedited.
+pub const PRIORITY_LIMIT: u32 = PRIORITY_MAX - 1;

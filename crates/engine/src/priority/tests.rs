@@ -2,12 +2,30 @@
 //! Tests of the priority that a score gives, and of its explanation.
 
 use super::*;
-use crate::accounts::{Weights, ZeroScore};
+use crate::accounts::ZeroScore;
+use std::collections::BTreeMap;
 
 /// Returns the explanation of four terms, each with a weight and a value.
 fn explain_terms(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
     let named = FACTORS.iter().zip(terms).map(|(factor, (weight, value))| (factor.name, weight, value));
-    Explanation::from_terms(named, zero)
+    Explanation::from_terms(named, PriorityBounds { zero, ..HOLD })
+}
+
+const HOLD: PriorityBounds = PriorityBounds { zero: ZeroScore::Hold, max: PRIORITY_LIMIT };
+
+#[test]
+fn a_score_above_the_largest_priority_of_the_queue_is_lowered_to_it() {
+    for (max, sum, outcome, priority) in [
+        (100, 99.4, Outcome::Taken, 99),
+        (100, 100.4, Outcome::Taken, 100),
+        (100, 100.5, Outcome::LoweredInQueue, 100),
+        (100, -5.0, Outcome::HeldByScore, 0),
+        (1, 1e12, Outcome::LoweredInQueue, 1),
+        (PRIORITY_LIMIT, 1e12, Outcome::Lowered, PRIORITY_LIMIT),
+    ] {
+        let score = score([("bank", 1, sum)].into_iter(), PriorityBounds { max, ..HOLD });
+        assert_eq!((score.outcome, score.priority, score.sum), (outcome, priority, sum));
+    }
 }
 
 #[test]
@@ -84,9 +102,7 @@ fn urgency_alone_decides_without_terms() {
 
 #[test]
 fn a_weight_is_pushed_or_configured_or_the_default() {
-    let mut pushed = Weights::default();
-    pushed.set("bank", 5);
-    pushed.set("later", 1);
+    let pushed = BTreeMap::from([("bank".to_owned(), 5), ("later".to_owned(), 1)]);
     let weighted = WeightedFactors::new(Factors::default(), &pushed, &[("size", 3), ("bank", 9)]);
     let all: Vec<_> = weighted.all().map(|(factor, weight)| (factor.name, weight)).collect();
     assert_eq!(
@@ -97,20 +113,20 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
 
 #[test]
 fn factor_weights_are_equal_if_each_weight_is_equal() {
-    let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
+    let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
     assert!(weights.has_equal_weights(&weights.with_weight("size", 0)));
     assert!(!weights.has_equal_weights(&weights.with_weight("size", 1)));
 }
 
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
-    let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
+    let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
     for (urgency, explanation) in
         [(0, Explanation::held_by_urgency()), (31, Explanation::for_expedited_job())]
     {
-        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explanation);
+        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], HOLD), explanation);
     }
-    let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
+    let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], HOLD);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
 }
 
@@ -121,6 +137,7 @@ fn each_outcome_has_its_name() {
         (Outcome::HeldByScore, "held-by-score"),
         (Outcome::Raised, "raised"),
         (Outcome::Lowered, "lowered"),
+        (Outcome::LoweredInQueue, "lowered-in-queue"),
         (Outcome::HeldByUrgency, "held-by-urgency"),
         (Outcome::Expedited, "expedited"),
     ] {

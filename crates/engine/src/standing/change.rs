@@ -2,12 +2,13 @@
 //! The differences between the trees and rules of two pushes, except usages.
 
 use super::Rule;
+use crate::accounts::Budget;
 use crate::ids::{BankName, UserId};
 use fairshare::accrual::Mode;
 use fairshare::{NodeId, Tree};
 use std::collections::BTreeSet;
 
-/// The differences of a push from the one before, except usages. Empty for the first tree.
+/// The differences between a push and the previous push, except usages. Empty for the first tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteChange {
     /// Associations of both trees with different shares, or that became active or inactive.
@@ -22,6 +23,8 @@ pub struct SiteChange {
     pub policy: bool,
     /// True if the half-life, the weights of resources, a charge factor, the charged resources or the accrual mode changed.
     pub accounting: bool,
+    /// The budgets of the push.
+    pub budgets: Vec<Budget>,
 }
 
 impl SiteChange {

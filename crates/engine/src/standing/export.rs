@@ -44,7 +44,7 @@ pub struct EvictedUsage {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bookmark {
     entry: usize,
-    /// The index among the ended jobs of that association.
+    /// The index among the ended jobs of the association `entry`.
     job: usize,
     /// [`UsageEntry::version`](super::usage::UsageEntry::version) at that position.
     version: u32,
@@ -89,18 +89,13 @@ impl Standing {
             if number - from.entry >= max || jobs.len() >= max {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
-            let Some((user, bank)) = entry.job_key() else { continue };
             // If the order changed since the last call, the export of this association starts again.
             let is_same = number == from.entry && entry.version() == from.version;
             for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
                 if jobs.len() >= max {
                     return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.version() }));
                 }
-                let (ran_on, start) = (tracked.resources(), tracked.run.start());
-                let charging = self.usages.charging();
-                let queue = charging.charged_queue(charging.queue(tracked.queue)).cloned();
-                let job = Job { id: tracked.id, user, bank: bank.clone(), queue, ran_on, start, limit: 0.0 };
-                jobs.extend(tracked.run.end().map(|end| Ended { job, end }));
+                jobs.extend(self.usages.build_ended(entry, tracked));
             }
             sums.extend(entry.evicted(half_life));
         }

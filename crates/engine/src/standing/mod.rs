@@ -7,9 +7,10 @@
 //! jobs start, end ─> tracked jobs ────┘
 //! ```
 //!
-//! The usage of an association consists of the pushed usage and the jobs that it does not include. A watermark determines which
-//! ended jobs the pushed usage includes. The usage at a given time is a function of these alone. The order of pushes, starts and
-//! ends, their repetition, and jumps of the clock therefore do not change it.
+//! The usage of an association consists of the pushed usage and the jobs that the pushed usage does not
+//! include. A watermark determines which ended jobs the pushed usage includes. The usage at a given time is a
+//! function of these jobs and the pushed usage alone. The order of pushes, starts and ends, their repetition,
+//! and jumps of the clock therefore do not change the usage.
 //!
 //! # Rules
 //!
@@ -19,19 +20,20 @@
 //!   are recorded, the earlier one counts. An end may be recorded without a start.
 //! - A job counts unless the watermark of its association covers its end. Covered jobs are kept for a while, so that a late push
 //!   with an earlier watermark counts them again.
-//! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
-//!   association. Covered jobs are dropped; the others become one decaying sum. A watermark cannot split that sum. A push whose
-//!   watermark lies before the end of the sum leaves the usage of the association unchanged, which is exact; a push whose
-//!   watermark covers the sum replaces it. While [`UsageTable::keep_all_ended`] is on, no job is evicted, so that a restart may read
-//!   jobs in any order. Afterwards an unknown job that ended before the last evicted one is assumed to be in the sum.
+//! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted,
+//!   association by association. Covered jobs are dropped; the others become one decaying sum. A watermark
+//!   cannot split that sum. A push whose watermark lies before the end of the sum leaves the usage of the
+//!   association unchanged, which is exact; a push whose watermark covers the sum replaces the sum. While
+//!   [`UsageTable::keep_all_ended`] is on, no job is evicted, so that a restart may read jobs in any order.
+//!   Afterwards an unknown job that ended before the last evicted job is assumed to be in the sum.
 //! - An association that **appears** counts its jobs from their start, including jobs that started before it appeared. An
 //!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
 //!   **moves** to another bank is a new association: the usage in the old bank stays there, as in the accounting database.
-//! - A bank that moves takes its associations along, with all they used.
+//! - If a bank moves, its associations move with it, and their usage too.
 //! - A push replaces the tree. With [`Rule::replaces_all`] it also replaces the sums of evicted jobs, whatever the watermarks
 //!   are.
-//! - Weights apply from the push that brings them, to all jobs that were not evicted.
-//! - A usage below 1e-9 reads as 0.
+//! - New weights apply from their push on, to all jobs that were not evicted.
+//! - A usage below 1e-9 counts as 0.
 //!
 //! # Method
 //!
@@ -67,13 +69,13 @@ pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
 pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
-pub use site::{Bank, Leaf, RESET, Rule, Site, SiteError, Watermark};
+pub use site::{Bank, Leaf, RESET, Rule, Site, Watermark};
 pub use staged_site::{Charges, SitePart, StagedSite};
-pub use table::UsageTable;
+pub use table::{EndedRun, UsageTable};
 pub use turns::{Charging, Turns};
 
-/// The index of an association of one [`Standing`]. It stays the same as long as the tree has the association, or a job of it is
-/// kept.
+/// The index of an association of one [`Standing`]. It stays the same as long as the tree has the
+/// association, or one of its jobs is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(u32);
 
@@ -100,7 +102,7 @@ pub struct SharedIds {
 pub struct Retention {
     /// Jobs of all associations together. If there are more, jobs are evicted.
     pub jobs: usize,
-    /// The latest jobs of each association that are never evicted.
+    /// The number of the latest jobs of each association that are never evicted.
     pub each: usize,
 }
 
@@ -146,7 +148,8 @@ impl Standing {
         Standing { usages: UsageTable::new(retention), ..Standing::default() }
     }
 
-    /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.
+    /// Returns the association of a user in a bank, if the tree has the association or one of its jobs is
+    /// kept.
     pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
         self.usages.find(user, bank).map(Index)
     }
@@ -200,7 +203,8 @@ impl Standing {
         in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
-    /// Returns the usage reset period of the last push, in seconds. Ended jobs are read from job-list no farther back.
+    /// Returns the usage reset period of the last push, in seconds. The engine reads no earlier ended jobs
+    /// from job-list.
     pub fn reset(&self) -> f64 {
         self.rule().map_or(RESET, |rule| rule.reset)
     }
@@ -211,7 +215,7 @@ impl Standing {
         self.site.as_ref().map(|site| &site.rule)
     }
 
-    /// Returns the number of pushes, and of refreshes that changed a fair-share.
+    /// Returns the number of pushes plus the number of refreshes that changed a fair-share.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -3,27 +3,36 @@
 
 use super::staged_site::{Charges, CompleteSite};
 use super::table::UsageTable;
-use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
+use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, StagedSite, Standing};
+use crate::accounts::check_windows;
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use fairshare::periods::Weights;
 use fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use std::collections::HashSet;
 
+const TIME: &str = "expected a time in seconds since 1970";
+
 impl Standing {
     /// Replaces the site, and returns the differences. If the site is invalid, returns the error and keeps the site in force. The
     /// fair-shares change at the next refresh; a refresh in progress starts again.
-    pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
+    pub fn push(&mut self, site: Site) -> Result<SiteChange, String> {
         let rows = build_rows(&site);
         let freed = self.usages.freed();
         self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Charges::default())
     }
 
     /// Replaces the site by a staged site. If no part has a rule, removes the tree.
-    pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
-        let charges = staged.take_charges();
+    pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, String> {
+        let (charges, budgets) = staged.take_charges();
+        check_windows(&budgets).inspect_err(|_| self.usages.remove_unused())?;
         match staged.combine_parts(mode) {
-            Some(complete) => self.replace_site(complete, charges),
+            Some(complete) => Ok(SiteChange { budgets, ..self.replace_site(complete, charges)? }),
+            None if !budgets.is_empty() => {
+                self.usages.remove_unused();
+                Err(
+                    "budgets: the push has no tree, so the jobs that the spent amounts include are unknown; push with the tree".to_owned())
+            }
             None => {
                 self.usages.set_pushed_charges(charges.factors, charges.rules);
                 self.remove_site();
@@ -32,13 +41,13 @@ impl Standing {
         }
     }
 
-    fn replace_site(&mut self, complete: CompleteSite, charges: Charges) -> Result<SiteChange, SiteError> {
+    fn replace_site(&mut self, complete: CompleteSite, charges: Charges) -> Result<SiteChange, String> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
                 complete.with_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
             self.shared_ids = shared_ids;
             let complete = apply_inactive_banks(complete);
-            let tree = complete.rows.build()?;
+            let tree = complete.rows.build().map_err(|error| error.to_string())?;
             tree.check_policy(complete.site.rule.policy)?;
             Ok((complete.site, complete.indices, tree))
         });
@@ -115,33 +124,32 @@ impl Standing {
     }
 }
 
-fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), SiteError> {
+fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), String> {
     let Rule { instant, weights: Weights { node, core, gpu }, .. } = site.rule;
     if instant.is_nan() || instant.abs() > MAX_TIME {
-        return Err(SiteError::BadTime(format!("time {instant} of the usages")));
+        return Err(format!("time {instant} of the usages: {TIME}"));
     }
     for (what, weight) in [("node", node), ("core", core), ("gpu", gpu)] {
         if !(0.0..=MAX_WEIGHT).contains(&weight) {
-            return Err(SiteError::BadWeight(format!("{what} weight {weight}")));
+            return Err(format!("{what} weight {weight}: expected a number from 0 to 1e12"));
         }
     }
+    let usage_error =
+        |node: String, usage: f64| format!("{node}: expected a usage from 0 to 1e250, got {usage:e}");
     let bad = |usage: &Option<f64>| usage.filter(|usage| !(0.0..=MAX_PUSHED).contains(usage));
     for bank in &site.banks {
         if let Some(usage) = bad(&bank.usage) {
-            return Err(SiteError::BadUsage {
-                node: format!("bank \"{}\"", bank.name),
-                usage: format!("{usage:e}"),
-            });
+            return Err(usage_error(format!("bank \"{}\"", bank.name), usage));
         }
     }
     for (row, leaf) in site.associations.iter().enumerate() {
         let user = || leaf.user.map_or_else(|| rows.user(row).to_owned(), |user| user.to_string());
         let node = || format!("user \"{}\" in bank \"{}\"", user(), leaf.bank);
         if let Some(usage) = bad(&leaf.usage) {
-            return Err(SiteError::BadUsage { node: node(), usage: format!("{usage:e}") });
+            return Err(usage_error(node(), usage));
         }
         if leaf.counted.is_invalid() {
-            return Err(SiteError::BadTime(format!("{}: watermark {}", node(), leaf.counted.end())));
+            return Err(format!("{}: watermark {}: {TIME}", node(), leaf.counted.end()));
         }
     }
     Ok(())
@@ -187,8 +195,9 @@ impl CompleteSite {
         self
     }
 
-    /// If several rows have the same user id and bank, jobs count in the last one, whose record also gives the limits. The others
-    /// become leaves that no job matches. A row whose user name comes again in the same bank is removed.
+    /// If several rows have the same user id and bank, jobs count in the last of these rows, whose record
+    /// also gives the limits. The other rows become leaves that no job matches. A row is removed if a later
+    /// row has the same user name and bank.
     fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (CompleteSite, Option<SharedIds>) {
         let mut shared_ids = None;
         let mut last_row: Vec<Option<usize>> = vec![None; table.entries().len()];

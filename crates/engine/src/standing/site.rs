@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The tree of a push, with its usages and the rules by which it is ranked.
 
-use std::fmt;
-
 use crate::ids::{BankName, UserId};
 use fairshare::accrual::{HalfLife, MAX_TIME, Mode};
 use fairshare::periods::Weights;
-use fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
+use fairshare::{Builder, Options, Policy, Shares};
 
 /// flux-accounting's default usage reset period, in seconds.
 pub const RESET: f64 = 2_419_200.0;
@@ -18,7 +16,8 @@ pub struct Rule {
     pub instant: f64,
     /// How usage decays.
     pub half_life: HalfLife,
-    /// flux-accounting's usage reset period, in seconds. Ended jobs are read from job-list no farther back.
+    /// flux-accounting's usage reset period, in seconds. The engine reads no earlier ended jobs from
+    /// job-list.
     pub reset: f64,
     /// The usage per second of a node, a core and a GPU.
     pub weights: Weights,
@@ -52,7 +51,7 @@ pub struct Bank {
     pub parent: Option<BankName>,
     /// The shares among its siblings.
     pub shares: Shares,
-    /// Usage of the bank itself in addition to its children; usually `None`.
+    /// Usage of the bank itself in addition to the usage of its children; usually `None`.
     pub usage: Option<f64>,
     /// Below an inactive bank all banks and associations are inactive.
     pub active: bool,
@@ -132,53 +131,5 @@ impl Watermark {
     /// Returns true if the time is invalid. Minus infinity is valid: no job is included.
     pub(super) fn is_invalid(&self) -> bool {
         self.end.is_nan() || self.end > MAX_TIME
-    }
-}
-
-/// The reason why a site is rejected. The site in force does not change.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SiteError {
-    /// The tree is invalid.
-    Tree(TreeError),
-    /// The policy cannot rank the tree.
-    Rank(RankError),
-    /// The time of the usages or of a watermark is invalid.
-    BadTime(String),
-    /// A usage is out of range.
-    BadUsage {
-        /// The association or the bank.
-        node: String,
-        /// The usage as text.
-        usage: String,
-    },
-    /// A weight is out of range.
-    BadWeight(String),
-}
-
-impl fmt::Display for SiteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SiteError::Tree(error) => error.fmt(f),
-            SiteError::Rank(error) => error.fmt(f),
-            SiteError::BadTime(what) => write!(f, "{what}: expected a time in seconds since 1970"),
-            SiteError::BadUsage { node, usage } => {
-                write!(f, "{node}: expected a usage from 0 to 1e250, got {usage}")
-            }
-            SiteError::BadWeight(what) => write!(f, "{what}: expected a number from 0 to 1e12"),
-        }
-    }
-}
-
-impl std::error::Error for SiteError {}
-
-impl From<TreeError> for SiteError {
-    fn from(error: TreeError) -> Self {
-        SiteError::Tree(error)
-    }
-}
-
-impl From<RankError> for SiteError {
-    fn from(error: RankError) -> Self {
-        SiteError::Rank(error)
     }
 }

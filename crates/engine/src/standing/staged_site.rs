@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Collects a site whose push comes in several parts.
 
-use super::{Bank, Index, Leaf, Rule, Site, SiteError, Standing};
+use super::{Bank, Index, Leaf, Rule, Site, Standing};
+use crate::accounts::Budget;
 use fairshare::Builder;
 use fairshare::accrual::Mode;
 use fairshare::charging::{ChargeByChange, ChargeChange};
@@ -9,7 +10,7 @@ use fairshare::charging::{ChargeByChange, ChargeChange};
 /// The tree in one part of a push.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SitePart {
-    /// The rule of the last part that has one applies.
+    /// The rule, if this part has a rule. If several parts have a rule, the last rule applies.
     pub rule: Option<Rule>,
     /// Banks with their place in the tree.
     pub banks: Vec<Bank>,
@@ -17,6 +18,8 @@ pub struct SitePart {
     pub associations: Vec<Leaf>,
     /// How jobs are charged.
     pub charges: Charges,
+    /// Budgets, which need a tree for the watermarks.
+    pub budgets: Vec<Budget>,
 }
 
 /// The changes in how jobs are charged, in one part of a push.
@@ -52,9 +55,9 @@ pub(super) struct CompleteSite {
 }
 
 impl SitePart {
-    /// Returns the error with which a push of this part alone would be rejected. A part without a rule has no tree and is always
-    /// valid.
-    pub fn check(self) -> Result<(), SiteError> {
+    /// Checks that a push of this part alone would be accepted. Returns the reason if not. A part without a
+    /// rule has no tree and is always valid.
+    pub fn check(self) -> Result<(), String> {
         let (mut standing, mut staged) = (Standing::default(), StagedSite::default());
         staged.absorb(self, &mut standing);
         standing.push_staged(staged, Mode::Elapsed).map(drop)
@@ -80,11 +83,12 @@ impl StagedSite {
         self.part.associations.extend(part.associations);
         self.part.charges.factors.extend(part.charges.factors);
         self.part.charges.rules.extend(part.charges.rules);
+        self.part.budgets.extend(part.budgets);
     }
 
-    /// Removes and returns the changes in how jobs are charged, of all parts.
-    pub(super) fn take_charges(&mut self) -> Charges {
-        std::mem::take(&mut self.part.charges)
+    /// Removes and returns the changes in how jobs are charged, and the budgets, of all parts.
+    pub(super) fn take_charges(&mut self) -> (Charges, Vec<Budget>) {
+        (std::mem::take(&mut self.part.charges), std::mem::take(&mut self.part.budgets))
     }
 
     /// Returns true if no part had an association.
@@ -94,7 +98,7 @@ impl StagedSite {
 
     /// Puts the parts together. Returns `None` if no part had a rule, because then there is no tree.
     pub(super) fn combine_parts(self, mode: Mode) -> Option<CompleteSite> {
-        let SitePart { rule, banks, associations, charges: _ } = self.part;
+        let SitePart { rule, banks, associations, .. } = self.part;
         let site = Site { rule: rule?, mode, banks, associations };
         Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
     }

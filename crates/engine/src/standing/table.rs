@@ -3,7 +3,7 @@
 
 use super::agenda::Agenda;
 use super::charging::ChargeFactors;
-use super::export::EvictedUsage;
+use super::export::{Ended, EvictedUsage};
 use super::jobs::{BadJob, Job};
 use super::usage::{Key, Tracked, UsageEntry};
 use super::{Leaf, Retention};
@@ -13,6 +13,18 @@ use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare::periods::{Resources, Weights};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+
+/// An ended job as budgets charge it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedRun {
+    /// The job with its end.
+    pub ended: Ended,
+    /// The charge factor of the job's queue at the start of the job.
+    pub charge_factor: f64,
+    /// True if the watermark of its association covers the end, or if the push lacks the association. The spent amounts of the push then
+    /// include the job.
+    pub is_included: bool,
+}
 
 /// The position of a job.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +54,8 @@ pub struct UsageTable {
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
+    /// Whether ended jobs that no push covers are kept, whatever their number. Budgets need these jobs one by one, with time limits.
+    pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,
     charging: ChargeFactors,
@@ -58,12 +72,45 @@ impl UsageTable {
         self.keep_all = on;
     }
 
+    /// Returns all ended jobs that were not evicted.
+    pub fn ended_jobs(&self) -> impl Iterator<Item = EndedRun> {
+        self.entries.iter().flat_map(move |entry| {
+            let ended = entry.jobs.iter().flat_map(|jobs| &jobs.ended);
+            ended.filter_map(move |tracked| self.build_run(entry, tracked))
+        })
+    }
+
+    /// Returns an ended job that was not evicted.
+    pub fn ended_job(&self, id: JobId) -> Option<EndedRun> {
+        let Place { entry, slot: Slot::Ended(slot) } = *self.by_id.get(&id)? else { return None };
+        let entry = self.entries.get(entry as usize)?;
+        self.build_run(entry, entry.jobs.as_ref()?.ended.get(slot as usize)?)
+    }
+
+    fn build_run(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<EndedRun> {
+        let ended = self.build_ended(entry, tracked)?;
+        let queue = ended.job.queue.as_ref().map(QueueName::as_str);
+        let charge_factor = self.charging.history().factor(queue, ended.job.start);
+        let is_included = entry.covers(tracked) || entry.leaf.is_none();
+        Some(EndedRun { ended, charge_factor, is_included })
+    }
+
+    /// Returns the record of an ended job. It has the queue if the queue has a charge factor, and the time limit if budgets need it.
+    pub(super) fn build_ended(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<Ended> {
+        let (user, bank) = entry.job_key()?;
+        let queue = self.charging.charged_queue(self.charging.queue(tracked.queue)).cloned();
+        let (ran_on, start) = (tracked.resources(), tracked.run.start());
+        let limit = if self.keeps_uncovered { tracked.run.time_limit() } else { 0.0 };
+        let job = Job { id: tracked.id, user, bank: bank.clone(), queue, ran_on, start, limit };
+        Some(Ended { job, end: tracked.run.end()? })
+    }
+
     /// Returns all entries, including free ones.
     pub(super) fn entries(&self) -> &[UsageEntry] {
         &self.entries
     }
 
-    /// Returns all entries with the list of those that the next refresh updates.
+    /// Returns all entries, and the list of the entries that the next refresh updates.
     pub(super) fn entries_mut(&mut self) -> (&mut [UsageEntry], &mut Agenda) {
         (&mut self.entries, &mut self.agenda)
     }
@@ -74,7 +121,7 @@ impl UsageTable {
 
     /// Returns the entry of a user in a bank.
     pub(super) fn find(&self, user: UserId, bank: &BankName) -> Option<u32> {
-        // A name is a reference count, so a clone is cheaper than a map of maps.
+        // Names are reference-counted, so a clone is cheaper than a map of maps.
         self.by_key.get(&Key::Jobs(user, bank.clone())).copied()
     }
 
@@ -123,14 +170,18 @@ impl UsageTable {
         &self.charging
     }
 
-    /// Records that a configuration with these charge factors was read at `now`, in seconds since the epoch.
-    pub fn configure_charges(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) {
-        if self.charging.configure(factors, now) {
+    /// Records that a configuration with these charge factors was read at `now`, in seconds since the epoch. Returns true if a factor
+    /// changed.
+    pub fn configure_charges(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) -> bool {
+        let has_changed = self.charging.configure(factors, now);
+        if has_changed {
             self.recompute_rates();
         }
+        has_changed
     }
 
-    /// Replaces the charge factors and the charged resources of the last push. Returns true if one changed; the caller then recomputes all rates.
+    /// Replaces the charge factors and the charged resources of the last push. Returns true if a factor or a
+    /// rule changed. The caller then recomputes all rates.
     pub(super) fn set_pushed_charges(
         &mut self,
         changes: Vec<ChargeChange>,
@@ -175,7 +226,8 @@ impl UsageTable {
         }
     }
 
-    /// Records that a job runs. For a known job it updates the time limit. Returns an error if the start is not a valid time.
+    /// Records that a job runs. If the job is known, updates its time limit. Returns an error if the start is
+    /// not a valid time.
     pub fn started(&mut self, job: &Job) -> Result<(), BadJob> {
         if let Some(place) = self.by_id.get(&job.id).copied() {
             self.set_time_limit(place, job.limit);
@@ -272,7 +324,7 @@ impl UsageTable {
         self.entries.get(entry as usize).is_some_and(|entry| entry.may_be_evicted(end))
     }
 
-    /// Removes a job from the running ones of its association.
+    /// Removes a job from the running jobs of its association.
     fn take_running(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
         let jobs = self.entries.get_mut(entry as usize)?.jobs.as_mut()?;
         if slot as usize >= jobs.running.len() {
@@ -297,7 +349,8 @@ impl UsageTable {
         }
     }
 
-    /// Evicts ended jobs of an association, if there are too many of all associations and of this one.
+    /// Evicts ended jobs of an association, if there are too many ended jobs of all associations and of this
+    /// association.
     pub(super) fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
         let Some(entry) = self.entries.get_mut(at as usize) else { return };
         let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
@@ -305,7 +358,7 @@ impl UsageTable {
         if self.keep_all || self.ended <= jobs || many <= each.saturating_mul(2) {
             return;
         }
-        let gone = entry.evict_ended(each, now, half_life);
+        let gone = entry.evict_ended(each, now, half_life, self.keeps_uncovered);
         self.remove_evicted(at, gone);
     }
 
@@ -345,12 +398,17 @@ impl UsageTable {
         {
             tracked.run = ended;
         }
+        // The snapshot may lack the time limit.
+        if tracked.run.time_limit() == 0.0 {
+            tracked.run = tracked.run.limited_to(job.limit);
+        }
         let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
         most.for_each(|(known, reported)| *known = reported.max(*known));
         tracked.run = tracked.run.with_rate(tracked_rate(tracked, weights, charging));
     }
 
-    /// Restores the usage of evicted jobs in place of the jobs that it includes, if the entry accepts it and `is_replaced` is false.
+    /// Restores the usage of evicted jobs in place of the jobs that this usage includes, if the entry accepts
+    /// it and `is_replaced` is false.
     pub(super) fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
         let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);

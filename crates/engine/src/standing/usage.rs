@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage of one association: the pushed usage, and the jobs that it does not include.
+//! The usage of one association: the pushed usage, and the jobs that the pushed usage does not include.
 
 use super::export::EvictedUsage;
 use super::site::Watermark;
@@ -145,8 +145,9 @@ impl UsageEntry {
         self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
-    /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a job may have ended
-    /// before the last evicted one. Its usage is included, because a restore could not distinguish the job from the evicted ones.
+    /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a
+    /// job may have ended before the last evicted job. Its usage is included, because a restore could not
+    /// distinguish the job from evicted jobs.
     pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
@@ -269,7 +270,7 @@ impl UsageEntry {
         usage
     }
 
-    fn covers(&self, job: &Tracked) -> bool {
+    pub fn covers(&self, job: &Tracked) -> bool {
         job.run.end().is_some_and(|end| self.base.counted.covers(end))
     }
 
@@ -282,13 +283,22 @@ impl UsageEntry {
         jobs.fold(self.base.since, f64::max)
     }
 
-    /// Evicts all but the last `keep` ended jobs, except those that ended after `now`. Jobs that ended at the same time are
-    /// evicted together. Returns the ids of the evicted jobs; if there are none, the order of the others is unchanged.
-    pub fn evict_ended(&mut self, keep: usize, now: f64, half_life: HalfLife) -> Vec<JobId> {
+    /// Evicts all but the last `keep` ended jobs, except those that ended after `now`. Jobs that ended at the
+    /// same time are evicted together. If `keeps_uncovered` is true, only jobs that the pushed usage includes
+    /// are evicted. Returns the ids of the evicted jobs. If no job is evicted, the order of the jobs is
+    /// unchanged.
+    pub fn evict_ended(
+        &mut self,
+        keep: usize,
+        now: f64,
+        half_life: HalfLife,
+        keeps_uncovered: bool,
+    ) -> Vec<JobId> {
         let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
         let mut gone = Vec::new();
         let end = |job: &Tracked| job.run.end().unwrap_or(f64::INFINITY);
-        // If many jobs ended at the first time, none can be evicted. This check avoids sorting them at each further end.
+        // If many jobs ended at the first time, none can be evicted. This check avoids a sort of these jobs
+        // at each further end.
         let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
         let at_first = jobs.ended.iter().filter(|job| end(job) == first).count();
         if first > now || at_first.saturating_add(keep) > jobs.ended.len() {
@@ -300,7 +310,8 @@ impl UsageEntry {
         jobs.version = jobs.version.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);
         let first_kept = jobs.ended.get(many).map_or(f64::INFINITY, end);
-        let stays = |job: &Tracked| end(job) >= first_kept || end(job) > now;
+        let stays =
+            |job: &Tracked| end(job) >= first_kept || end(job) > now || keeps_uncovered && !self.covers(job);
         let split = jobs.ended.iter().position(stays).unwrap_or(jobs.ended.len());
         for job in jobs.ended.drain(..split) {
             let at = end(&job);

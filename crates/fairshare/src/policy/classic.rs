@@ -6,32 +6,30 @@
 //! fair-share of the other users in the bank.
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, AddedUsage, Formula, Numbers, Step, power_of_half};
-use crate::tree::{NodeId, Tree};
-use crate::{NodeDetail, Options, Ranking};
+use crate::Options;
+use crate::formula::{Formula, Numbers, Step, power_of_half};
 
 impl Policy {
     /// Slurm's classic algorithm: 2^-(effective usage / norm shares).
-    pub const Classic: Policy = Policy::new(&Classic);
+    pub const Classic: Policy = Policy::new(&SlurmPolicy { name: "classic", effective_usage });
 }
 
-struct Classic;
+/// A ranking policy of Slurm with effective usages.
+pub(super) struct SlurmPolicy {
+    pub(super) name: &'static str,
+    /// Returns the effective usage of a node below a bank with a parent, from its numbers and its norm shares.
+    pub(super) effective_usage: EffectiveUsage,
+}
 
-impl RankingPolicy for Classic {
+type EffectiveUsage = fn(&Step, f64) -> f64;
+
+impl RankingPolicy for SlurmPolicy {
     fn name(&self) -> &'static str {
-        "classic"
+        self.name
     }
 
-    fn is_rank(&self) -> bool {
-        false
-    }
-
-    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(&make_rule(&ranking.options), tree);
-    }
-
-    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        ranking.add_formula_numbers(&make_rule(&ranking.options), tree, node, detail);
+    fn formula(&self, options: &Options) -> Option<Box<dyn Formula>> {
+        Some(Box::new(Rule { dampening: options.dampening, effective_usage: self.effective_usage }))
     }
 
     fn options(&self) -> &'static [&'static str] {
@@ -41,24 +39,11 @@ impl RankingPolicy for Classic {
     fn takes_parent_shares(&self) -> bool {
         true
     }
-
-    fn charged_factor(
-        &self,
-        tree: &Tree,
-        ranking: &Ranking,
-        path: &[NodeId],
-        more: AddedUsage,
-    ) -> Option<f64> {
-        Some(formula::charged_factor(&make_rule(&ranking.options), tree, &ranking.sums, path, more))
-    }
 }
 
 struct Rule {
     dampening: f64,
-}
-
-fn make_rule(options: &Options) -> Rule {
-    Rule { dampening: options.dampening }
+    effective_usage: EffectiveUsage,
 }
 
 impl Formula for Rule {
@@ -68,25 +53,25 @@ impl Formula for Rule {
 
     fn step(&self, step: &Step) -> Numbers {
         let norm_shares = step.part.unwrap_or(1.0) * step.parent.norm_shares;
-        let inherited = step.parent.effective_usage;
         let effective_usage = match step.part {
             _ if step.below_root => step.norm_usage,
-            Some(part) if !step.no_shares => step.norm_usage + (inherited - step.norm_usage) * part,
-            _ => inherited,
+            None => step.parent.effective_usage,
+            Some(_) => (self.effective_usage)(step, norm_shares),
         };
         Numbers { norm_shares, effective_usage }
     }
 
     fn factor(&self, numbers: Numbers) -> f64 {
-        factor(numbers, self.dampening)
+        if numbers.norm_shares > 0.0 {
+            power_of_half(numbers.effective_usage / numbers.norm_shares / self.dampening)
+        } else {
+            0.0
+        }
     }
 }
 
-/// Computes the fair-share from `numbers` by Slurm's formulas.
-pub(super) fn factor(numbers: Numbers, dampening: f64) -> f64 {
-    if numbers.norm_shares > 0.0 {
-        power_of_half(numbers.effective_usage / numbers.norm_shares / dampening)
-    } else {
-        0.0
-    }
+fn effective_usage(step: &Step, _: f64) -> f64 {
+    let inherited = step.parent.effective_usage;
+    let part = step.part.filter(|_| !step.no_shares);
+    part.map_or(inherited, |part| step.norm_usage + (inherited - step.norm_usage) * part)
 }

@@ -24,14 +24,10 @@ impl RankingPolicy for FairTree {
         "fair-tree"
     }
 
-    fn is_rank(&self) -> bool {
-        true
-    }
-
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         match ranking.options.ties {
-            Ties::Documented => ranking.rank_by_visit(&Documented, tree),
-            Ties::SlurmProgram => ranking.rank_by_visit(&SlurmProgram, tree),
+            Ties::Documented => ranking.rank_by_visit(&ByLevel::<true>, tree),
+            Ties::SlurmProgram => ranking.rank_by_visit(&ByLevel::<false>, tree),
         }
     }
 
@@ -78,48 +74,29 @@ impl RankingPolicy for FairTree {
     }
 }
 
-/// Equal accounts are visited as one, as Slurm's documentation describes.
-struct Documented;
+/// The visit of Slurm. If `MERGES_BANKS` is true, equal accounts are visited as one, as Slurm's documentation
+/// describes. If it is false, equal accounts are visited one after the other, as in Slurm's program. The
+/// program intends to merge them, but its check for a tie with the next account never succeeds. The first
+/// child of the second account still inherits the tie. An account without users, or with `Shares::Parent`,
+/// also inherits the tie and ends it.
+struct ByLevel<const MERGES_BANKS: bool>;
 
-/// Equal accounts are visited one after the other, as in Slurm's program. The program intends to merge them, but its
-/// check for a tie with the next account never succeeds. The first child of the second account still inherits the
-/// tie. An account without users, or with `Shares::Parent`, also inherits the tie and ends it.
-struct SlurmProgram;
-
-fn level_value(tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-    let at = arena as usize;
-    if tree.flags(node).has(Flags::PARENT_SHARES) {
-        return f64::INFINITY;
-    }
-    let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
-    let (sibling_shares, parent_usage) =
-        (sums.shares.get(at).copied().unwrap_or(0.0), sums.total.get(at).copied().unwrap_or(0.0));
-    level(shares, sibling_shares, sums.usage_of(tree, node), parent_usage)
-}
-
-impl SiblingRule for Documented {
+impl<const MERGES_BANKS: bool> SiblingRule for ByLevel<MERGES_BANKS> {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
-    const MERGES_BANKS: bool = true;
-
-    fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        level_value(tree, sums, node, arena)
-    }
-
-    fn is_equal(&self, a: f64, b: f64) -> bool {
-        a == b
-    }
-}
-
-impl SiblingRule for SlurmProgram {
-    const APPROXIMATE: bool = false;
-    const BANK_INHERITS_TIE: bool = true;
-    const MERGES_BANKS: bool = false;
+    const MERGES_BANKS: bool = MERGES_BANKS;
     /// Slurm's `NO_VAL`, the level fair-share that Slurm leaves in an account with parent shares.
     const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        level_value(tree, sums, node, arena)
+        let at = arena as usize;
+        if tree.flags(node).has(Flags::PARENT_SHARES) {
+            return f64::INFINITY;
+        }
+        let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
+        let (sibling_shares, parent_usage) =
+            (sums.shares.get(at).copied().unwrap_or(0.0), sums.total.get(at).copied().unwrap_or(0.0));
+        level(shares, sibling_shares, sums.usage_of(tree, node), parent_usage)
     }
 
     fn is_equal(&self, a: f64, b: f64) -> bool {

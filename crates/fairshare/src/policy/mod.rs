@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 pub use pbs::{PbsDetail, PbsWalk};
 
-use super::formula::AddedUsage;
+use super::formula::Formula;
 use super::sums::Sums;
 use super::{NodeDetail, NodeId, Options, Ranking, Shares, Tree};
 
@@ -32,19 +32,30 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     /// Returns the name that users type and documents contain.
     fn name(&self) -> &'static str;
 
-    /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a
-    /// formula computes the fair-share.
-    fn is_rank(&self) -> bool;
+    /// Returns the formula that computes the fair-share. Returns `None` if the fair-share is rank / N, with
+    /// ranks from a depth-first visit of the tree.
+    fn formula(&self, _: &Options) -> Option<Box<dyn Formula>> {
+        None
+    }
 
-    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet.
-    /// Implementations call [`Ranking::rank_by_visit`] or [`Ranking::rank_by_formula`], which are generic, so that no
-    /// node needs a dynamic call.
-    fn rank(&self, tree: &Tree, ranking: &mut Ranking);
+    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet. Ranking policies
+    /// without a formula call [`Ranking::rank_by_visit`].
+    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
+        if let Some(formula) = self.formula(&ranking.options) {
+            ranking.rank_by_formula(&*formula, tree);
+        }
+    }
 
-    /// Adds the numbers of this ranking policy to `detail`, which contains those that all ranking policies have.
-    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail);
+    /// Adds the numbers of this ranking policy to `detail`, which already contains the numbers that all
+    /// ranking policies have.
+    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
+        if let Some(formula) = self.formula(&ranking.options) {
+            ranking.add_formula_numbers(&*formula, tree, node, detail);
+        }
+    }
 
-    /// Returns the names of the options that only some ranking policies use, this one among them.
+    /// Returns the names of the options that this ranking policy uses, without options that apply to all
+    /// ranking policies.
     fn options(&self) -> &'static [&'static str] {
         &[]
     }
@@ -71,7 +82,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
 
     /// Returns true if siblings are ordered by usage / target at each level, the smaller first.
     fn compares_quotients(&self) -> bool {
-        self.is_rank()
+        self.formula(&Options::default()).is_none()
     }
 
     /// Returns the target of a node: the divisor if siblings are ordered by usage / target.
@@ -93,14 +104,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns the fair-share that the association at the end of `path` has with a changed usage. Returns `None` if the
-    /// fair-share can only be computed by a ranking of the whole tree.
-    fn charged_factor(&self, _: &Tree, _: &Ranking, _path: &[NodeId], _: AddedUsage) -> Option<f64> {
-        None
-    }
-
-    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], which differs from the order of the
-    /// fair-shares.
+    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], not by fair-share.
     fn has_scheduler_walk(&self) -> bool {
         false
     }
@@ -161,7 +165,7 @@ impl Policy {
     /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a
     /// formula computes the fair-share.
     pub fn is_rank(self) -> bool {
-        self.0.is_rank()
+        self.0.formula(&Options::default()).is_none()
     }
 
     /// Returns the usage that each node starts with, in the units of `options`, or `None` for 0. Sums never contain
@@ -185,8 +189,7 @@ impl Policy {
         self.0.uses_list_order(options)
     }
 
-    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], which differs from the order of the
-    /// fair-shares.
+    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], not by fair-share.
     pub fn has_scheduler_walk(self) -> bool {
         self.0.has_scheduler_walk()
     }
@@ -229,7 +232,7 @@ impl Default for Policy {
     }
 }
 
-// Comparing names suffices because they are unique: a test parses each of them.
+// Names are unique (a test parses each of them), so equal names mean equal policies.
 impl PartialEq for Policy {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
@@ -256,29 +259,12 @@ impl fmt::Display for Policy {
     }
 }
 
-/// The name of a policy is unknown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParsePolicyError(String);
-
-impl fmt::Display for ParsePolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown policy \"{}\"; known are", self.0)?;
-        for (index, policy) in Policy::ALL.iter().enumerate() {
-            write!(f, "{} {policy}", if index == 0 { "" } else { "," })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ParsePolicyError {}
-
 impl FromStr for Policy {
-    type Err = ParsePolicyError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Policy::ALL
-            .into_iter()
-            .find(|policy| policy.name() == text)
-            .ok_or_else(|| ParsePolicyError(text.to_owned()))
+        let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+        let known = || Policy::ALL.map(Policy::name).join(", ");
+        found.ok_or_else(|| format!("unknown policy \"{text}\"; known are {}", known()))
     }
 }

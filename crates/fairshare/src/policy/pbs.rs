@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, AddedUsage, Formula, Numbers, Step, power_of_half};
+use crate::formula::{Formula, Numbers, Step, power_of_half};
 use crate::ranking::shares_of;
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
@@ -45,12 +45,8 @@ impl RankingPolicy for Pbs {
         "pbs"
     }
 
-    fn is_rank(&self) -> bool {
-        false
-    }
-
-    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(&make_rule(&ranking.options), tree);
+    fn formula(&self, options: &Options) -> Option<Box<dyn Formula>> {
+        Some(Box::new(make_rule(options)))
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
@@ -83,16 +79,6 @@ impl RankingPolicy for Pbs {
 
     fn target(&self, detail: &NodeDetail) -> f64 {
         detail.pbs.map_or(0.0, |pbs| pbs.fairshare_perc)
-    }
-
-    fn charged_factor(
-        &self,
-        tree: &Tree,
-        ranking: &Ranking,
-        path: &[NodeId],
-        more: AddedUsage,
-    ) -> Option<f64> {
-        Some(formula::charged_factor(&make_rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 
     fn has_scheduler_walk(&self) -> bool {

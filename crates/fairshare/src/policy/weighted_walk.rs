@@ -26,10 +26,6 @@ impl RankingPolicy for WeightedWalk {
         "weighted-walk"
     }
 
-    fn is_rank(&self) -> bool {
-        true
-    }
-
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         ranking.rank_by_visit(self, tree);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the fair-share under another usage with that of a full ranking.
+//! Compares the fair-share under another usage with the fair-share of a full ranking.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn quotients_are_near_if_their_level_values_may_be_tied() {
         (1.0, 1.0 + 5e-12, 1e6, false),
         (1.0, 1.0 + 5e-12, 0.1, true),
         (1.0, 1.0 + 5e-11, 0.1, false),
-        // Both, one and neither of the values above the highest weight.
+        // In the next rows, both or one of the level values are above the highest weight.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
         // An infinite level value is near only to very large ones.
@@ -103,8 +103,8 @@ fn quotients_are_near_if_their_level_values_may_be_tied() {
     }
 }
 
-/// Returns true if charging the first user with `usage` needs a full ranking. The users have 1, 1 and 2 shares. The
-/// second has used 1,000, the third nothing, and an inactive one `unused`.
+/// Returns true if charging user u1 with `usage` needs a full ranking. The active users u1, u2 and u3 have 1,
+/// 1 and 2 shares. u2 has used 1,000, u3 nothing, and the inactive user u4 `unused`.
 fn needs_ranking(usage: f64, unused: f64) -> bool {
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
@@ -123,7 +123,7 @@ fn needs_ranking(usage: f64, unused: f64) -> bool {
 
 /// Total usage divided by total shares is half of each user's quotient, so both level values would be one half.
 #[test]
-fn the_bound_scales_with_the_usage_of_all_siblings() {
+fn the_tolerance_that_forces_a_ranking_scales_with_the_usage_of_all_siblings() {
     for (apart, wanted) in [(0.0, true), (1.6e-12, true), (2.6e-12, false), (1e-9, false)] {
         assert_eq!(needs_ranking(1000.0 * (1.0 + apart), 0.0), wanted, "{apart}");
     }

@@ -5,7 +5,6 @@ use super::super::outlook::Overtake;
 use super::super::policy::pbs;
 use super::{make_site, make_tree};
 use crate::*;
-use proptest::prelude::*;
 use std::cmp::Ordering;
 
 fn rank_tree(tree: &Tree, policy: Policy) -> Ranking {
@@ -63,7 +62,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
 #[test]
 fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
     for (users, even) in [
-        // A quarter of the shares: a third of the others' usage.
+        // With a quarter of the shares, x is even at a third of the usage of y.
         ("x A 1 9\ny A 3 6", Some(2.0)),
         ("x A 3 0\ny A 1 6", Some(18.0)),
         ("x A 1 9", None),
@@ -144,7 +143,8 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
         (Policy::FairTree, &ignoring, "x", "A", (1.0, Some(1.0))),
         (Policy::FairTree, &ignoring, "y", "A", (0.0, Some(0.0))),
         (Policy::Classic, &all, "z", "B", (0.25, Some(1.0 / 3.0))),
-        // x used half of 12; three quarters of it count for A, of which x has a quarter.
+        // x used 1/2 of the site's usage, and A used 2/3. A has 3/4 of the site's shares, and x has 1/4 of
+        // A's.
         (Policy::Classic, &all, "x", "A", (0.1875, Some(0.5 + (2.0 / 3.0 - 0.5) * 0.25))),
         (Policy::Pbs, &all, "x", "A", (0.25, None)),
         (Policy::Pbs, &all, "y", "A", (0.75, None)),
@@ -231,32 +231,12 @@ fn walk_sorts_by_value_and_puts_unranked_nodes_last() {
 }
 
 #[test]
-fn the_usage_of_a_job_multiplies_weights_resources_and_seconds() {
+fn the_usage_per_second_of_a_job_multiplies_weights_and_resources() {
     use periods::{Resources, Weights};
     let weights = Weights { node: 3.0, core: 0.25, gpu: 5.0 };
     let ran_on = Resources { nodes: 2, cores: 8, gpus: 3 };
-    assert_eq!(weights.usage(ran_on, 10.0), 230.0);
-    assert_eq!(Weights::default().usage(ran_on, 10.0), 20.0);
-}
-
-proptest! {
-    /// The expected value is the decimal that Rust prints: exact, ties to even.
-    #[test]
-    fn round5_equals_the_printed_decimal(whole in prop_oneof![-2_000_000_000_000i64..2_000_000_000_000, -9_000_000_000_000_000i64..9_000_000_000_000_000], steps in -4i64..5, scale in 0i32..7) {
-        let tie = (whole as f64 + 0.5) / 1e5 / 10f64.powi(scale);
-        let near = f64::from_bits(tie.to_bits().wrapping_add_signed(steps));
-        for number in [near, near * 7.0, whole as f64, whole as f64 / 1e5] {
-            prop_assert_eq!(periods::round5(number), format!("{number:.5}").parse::<f64>().unwrap(), "{}", number);
-        }
-    }
-}
-
-#[test]
-fn round5_does_not_change_integers() {
-    for number in [f64::INFINITY, f64::NEG_INFINITY, 0.0, -3.0, 1e300, 4_503_599_627_370_497.0] {
-        assert_eq!(periods::round5(number), number);
-    }
-    assert!(periods::round5(f64::NAN).is_nan());
+    assert_eq!(weights.rate(ran_on), 23.0);
+    assert_eq!(Weights::default().rate(ran_on), 2.0);
 }
 
 #[test]

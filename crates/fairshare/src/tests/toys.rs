@@ -16,10 +16,6 @@ impl RankingPolicy for LeastUsed {
         "least-used"
     }
 
-    fn is_rank(&self) -> bool {
-        true
-    }
-
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         ranking.rank_by_visit(self, tree);
     }
@@ -60,16 +56,8 @@ impl RankingPolicy for UsageOnly {
         "usage-only"
     }
 
-    fn is_rank(&self) -> bool {
-        false
-    }
-
-    fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(self, tree);
-    }
-
-    fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        ranking.add_formula_numbers(self, tree, node, detail);
+    fn formula(&self, _: &Options) -> Option<Box<dyn Formula>> {
+        Some(Box::new(UsageOnly))
     }
 }
 

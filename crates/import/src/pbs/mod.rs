@@ -29,8 +29,8 @@ struct Node<'a> {
     shares: u64,
 }
 
-/// Returns true if the first line with content, or most lines with content, could be in a `resource_group` file. So a
-/// file with a bad line is still detected, and the error can name the line.
+/// Returns true if the first line with content, or most lines with content, could be in a `resource_group`
+/// file. A file with a bad line is therefore detected too, and the error can name the line.
 pub(super) fn is_resource_group(text: &str) -> bool {
     let is_entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
@@ -83,7 +83,7 @@ pub(super) fn read_resource_group(
                 ""
             };
             notes.push(format!(
-                "line {line}: \"{}\" is left out, as OpenPBS does: the scheduler makes that group itself{advice}",
+                "line {line}: \"{}\" is left out, as OpenPBS does: the scheduler creates this group itself{advice}",
                 node.name
             ));
             continue;
@@ -91,8 +91,8 @@ pub(super) fn read_resource_group(
         nodes.push(node);
     }
     if nodes.is_empty() && usages.is_empty() {
-        return Err("has only comments and no shares: the file that the scheduler reads is \
-                    PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
+        return Err("contains only comments: the scheduler reads its shares from \
+                    PBS_HOME/sched_priv/resource_group, and pbsfs prints the tree"
             .to_owned());
     }
     check_nodes(&nodes, notes)?;
@@ -100,7 +100,9 @@ pub(super) fn read_resource_group(
     let groups = list_groups(&nodes);
     let ignored = usages.iter().filter(|(name, _)| groups.contains(name));
     notes.extend(ignored.map(|(name, _)| {
-        format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one")
+        format!(
+            "the usage of group \"{name}\" is left out, as in OpenPBS: only entities, not groups, have a usage"
+        )
     }));
     Ok(build_tree(&nodes, &usages, unknown_shares.unwrap_or(0)))
 }
@@ -114,11 +116,11 @@ fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String
     for node in nodes {
         let fail = |text: String| Err(format!("line {}: \"{}\": {text}", node.line, node.name));
         if let Some(first) = names.get(node.name) {
-            return fail(format!("this name is on line {first} already; PBS ignores the second line"));
+            return fail(format!("line {first} already defines this name; PBS ignores the later line"));
         }
         if ![TREEROOT, UNKNOWN].contains(&node.parent) && !names.contains_key(node.parent) {
             return fail(match all.get(node.parent) {
-                Some(line) if *line == node.line => "it is its own group".to_owned(),
+                Some(line) if *line == node.line => "the entity is its own group".to_owned(),
                 Some(line) => format!(
                     "its group \"{}\" comes later, on line {line}; PBS reads from the top and ignores this line",
                     node.parent
@@ -129,7 +131,8 @@ fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String
         names.insert(node.name, node.line);
         if let Some(first) = ids.insert(node.id, node) {
             notes.push(format!(
-                "line {}: the number {} of \"{}\" is that of \"{}\" (line {}); both count, as OpenPBS goes by names",
+                "line {}: the number {} of \"{}\" is also the number of \"{}\" (line {}); both are \
+                 imported, because OpenPBS uses the names",
                 node.line, node.id, node.name, first.name, first.line
             ));
         }

@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::usage::parse_usage;
 use super::{Node, TREEROOT, UNKNOWN, build_tree, content_lines, list_groups};
-use crate::Parsed;
+use crate::Document;
 use crate::claims::{Claim, Claimant, Quantity};
 use crate::tidy::is_surrounding;
+use fairshare::Policy;
 
 struct Row<'a> {
     line: usize,
@@ -84,7 +85,7 @@ pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, Strin
 }
 
 /// Reads the output of `pbsfs`, in which each row has the number of its group.
-pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
+pub(crate) fn read_pbsfs(text: &str) -> Result<Document, String> {
     let (table, single) = split_output(text);
     let rows = parse_rows(&table)?;
     let above = find_groups(&rows)?;
@@ -100,12 +101,12 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
         nodes.push(Node { line: row.line, name: row.name, id: row.id, parent, shares });
         usages.extend(row.recorded().map(|amount| (row.name, amount)));
     }
-    let mut parsed = Parsed::from(build_tree(&nodes, &usages, 0));
+    let mut document = Document::new(build_tree(&nodes, &usages, 0), Policy::Pbs);
     let claimants = map_nodes(&nodes);
     for row in &rows {
         let Some(node) = claimants.get(row.name).copied() else { continue };
         let mut claim =
-            |quantity, value, half_unit| parsed.claims.push(Claim { node, quantity, value, half_unit });
+            |quantity, value, half_unit| document.claims.push(Claim { node, quantity, value, half_unit });
         if let (Some(percentage), true) = (row.percentage, row.name != TREEROOT) {
             claim(Quantity::TreePercentage, percentage / 100.0, 0.5e-5);
         }
@@ -113,13 +114,13 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
             claim(Quantity::GroupUsage, row.usage, 0.5);
         }
     }
-    add_single_nodes(&single, &claimants, &mut parsed)?;
-    Ok(parsed)
+    add_single_nodes(&single, &claimants, &mut document)?;
+    Ok(document)
 }
 
-/// Returns the name of the group of each row. pbsfs identifies groups by numbers, which need not be unique, but it
-/// prints each node right before its children. So if several rows have the number, the group is the row on the path to
-/// the current row.
+/// Returns for each row the name of its group. pbsfs identifies groups by numbers, which need not be unique,
+/// but prints each node right before its children. If several rows have the number, the group is the one of
+/// these rows that is an ancestor of the current row.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
     for row in rows {
@@ -140,8 +141,8 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
                     ([only], _) => Some(only.name),
                     (_, [first, second, ..]) => {
                         return Err(format!(
-                            "line {}: \"{}\": the number {} of its group is that of \"{}\" and of \"{}\", so the table does not \
-                             show which is meant; the resource_group file does (--tree resource_group --usage-file FILE)",
+                            "line {}: \"{}\": its group has the number {}, which \"{}\" and \"{}\" both have, so the group is ambiguous; \
+                             import the resource_group file instead (--tree resource_group --usage-file FILE)",
                             row.line, row.name, row.group, first.name, second.name
                         ));
                     }
@@ -182,7 +183,7 @@ pub(super) const ENTITY: &str = "fairshare entity:";
 fn add_single_nodes(
     lines: &[Line<'_>],
     claimants: &HashMap<&str, Claimant>,
-    parsed: &mut Parsed,
+    document: &mut Document,
 ) -> Result<(), String> {
     let mut current = None;
     for (line, entry) in lines {
@@ -204,7 +205,7 @@ fn add_single_nodes(
             .map_err(|_| format!("line {line}: {} is \"{value}\", expected a number", key.trim()))?;
         let (value, half_unit) =
             if quantity == Quantity::TreePercentage { (number / 100.0, 0.5e-8) } else { (number, 0.5e-6) };
-        parsed.claims.push(Claim { node, quantity, value, half_unit });
+        document.claims.push(Claim { node, quantity, value, half_unit });
     }
     Ok(())
 }

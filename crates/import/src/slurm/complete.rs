@@ -24,7 +24,7 @@ struct Level {
 }
 
 /// Returns an error if the sheet lacks a row.
-pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
+pub(super) fn check_complete(sheet: &Sheet) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {
         return Err(if sheet.from_sacctmgr {
@@ -34,7 +34,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
         });
     }
     if sheet.users.is_empty() && !sheet.from_sacctmgr {
-        return Err(format!("lists accounts but not one user: {ALL}"));
+        return Err(format!("lists accounts but no users: {ALL}"));
     }
     let mut levels = vec![Level { sum: 0, witness: None }; sheet.accounts.len()];
     let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.printed));
@@ -77,7 +77,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
 
 /// Returns the account whose children the rows right below `account` compete with: the nearest account above whose
 /// shares are not "parent".
-pub(super) fn find_competing_account(sheet: &Sheet<'_>, account: usize) -> usize {
+pub(super) fn find_competing_account(sheet: &Sheet, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)
         && found.shares == Shares::Parent

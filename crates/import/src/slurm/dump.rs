@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the file of `sacctmgr dump` as `sacctmgr load` does: lines of `What - 'name':Option=value:...`, with accounts
-//! and users below a `Parent` line. Since Slurm 25.05 the lines of all QOS come first.
+//! Reads the file of `sacctmgr dump` as `sacctmgr load` does. Lines have the form `What -
+//! 'name':Option=value:...`. A `Parent` line comes before the accounts and users below this parent. Since
+//! Slurm 25.05 the lines of all QOS come first.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
-use crate::Parsed;
+use crate::Document;
 use fairshare::Shares;
 
 /// The type of object that a line describes. `FromStr` parses the first word of the line in any case. Slurm has an
@@ -123,8 +123,8 @@ fn unescape(text: &str) -> Vec<Letter> {
     letters
 }
 
-/// The maximum distance of a closing quote in bytes. sacctmgr reads lines of at most 4,096 bytes, so no value is
-/// longer.
+/// Maximum distance in bytes between the quotes around a value. sacctmgr reads lines of at most 4,096 bytes,
+/// so no value is longer.
 const MAX_VALUE_BYTES: usize = 4096;
 
 /// Parses the name and the options of a line.
@@ -220,7 +220,7 @@ impl Entry {
                 if key.is_empty() {
                     continue;
                 }
-                return Err(format!("\"{key}\": an option ends in \"=\" and its value"));
+                return Err(format!("\"{key}\": expected \"=\" and a value after this option"));
             }
             scanner.at += 1;
             let key = key.trim_end_matches(['+', '-']).trim().to_lowercase();
@@ -257,13 +257,13 @@ impl Entry {
     }
 }
 
-fn new_account<'a>(name: String, parent: Option<usize>, shares: Shares) -> Account<'a> {
-    Account { name: Cow::Owned(name), parent, shares, usage: None, printed: Printed::default() }
+fn new_account(name: String, parent: Option<usize>, shares: Shares) -> Account {
+    Account { name, parent, shares, usage: None, printed: Printed::default() }
 }
 
 /// Reads shares without usages. The root account needs no line. As in sacctmgr, only the first line of an account or a
 /// user counts, and the names of accounts are converted to lower case.
-pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Document, String> {
     let mut sheet = Sheet { has_partitions: true, from_sacctmgr: true, ..Sheet::default() };
     sheet.accounts.push(new_account(ROOT.to_owned(), None, Shares::Count(1)));
     let mut by_name: HashMap<String, usize> = HashMap::from([(ROOT.to_owned(), 0)]);
@@ -277,9 +277,9 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
         }
         let fail = |text: String| format!("line {number}: {text}");
         let Some((object, rest)) = split_line(line) else {
-            sheet
-                .notes
-                .push(fail("left out, it has no hyphen behind Cluster, Parent, Account or User".to_owned()));
+            sheet.notes.push(fail(
+                "left out, because no hyphen follows Cluster, Parent, Account or User".to_owned(),
+            ));
             continue;
         };
         let object =
@@ -297,7 +297,8 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
             Object::Cluster => {
                 if let Some(first) = cluster.replace(name.clone()) {
                     return Err(fail(format!(
-                        "there are several clusters, {first} and {name}, and each is a tree of its own: \"sacctmgr dump {name}\" writes one"
+                        "there are several clusters, {first} and {name}, each with its own tree: \"sacctmgr \
+                         dump {name}\" writes the tree of one"
                     )));
                 }
             }
@@ -318,7 +319,7 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
                 }
                 if by_name.contains_key(&name) {
                     sheet.notes.push(fail(format!(
-                        "account \"{name}\" is there already: left out, as sacctmgr does"
+                        "account \"{name}\" is already defined: this line is left out, as by sacctmgr"
                     )));
                     continue;
                 }
@@ -329,15 +330,15 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
                 let shares = entry.shares().map_err(|text| fail(format!("user \"{name}\": {text}")))?;
                 let partition = entry.partition().to_owned();
                 if !seen.insert((above, name.clone(), partition.clone())) {
-                    sheet
-                        .notes
-                        .push(fail(format!("user \"{name}\" is there already: left out, as sacctmgr does")));
+                    sheet.notes.push(fail(format!(
+                        "user \"{name}\" is already defined: this line is left out, as by sacctmgr"
+                    )));
                     continue;
                 }
                 sheet.users.push(User {
-                    name: Cow::Owned(name),
+                    name,
                     account: above,
-                    partition: Cow::Owned(partition),
+                    partition,
                     shares,
                     usage: None,
                     printed: Printed::default(),
@@ -345,5 +346,5 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
             }
         }
     }
-    sheet.into_parsed(usages)
+    sheet.into_document(usages)
 }

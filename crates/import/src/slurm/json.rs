@@ -3,78 +3,62 @@
 //! `Infinity` and `NaN` (v0.0.40 and v0.0.41); as objects `{"set", "infinite", "number"}` (v0.0.42 and later); or
 //! plain with `"Infinity"` and `null` (`+complex`).
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Account, Printed, Sheet, USE_PARENT, User};
-use crate::Parsed;
+use crate::Document;
 use crate::fields::{Raw, type_error};
 use crate::tidy::CLUSTER;
 use fairshare::{MAX_USAGE, Shares};
 
 #[derive(Deserialize)]
-struct Document<'a> {
-    #[serde(borrow)]
-    shares: Outer<'a>,
+struct SshareOutput {
+    shares: Outer,
 }
 
 #[derive(Deserialize)]
-struct Outer<'a> {
-    #[serde(borrow)]
-    shares: Vec<Share<'a>>,
+struct Outer {
+    shares: Vec<Share>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a share, an object")]
-struct Share<'a> {
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parent: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    cluster: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    partition: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    shares: Raw<'a>,
-    #[serde(borrow, default)]
-    shares_normalized: Raw<'a>,
-    #[serde(borrow, default)]
-    usage: Raw<'a>,
-    #[serde(borrow, default)]
-    usage_normalized: Raw<'a>,
-    #[serde(borrow, default)]
-    effective_usage: Raw<'a>,
-    #[serde(borrow, default)]
-    fairshare: Fairshare<'a>,
-    #[serde(borrow, default, rename = "type")]
-    kind: Raw<'a>,
+struct Share {
+    name: Option<String>,
+    parent: Option<String>,
+    cluster: Option<String>,
+    partition: Option<String>,
+    shares: Raw,
+    shares_normalized: Raw,
+    usage: Raw,
+    usage_normalized: Raw,
+    effective_usage: Raw,
+    #[serde(default)]
+    fairshare: Fairshare,
+    #[serde(rename = "type")]
+    kind: Raw,
 }
 
 #[derive(Default, Deserialize)]
-struct Fairshare<'a> {
-    #[serde(borrow, default)]
-    factor: Raw<'a>,
-    #[serde(borrow, default)]
-    level: Raw<'a>,
+struct Fairshare {
+    factor: Raw,
+    level: Raw,
 }
 
 /// An optional number in the form of Slurm's data_parser.
 #[derive(Deserialize)]
-struct Number<'a> {
-    #[serde(default)]
+struct Number {
     set: Option<bool>,
     #[serde(default)]
     infinite: bool,
-    #[serde(borrow, default)]
-    number: Raw<'a>,
+    number: Raw,
 }
 
 /// Parses a number. Returns `None` if it is not set or NaN.
-fn parse_number(raw: Raw<'_>) -> Result<Option<f64>, String> {
+fn parse_number(raw: &Raw) -> Result<Option<f64>, String> {
     let Some(value) = raw else { return Ok(None) };
     let text = value.get();
     let word = text.trim_matches('"').to_ascii_lowercase();
@@ -87,13 +71,13 @@ fn parse_number(raw: Raw<'_>) -> Result<Option<f64>, String> {
     if let Ok(number) = text.parse::<f64>() {
         return Ok(Some(number));
     }
-    match serde_json::from_str::<Number<'_>>(text) {
+    match serde_json::from_str::<Number>(text) {
         Ok(Number { infinite: true, .. }) => Ok(Some(f64::INFINITY)),
         Ok(Number { set: Some(false), .. }) => Ok(None),
         Ok(Number { number: Some(inner), .. }) if inner.get().starts_with('{') => {
             Err(type_error(value, "a number"))
         }
-        Ok(Number { number: inner, .. }) => parse_number(inner),
+        Ok(Number { number: inner, .. }) => parse_number(&inner),
         Err(_) => Err(type_error(value, "a number")),
     }
 }
@@ -104,14 +88,15 @@ const INFINITE: [f64; 2] = [18_446_744_073_709_551_616.0, f64::MAX];
 const NOT_SET: [f64; 2] = [4_294_967_294.0, 4_294_967_295.0];
 
 /// Parses a number that Slurm computed from shares and usage.
-fn parse_computed(raw: Raw<'_>) -> Result<Option<f64>, String> {
+fn parse_computed(raw: &Raw) -> Result<Option<f64>, String> {
     let number = parse_number(raw)?.filter(|number| !NOT_SET.contains(number));
     Ok(number.map(|number| if INFINITE.contains(&number) { f64::INFINITY } else { number }))
 }
 
-fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
-    let share_error = || {
-        raw.map_or_else(|| "is missing".to_owned(), |raw: &RawValue| type_error(raw, "a whole number >= 0"))
+fn parse_shares(raw: &Raw) -> Result<Shares, String> {
+    let share_error = || match raw {
+        None => "is missing".to_owned(),
+        Some(raw) => type_error(raw, "a whole number >= 0"),
     };
     match parse_number(raw)? {
         // The root account has no shares.
@@ -125,17 +110,18 @@ fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
 }
 
 /// Reads the document.
-pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
+pub(crate) fn read_json(text: &str) -> Result<Document, String> {
     let several = text.lines().skip(1).any(|line| line.starts_with(CLUSTER));
-    let document: Document<'_> = serde_json::from_str(text).map_err(|error| match several {
-        true => "several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
-            .to_owned(),
+    let output: SshareOutput = serde_json::from_str(text).map_err(|error| match several {
+        true => {
+            "several clusters, each with its own tree: \"sshare -M NAME -a --json\" prints one".to_owned()
+        }
         false => error.to_string(),
     })?;
     let mut sheet = Sheet { has_partitions: true, in_full: true, ..Sheet::default() };
     let mut by_name: HashMap<String, usize> = HashMap::new();
-    let mut cluster: Option<Cow<'_, str>> = None;
-    for (index, share) in document.shares.shares.into_iter().enumerate() {
+    let mut cluster: Option<String> = None;
+    for (index, share) in output.shares.shares.into_iter().enumerate() {
         let name = share.name.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| format!("share {} has no name", index + 1))?;
         let share_error =
@@ -144,54 +130,53 @@ pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
             && one != other
         {
             let text = format!(
-                "{one} and {other}: several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
+                "{one} and {other}: several clusters, each with its own tree: \"sshare -M NAME -a --json\" prints one"
             );
             return Err(share_error("cluster", text));
         }
         cluster = share.cluster.or(cluster);
-        let kind = share.kind.map_or("", RawValue::get);
+        let kind = share.kind.as_deref().map_or("", RawValue::get);
         let parent = share.parent.filter(|parent| !parent.is_empty());
         let above = match &parent {
             None => None,
-            Some(parent) => Some(by_name.get(parent.as_ref()).copied().ok_or_else(|| {
-                share_error("parent", format!("\"{parent}\" is not above it; \"sshare -a --json\" lists all"))
+            Some(parent) => Some(by_name.get(parent).copied().ok_or_else(|| {
+                share_error(
+                    "parent",
+                    format!("\"{parent}\" is not listed above; \"sshare -a --json\" lists all"),
+                )
             })?),
         };
-        let usage = parse_number(share.usage).map_err(|fault| share_error("usage", fault))?;
+        let usage = parse_number(&share.usage).map_err(|fault| share_error("usage", fault))?;
         if usage.is_some_and(|usage| !(0.0..=MAX_USAGE).contains(&usage)) {
             let error =
-                share.usage.map_or_else(String::new, |raw| type_error(raw, "a number from 0 to 1e298"));
+                share.usage.map_or_else(String::new, |raw| type_error(&raw, "a number from 0 to 1e298"));
             return Err(share_error("usage", error));
         }
-        let shares = parse_shares(share.shares).map_err(|fault| share_error("shares", fault))?;
+        let shares = parse_shares(&share.shares).map_err(|fault| share_error("shares", fault))?;
+        let computed = |key: &str, raw: &Raw| parse_computed(raw).map_err(|fault| share_error(key, fault));
         let printed = Printed {
-            norm_shares: parse_computed(share.shares_normalized)
-                .map_err(|fault| share_error("shares_normalized", fault))?,
-            norm_usage: parse_computed(share.usage_normalized)
-                .map_err(|fault| share_error("usage_normalized", fault))?,
-            effective: parse_computed(share.effective_usage)
-                .map_err(|fault| share_error("effective_usage", fault))?,
-            fairshare: parse_computed(share.fairshare.factor)
-                .map_err(|fault| share_error("fairshare.factor", fault))?,
-            level_fs: parse_computed(share.fairshare.level)
-                .map_err(|fault| share_error("fairshare.level", fault))?,
+            norm_shares: computed("shares_normalized", &share.shares_normalized)?,
+            norm_usage: computed("usage_normalized", &share.usage_normalized)?,
+            effective: computed("effective_usage", &share.effective_usage)?,
+            fairshare: computed("fairshare.factor", &share.fairshare.factor)?,
+            level_fs: computed("fairshare.level", &share.fairshare.level)?,
         };
         if kind.contains("USER") {
             let account = above.ok_or_else(|| share_error("parent", "is missing".to_owned()))?;
             let partition = share.partition.unwrap_or_default();
             sheet.users.push(User { name, account, partition, shares, usage, printed });
         } else {
-            by_name.insert(name.clone().into_owned(), sheet.accounts.len());
+            by_name.insert(name.clone(), sheet.accounts.len());
             sheet.accounts.push(Account { name, parent: above, shares, usage, printed });
         }
     }
     remove_uncomputed(&mut sheet);
-    sheet.into_parsed(&[])
+    sheet.into_document(&[])
 }
 
 /// Removes values that Slurm did not compute and prints as 0: FairShare of accounts under Fair Tree, and LevelFS under
 /// the other policies.
-fn remove_uncomputed(sheet: &mut Sheet<'_>) {
+fn remove_uncomputed(sheet: &mut Sheet) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
     let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();

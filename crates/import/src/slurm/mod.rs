@@ -11,7 +11,7 @@ mod ties;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::Parsed;
+use super::Document;
 use super::claims::{Claim, Claimant, Quantity};
 use fairshare::{Builder, Policy, Shares};
 
@@ -37,8 +37,8 @@ struct Printed {
     level_fs: Option<f64>,
 }
 
-struct Account<'a> {
-    name: Cow<'a, str>,
+struct Account {
+    name: String,
     parent: Option<usize>,
     shares: Shares,
     /// The usage of the account with all rows below it.
@@ -46,12 +46,12 @@ struct Account<'a> {
     printed: Printed,
 }
 
-struct User<'a> {
-    name: Cow<'a, str>,
+struct User {
+    name: String,
     /// The index of the user's account in the sheet.
     account: usize,
     /// The partition of the association; empty if the association is for all partitions.
-    partition: Cow<'a, str>,
+    partition: String,
     shares: Shares,
     usage: Option<f64>,
     printed: Printed,
@@ -62,14 +62,14 @@ pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious
 
 /// All rows of a document. Each account comes after its parent.
 #[derive(Default)]
-struct Sheet<'a> {
-    accounts: Vec<Account<'a>>,
-    users: Vec<User<'a>>,
+struct Sheet {
+    accounts: Vec<Account>,
+    users: Vec<User>,
     /// True if the document has a column for partitions.
     has_partitions: bool,
     /// True if FairShare and LevelFS have all digits instead of six decimals.
     in_full: bool,
-    /// True if something else in the document shows that the policy is not Fair Tree.
+    /// True if a column or value other than FairShare shows that the policy is not Fair Tree.
     is_formula: bool,
     /// True if the document is from `sacctmgr`, which prints only shares.
     from_sacctmgr: bool,
@@ -77,25 +77,26 @@ struct Sheet<'a> {
     notes: Vec<String>,
 }
 
-impl Sheet<'_> {
-    /// Converts the sheet to a tree. If the document has no usages, `usages` has them by user or by `user/account`.
-    fn into_parsed(self, usages: &[(String, f64)]) -> Result<Parsed, String> {
+impl Sheet {
+    /// Converts the sheet to a tree. If the document has no usages, takes them from `usages`, which names
+    /// users as `user` or `user/account`.
+    fn into_document(self, usages: &[(String, f64)]) -> Result<Document, String> {
         if self.accounts.is_empty() {
             // Building the tree will return the error that there are no banks.
-            return Ok(Builder::default().into());
+            return Ok(Document::new(Builder::default(), Policy::FairTree));
         }
         complete::check_complete(&self)?;
-        let mut parsed = Parsed::from(Builder::default());
         let rule = rule::find_rule(&self);
-        parsed.policy = Some(match rule {
+        let policy = match rule {
             Rule::Formula if rule::is_depth_oblivious(&self) => Policy::DepthOblivious,
             Rule::Formula => Policy::Classic,
             Rule::FairTree | Rule::Undecided | Rule::Unknown => Policy::FairTree,
-        });
+        };
+        let mut document = Document::new(Builder::default(), policy);
         if rule == Rule::Undecided {
-            parsed.undecided = Some(rule::UNDECIDED.to_owned());
+            document.undecided = Some(rule::UNDECIDED.to_owned());
         }
-        parsed.notes.clone_from(&self.notes);
+        document.notes.clone_from(&self.notes);
         let mut used: HashSet<&str> = HashSet::new();
         let mut below = vec![(0.0, 0_usize); self.accounts.len()];
         let mut known: HashMap<&str, f64> = HashMap::new();
@@ -104,7 +105,7 @@ impl Sheet<'_> {
             half_unit: if self.in_full { 1e-12 } else { HALF_UNIT },
             has_zero: !self.in_full && rule != Rule::FairTree,
         };
-        let names = self.association_names(&mut parsed.notes);
+        let names = self.association_names(&mut document.notes);
         for (index, (user, name)) in self.users.iter().zip(&names).enumerate() {
             let Some(account) = self.accounts.get(user.account) else { continue };
             let user_and_account = format!("{name}/{}", account.name);
@@ -120,12 +121,12 @@ impl Sheet<'_> {
                 *sum += usage.unwrap_or(0.0);
                 *children += 1;
             }
-            parsed.builder.association(name, &account.name, user.shares, usage, true);
-            parsed.add_claims(Claimant::Association(index), user.shares, &user.printed, precision);
+            document.builder.association(name, &account.name, user.shares, usage, true);
+            document.add_claims(Claimant::Association(index), user.shares, &user.printed, precision);
         }
         let missing: Vec<&str> =
             usages.iter().map(|(name, _)| name.as_str()).filter(|name| !used.contains(name)).collect();
-        parsed.notes.extend(note_unmatched(&missing));
+        document.notes.extend(note_unmatched(&missing));
         for account in &self.accounts {
             if let Some((sum, children)) = account.parent.and_then(|parent| below.get_mut(parent)) {
                 *sum += account.usage.unwrap_or(0.0);
@@ -141,7 +142,7 @@ impl Sheet<'_> {
             // Slurm truncates each usage to a whole number, so a difference of up to one unit per row is rounding. A
             // larger difference is usage of removed users.
             let own = account.usage.map(|usage| usage - below).filter(|own| *own > *children as f64 + 1.0);
-            parsed.builder.bank(
+            document.builder.bank(
                 &account.name,
                 parent.map(|parent| parent.name.as_ref()),
                 account.shares,
@@ -149,10 +150,10 @@ impl Sheet<'_> {
             );
             // The values printed for the root are meaningless.
             if account.parent.is_some() {
-                parsed.add_claims(Claimant::Bank(index), account.shares, &account.printed, precision);
+                document.add_claims(Claimant::Bank(index), account.shares, &account.printed, precision);
             }
         }
-        Ok(parsed)
+        Ok(document)
     }
 
     /// Returns the names of all associations. If a user has several associations in an account, one per partition, each
@@ -190,7 +191,7 @@ impl Sheet<'_> {
     }
 }
 
-impl Parsed {
+impl Document {
     /// Adds the values that Slurm printed for a row.
     fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
         // Fair Tree ranks begin with 1. So a 0 means that Slurm had not computed the value yet.
@@ -234,8 +235,8 @@ fn note_unmatched(names: &[&str]) -> Option<String> {
     }
 }
 
-/// Parses shares: a number, "parent", or the number that stands for "parent". As in Slurm, any word that begins with
-/// "parent" is accepted, and a negative number resets the shares to 1, the shares of an association without shares.
+/// Parses shares: a number, "parent", or the number that stands for "parent". As in Slurm, any word that
+/// begins with "parent" is accepted, and a negative number means 1 share, which is Slurm's default.
 fn parse_shares(column: &str, text: &str) -> Result<Shares, String> {
     let is_parent = |text: &str| text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("parent"));
     match text {

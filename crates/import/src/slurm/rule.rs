@@ -18,13 +18,13 @@ pub(super) enum Rule {
     Unknown,
 }
 
-/// The end of the note about a document with [`Rule::Undecided`].
+/// The end of the note about a document whose policy is [`Rule::Undecided`].
 pub(super) const UNDECIDED: &str = "neither its columns nor its NormShares show by which rule Slurm computed FairShare: \
-    \"sshare -a -l -P\" shows it, or --policy says it: fair-tree is Slurm's default, classic goes with \
-    PriorityFlags=NO_FAIR_TREE, depth-oblivious with DEPTH_OBLIVIOUS";
+    import the output of \"sshare -a -l -P\", or name the policy with --policy: fair-tree is Slurm's \
+    default, classic belongs to PriorityFlags=NO_FAIR_TREE, and depth-oblivious to DEPTH_OBLIVIOUS";
 
 /// Determines the policy by the columns that have values, then by NormShares.
-pub(super) fn find_rule(sheet: &Sheet<'_>) -> Rule {
+pub(super) fn find_rule(sheet: &Sheet) -> Rule {
     let accounts = || sheet.accounts.iter().map(|account| &account.printed);
     let users = || sheet.users.iter().map(|user| &user.printed);
     if sheet.is_formula || accounts().any(|printed| printed.fairshare.is_some()) {
@@ -62,7 +62,7 @@ struct Row {
     cut: f64,
 }
 
-fn list_rows(sheet: &Sheet<'_>) -> Vec<Row> {
+fn list_rows(sheet: &Sheet) -> Vec<Row> {
     let total = sheet.accounts.first().and_then(|root| root.usage).filter(|usage| *usage > 0.0);
     let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.usage, user.printed));
     let accounts =
@@ -78,7 +78,7 @@ fn list_rows(sheet: &Sheet<'_>) -> Vec<Row> {
     users.chain(accounts).filter_map(to_row).collect()
 }
 
-fn sum_shares(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
+fn sum_shares(sheet: &Sheet, rows: &[Row]) -> Vec<f64> {
     let mut sums = vec![0.0; sheet.accounts.len()];
     for row in rows {
         if let Some(sum) = sums.get_mut(row.level) {
@@ -90,14 +90,14 @@ fn sum_shares(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
 
 /// Returns the fraction of the whole tree that `account` has under the policies other than Fair Tree, or `None` if the
 /// sheet does not print it.
-fn fraction_of_tree(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
+fn fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
 
 /// Determines the policy by NormShares. Under Fair Tree, NormShares is the row's fraction at its level; under the other
 /// policies it is the product of the fractions from the root down. Returns `None` if both are equal.
-fn find_rule_by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
+fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
     let rows = list_rows(sheet);
     let sums = sum_shares(sheet, &rows);
     let (mut is_fraction, mut is_product, mut exceeds_account) = (true, true, false);
@@ -124,7 +124,7 @@ fn find_rule_by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
 }
 
 /// Returns true if a row has an effective usage that differs from the classic formula.
-pub(super) fn is_depth_oblivious(sheet: &Sheet<'_>) -> bool {
+pub(super) fn is_depth_oblivious(sheet: &Sheet) -> bool {
     let rows = list_rows(sheet);
     let sums = sum_shares(sheet, &rows);
     rows.iter().any(|row| {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads tables with `|` between columns: `sshare -a -l -P` and `sacctmgr show assoc tree -P`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::complete::{ALL, ALL_OF_SACCTMGR};
 use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
-use crate::Parsed;
+use crate::Document;
 use crate::tidy::{CLUSTER, is_surrounding};
 
 /// Normalizes the name of a column. sshare before 15.08 wrote "Raw Shares", and sacctmgr until 25.05 "Par Name".
@@ -69,33 +68,10 @@ struct Columns {
     is_long_formula: bool,
 }
 
-/// The columns of `sshare -l` without Fair Tree: since 15.08, and before.
-const LONG_FORMULA: [[&str; 10]; 2] = [
-    [
-        "account",
-        "user",
-        "rawshares",
-        "normshares",
-        "rawusage",
-        "normusage",
-        "effectvusage",
-        "fairshare",
-        "grptresmins",
-        "tresrunmins",
-    ],
-    [
-        "account",
-        "user",
-        "rawshares",
-        "normshares",
-        "rawusage",
-        "normusage",
-        "effectvusage",
-        "fairshare",
-        "grpcpumins",
-        "cpurunmins",
-    ],
-];
+/// The columns of `sshare -l` without Fair Tree, and the two last columns: since 15.08, and before.
+const LONG_FORMULA: [&str; 8] =
+    ["account", "user", "rawshares", "normshares", "rawusage", "normusage", "effectvusage", "fairshare"];
+const LONG_FORMULA_END: [[&str; 2]; 2] = [["grptresmins", "tresrunmins"], ["grpcpumins", "cpurunmins"]];
 
 impl Columns {
     fn parse(header: &str, shares: &'static str) -> Result<Columns, String> {
@@ -124,19 +100,21 @@ impl Columns {
             // With `-p` a line ends with a separator, but some editors remove it.
             number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
             separator,
-            is_long_formula: LONG_FORMULA.iter().any(|columns| printed == columns),
+            is_long_formula: printed
+                .strip_prefix(&LONG_FORMULA)
+                .is_some_and(|end| LONG_FORMULA_END.iter().any(|columns| end == columns)),
         })
     }
 }
 
-/// Reads the output of sshare. RawUsage of an account includes all rows below it. A difference beyond rounding is the
-/// account's own usage.
-pub(crate) fn read_sshare(text: &str) -> Result<Parsed, String> {
+/// Reads the output of sshare. RawUsage of an account includes the usage of all rows below the account. If
+/// RawUsage exceeds their sum by more than rounding errors, the difference is the account's own usage.
+pub(crate) fn read_sshare(text: &str) -> Result<Document, String> {
     read_table(text, "RawShares", &[], "sshare -M NAME -a -l -P")
 }
 
 /// Reads the output of `sacctmgr show assoc`: shares without usages.
-pub(crate) fn read_assoc(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
+pub(crate) fn read_assoc(text: &str, usages: &[(String, f64)]) -> Result<Document, String> {
     read_table(text, "Share", usages, "sacctmgr show assoc tree -P where cluster=NAME")
 }
 
@@ -145,7 +123,7 @@ fn read_table(
     shares_column: &'static str,
     usages: &[(String, f64)],
     command_for_one: &str,
-) -> Result<Parsed, String> {
+) -> Result<Document, String> {
     let mut clusters: Vec<&str> = Vec::new();
     let mut left_out: Vec<usize> = Vec::new();
     let is_table =
@@ -204,15 +182,15 @@ fn read_table(
         } else {
             format!("{} lines are", left_out.len())
         };
-        sheet.notes.push(format!("{lines} no part of the table and left out, the first is line {first}"));
+        sheet.notes.push(format!("{lines} not part of the table and left out; the first is line {first}"));
     }
-    sheet.into_parsed(usages)
+    sheet.into_document(usages)
 }
 
 fn several_clusters_error(clusters: &[&str], command_for_one: &str) -> String {
     let names = clusters.join(" and ");
     format!(
-        "there are several clusters, {names}, and each is a tree of its own: \"{command_for_one}\" prints one"
+        "there are several clusters, {names}, each with its own tree: \"{command_for_one}\" prints the tree of one"
     )
 }
 
@@ -255,7 +233,7 @@ struct ReaderPosition<'a> {
 fn add_row<'a>(
     fields: &[&'a str],
     columns: &Columns,
-    sheet: &mut Sheet<'a>,
+    sheet: &mut Sheet,
     position: &mut ReaderPosition<'a>,
 ) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or("");
@@ -294,7 +272,7 @@ fn add_row<'a>(
         position.path.push(sheet.accounts.len());
         position.depths.push(depth);
         position.by_name.insert(name, sheet.accounts.len());
-        sheet.accounts.push(Account { name: Cow::Borrowed(name), parent, shares, usage, printed });
+        sheet.accounts.push(Account { name: name.to_owned(), parent, shares, usage, printed });
         return Ok(());
     }
     let account = if parent_name.is_some() {
@@ -311,15 +289,15 @@ fn add_row<'a>(
     };
     let Some(account) = account else {
         return Err(if sheet.from_sacctmgr && !sheet.accounts.iter().any(|account| account.name == name) {
-            format!("user \"{user}\": account \"{name}\" is not listed, as with user=NAME: {ALL_OF_SACCTMGR}")
+            format!("user \"{user}\": account \"{name}\" is not listed: {ALL_OF_SACCTMGR}")
         } else if sheet.accounts.is_empty() {
-            format!("user \"{user}\": no account is listed, as with -U; \"sshare -a -l -P\" lists them")
+            format!("user \"{user}\": no account is listed: run \"sshare -a -l -P\" without -U")
         } else {
-            format!("user \"{user}\": account \"{name}\" is not right above")
+            format!("user \"{user}\": expected account \"{name}\" directly above this user")
         });
     };
-    let partition = Cow::Borrowed(columns.partition.map_or("", |at| field(at).trim()));
-    sheet.users.push(User { name: Cow::Borrowed(user), account, partition, shares, usage, printed });
+    let partition = columns.partition.map_or("", |at| field(at).trim()).to_owned();
+    sheet.users.push(User { name: user.to_owned(), account, partition, shares, usage, printed });
     Ok(())
 }
 
@@ -342,7 +320,7 @@ fn find_named_parent(
 fn find_indented_parent(
     name: &str,
     depth: usize,
-    sheet: &Sheet<'_>,
+    sheet: &Sheet,
     position: &ReaderPosition<'_>,
 ) -> Result<Option<usize>, String> {
     if depth > position.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
@@ -354,7 +332,7 @@ fn find_indented_parent(
         {
             SPACES.to_owned()
         } else {
-            format!("the account above it is not listed, as with -A: {ALL}")
+            format!("the account above it is not listed: {ALL}; run it without -A")
         };
         return Err(format!("account \"{name}\": {text}"));
     }

@@ -9,7 +9,7 @@ use fairshare::Shares;
 
 /// Returns the indices of the accounts in the order of the sheet, with tied siblings in the order in which Slurm
 /// ranked the users below them.
-pub(super) fn find_visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
+pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_ranks_below(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
@@ -21,8 +21,8 @@ pub(super) fn find_visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     }
     for positions in tied.into_values().filter(|positions| positions.len() > 1) {
         let mut accounts = positions.clone();
-        // The first user of the later account may have the same rank as the last user of the earlier account. Then the
-        // worst ranks decide.
+        // The first user of the later account may have the same rank as the last user of the earlier account.
+        // If the best ranks of both accounts are therefore equal, the worst ranks decide.
         accounts.sort_by(|a, b| {
             let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
             best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))
@@ -36,9 +36,9 @@ pub(super) fn find_visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     order
 }
 
-/// Returns shares / usage, which is proportional to LevelFS among siblings, or `None` if `account` has no number of shares or no usage.
-/// `sshare` without `-l` prints no LevelFS.
-fn estimate_level_fs(account: &Account<'_>) -> Option<f64> {
+/// Returns shares / usage, which is proportional to LevelFS among siblings. Returns `None` if the account has
+/// no number of shares or no usage. This estimate is needed because `sshare` without `-l` prints no LevelFS.
+fn estimate_level_fs(account: &Account) -> Option<f64> {
     match (account.shares, account.usage) {
         (Shares::Count(0), Some(_)) => Some(0.0),
         (Shares::Count(shares), Some(usage)) => Some(shares as f64 / usage),
@@ -50,7 +50,7 @@ fn estimate_level_fs(account: &Account<'_>) -> Option<f64> {
 const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 /// Returns the best and the worst fair-share of the users below each account.
-fn find_ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
+fn find_ranks_below(sheet: &Sheet) -> Vec<(f64, f64)> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
         if let (Some(fairshare), Some((best, worst))) = (user.printed.fairshare, ranks.get_mut(user.account))

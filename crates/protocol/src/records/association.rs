@@ -46,7 +46,7 @@ pub struct AssociationRecord<S = String> {
     pub bank: S,
     /// The user's default bank.
     pub def_bank: S,
-    /// From 0 to 1. `None` only in the snapshot, which stores the fair-share separately.
+    /// The fair-share, from 0 to 1. `None` only in the snapshot, which stores the fair-share separately.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub fairshare: Option<f64>,
     /// Cap on running jobs.
@@ -85,8 +85,8 @@ pub struct AssociationRecord<S = String> {
 /// An association as the plugin reads it.
 pub type BorrowedAssociation<'a> = AssociationRecord<Text<'a>>;
 
-/// An association and its leaf. The association is missing if no job can match the record; the leaf is missing if the record has
-/// none.
+/// An association and its leaf. The association is missing if no job can match the record; the leaf is
+/// missing if the record has no leaf.
 pub type AssociationWithLeaf = (Option<accounts::AssociationRecord>, Option<Leaf>);
 
 impl<S: AsRef<str>> Record for AssociationRecord<S> {
@@ -226,12 +226,6 @@ impl<S: Clone + Default> AssociationRecord<S> {
             counted_until: None,
         }
     }
-
-    /// Removes the leaf, which flux-accounting's plugin does not have.
-    #[must_use]
-    pub fn without_leaf(self) -> Self {
-        AssociationRecord { username: None, shares: None, usage: None, counted_until: None, ..self }
-    }
 }
 
 impl<'a> BorrowedAssociation<'a> {
@@ -261,14 +255,15 @@ impl<'a> BorrowedAssociation<'a> {
     /// Converts a leaf that no job matches, because its user has no valid id.
     pub fn from_leaf(leaf: &'a Leaf) -> Self {
         let record = AssociationRecord::with_limits(u32::MAX.into(), leaf.bank.as_str().into(), 0);
-        AssociationRecord { active: leaf.active.into(), ..record.with_leaf(leaf) }
+        AssociationRecord { active: leaf.active.into(), fairshare: Some(0.0), ..record.with_leaf(leaf) }
     }
 
     fn with_leaf(self, leaf: &'a Leaf) -> Self {
         AssociationRecord {
             username: Some((*leaf.name).into()),
             shares: Some(from_shares(leaf.shares)),
-            // The record of a leaf always has both values: 0 without usage, and the earliest time if no job was counted.
+            // The record of a leaf always has both values: 0 if the leaf has no usage, and the earliest time
+            // if no job was counted.
             usage: Some(leaf.usage.unwrap_or(0.0)),
             counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self

@@ -89,14 +89,6 @@ impl Record for BankRecord {
     }
 }
 
-impl BankRecord {
-    /// Removes the place in the tree, which flux-accounting's plugin does not have.
-    #[must_use]
-    pub fn without_branch(self) -> Self {
-        BankRecord { parent: None, shares: None, active: None, ..self }
-    }
-}
-
 impl From<&BankWithBranch> for BankRecord {
     fn from(((name, priority), bank): &BankWithBranch) -> Self {
         let parent = |bank: &Bank| bank.parent.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records of a site document. Each has one description: its type names the keys, and its [`Field`]s add the columns of
-//! flux-accounting's database. The types of the engine are converted here.
+//! The records of a site document. Each record has one description: its type names the keys, and its
+//! [`Field`]s add the columns of flux-accounting's database. The types of the engine are converted here.
 //!
 //! The plugin reads records from pushes and writes them to its snapshot. The command reads records from the database and sends
 //! them.
 
 mod association;
 mod bank;
+pub mod budget;
 mod limit;
 mod queue;
 
 pub use association::{AssociationRecord, BorrowedAssociation};
 pub use bank::{BankRecord, FactorRecord, ProjectRecord};
+pub use budget::{BudgetRecord, BudgetUnit};
 pub use limit::LimitRecord;
 pub use queue::QueueRecord;
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use fairshare_engine::accounts::RunningLimitsOf;
+use fairshare_engine::budgets::BudgetMode;
 
 fn read_settings(table: &str) -> Result<Settings, String> {
     read_table(table, Settings::default())
@@ -14,8 +15,9 @@ fn each_key_is_read() {
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true, "enforce-queue-shapes": true,
-            "running-limits": "strict", "charge-by": "max",
-            "queues": {"debug": {"running-limits": "upstream", "charge": 0}, "pdev": {}, "gpu": {"charge": 2.5}}}"#,
+            "budgets": "warn", "running-limits": "strict", "charge-by": "max",
+            "queues": {"debug": {"running-limits": "upstream", "charge": 0}, "pdev": {}, "gpu": {"charge": 2.5},
+                       "standby": {"exempt": ["user", "association"], "max-priority": 100}}}"#,
     );
     let wanted = Settings {
         live: false,
@@ -29,10 +31,13 @@ fn each_key_is_read() {
         remember: false,
         limits: Vec::new(),
         enforce_queue_shapes: true,
+        budgets: BudgetMode::Warn,
         running: RunningLimitsOf {
             others: RunningLimits::Strict,
             queues: [("debug".into(), RunningLimits::Upstream)].into(),
         },
+        exempt: [("standby".into(), [Scope::Association, Scope::User].into())].into(),
+        max_priorities: [("standby".into(), 100)].into(),
         charges: [("debug".into(), 0.0), ("gpu".into(), 2.5)].into(),
         charge_by: ChargeBy::Max,
         public: Open::Own,
@@ -54,7 +59,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (
             r#"{"refesh": 3}"#,
             "fairshare.refesh: unknown key; known are live, refresh, accrual, weights, age-max, max-wait-behind, \
-             interleave, running-limits, queues, charge-by, limits, enforce-queue-shapes, public, annotate, remember",
+             interleave, running-limits, queues, charge-by, limits, enforce-queue-shapes, budgets, public, annotate, remember",
         ),
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
         (
@@ -71,6 +76,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
         ),
         (r#"{"annotate": 2.5}"#, "fairshare.annotate: expected true or false, got real 2.5"),
         (r#"{"public": null}"#, "fairshare.public: expected \"own\", \"banks\" or \"all\", got null"),
+        (r#"{"budgets": "no"}"#, "fairshare.budgets: expected \"hold\", \"reject\" or \"warn\", got \"no\""),
         (r#"{"accrual": "used"}"#, "fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\""),
         (
             r#"{"age-max": 0}"#,
@@ -87,7 +93,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (r#"{"queues": {"batch": "strict"}}"#, "fairshare.queues.batch: expected a table, got string"),
         (
             r#"{"queues": {"batch": {"runing-limits": "strict"}}}"#,
-            "fairshare.queues.batch.runing-limits: unknown key; known are running-limits, charge",
+            "fairshare.queues.batch.runing-limits: unknown key; known are running-limits, charge, exempt, max-priority",
         ),
         (
             r#"{"queues": {"batch": {"charge": 1000.5}}}"#,
@@ -100,6 +106,26 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (
             r#"{"queues": {"batch": {"charge": "2"}}}"#,
             "fairshare.queues.batch.charge: expected a number from 0 to 1000, got \"2\"",
+        ),
+        (
+            r#"{"queues": {"batch": {"exempt": ["asociation"]}}}"#,
+            "fairshare.queues.batch.exempt: expected an array of \"association\", \"bank\" and \"user\", got [\"asociation\"]",
+        ),
+        (
+            r#"{"queues": {"batch": {"exempt": ["bank-queue"]}}}"#,
+            "fairshare.queues.batch.exempt: expected an array of \"association\", \"bank\" and \"user\", got [\"bank-queue\"]",
+        ),
+        (
+            r#"{"queues": {"batch": {"exempt": "bank"}}}"#,
+            "fairshare.queues.batch.exempt: expected an array of \"association\", \"bank\" and \"user\", got \"bank\"",
+        ),
+        (
+            r#"{"queues": {"batch": {"max-priority": 0}}}"#,
+            "fairshare.queues.batch.max-priority: expected an integer from 1 to 4294967294, got integer 0",
+        ),
+        (
+            r#"{"queues": {"batch": {"max-priority": 4294967295}}}"#,
+            "fairshare.queues.batch.max-priority: expected an integer from 1 to 4294967294, got integer 4294967295",
         ),
         (
             r#"{"queues": {"batch": {"running-limits": true}}}"#,
@@ -129,7 +155,8 @@ fn one_invalid_value_rejects_the_whole_table() {
     assert!(read_settings(r#"{"refresh": 1, "age-max": 0}"#).is_err());
 }
 
-/// The site is not cut off by a key of an earlier version, and the rest of its table applies.
+/// A table with a key of an earlier version must still apply, so that the upgrade does not stop the plugin of
+/// a site.
 #[test]
 fn a_retired_key_is_ignored_with_a_warning() {
     let table = r#"{"depth": 0, "budget": null, "max-stall": "50ms", "memo": "never", "shadow": "pbs", "refresh": 7}"#;

@@ -278,7 +278,7 @@ impl<'a> DemoRun<'a> {
             }
         }
         if rows.is_empty() {
-            self.printer.print_line("  no other job is touched", Tone::Plain)?;
+            self.printer.print_line("  no other job changes", Tone::Plain)?;
         } else {
             self.printer.print_table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES"], &rows)?;
         }
@@ -300,7 +300,7 @@ impl<'a> DemoRun<'a> {
         for hold in view_before.holds(was, &user)? {
             if !holds.iter().any(|still| still.name == hold.name) {
                 let outcome = if holds.is_empty() { "released" } else { "one limit less" };
-                let mut why = format!("{} lets go (before: {})", hold.name, hold.text);
+                let mut why = format!("{} no longer holds the job (before: {})", hold.name, hold.text);
                 if now.stage == Stage::Pending {
                     why += &format!("; now pending with priority {}", now.priority);
                 }
@@ -315,11 +315,7 @@ impl<'a> DemoRun<'a> {
             );
         }
         if was.stage != Stage::Running && now.stage == Stage::Running {
-            changes.push((
-                "started",
-                Tone::Good,
-                format!("with priority {} it was first in line", now.priority),
-            ));
+            changes.push(("started", Tone::Good, format!("with the highest priority, {}", now.priority)));
         }
         Ok(changes)
     }

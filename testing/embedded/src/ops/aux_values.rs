@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use super::super::aux::FreeFn;
 use super::super::job::Errno;
-use super::{Slot, Text, find_job, host_at, host_of_slot, plugin_at, read_text, return_code};
+use super::{Slot, Text, find_job, host_at, host_of_slot, plugin_at, read_text, return_code, run_call};
 
 pub(super) extern "C" fn aux_set(
     slot: Slot,
@@ -13,11 +13,10 @@ pub(super) extern "C" fn aux_set(
     value: *mut c_void,
     destroy: Option<FreeFn>,
 ) -> c_int {
-    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_plugin_aux_set") {
-        return error_code;
-    }
-    let displaced = plugin_at(slot).aux.borrow_mut().set(read_text(key), value, destroy);
-    return_code(displaced.map(drop))
+    run_call(slot, "flux_plugin_aux_set", |plugin, _| {
+        let displaced = plugin.aux.borrow_mut().set(read_text(key), value, destroy);
+        displaced.map(drop)
+    })
 }
 
 pub(super) extern "C" fn aux_get(slot: Slot, key: Text) -> *mut c_void {

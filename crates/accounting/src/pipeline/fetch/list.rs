@@ -63,7 +63,7 @@ pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<EndedJobs, Fetch
                 ended.jobs.push(ListedJob { id, userid, t_submit, t_run, t_inactive, ranks });
             }
             (Some(_), None) => {
-                let reason = "Flux does not know on which ranks it ran".to_owned();
+                let reason = "job-list has no ranks of the job".to_owned();
                 ended.unreadable.push(Unreadable { id: id.to_string(), reason });
             }
         }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fetches the records of ended jobs from a Flux instance or from a job archive.
+//! Fetches the records of ended jobs from a Flux instance.
 //!
 //! `job-list` returns the ended jobs and their times. The job manager returns R and the updated jobspec of each job,
 //! one request per job, so many requests run at once. The records are delivered in the order in which the jobs ended.
 //! A caller that stores them in that order may stop at any record and continue after the newest stored one.
 
-mod archive;
 mod bound;
 mod list;
 mod record;
@@ -18,7 +17,6 @@ use std::fmt;
 use crate::store::{JobRecord, StoreError};
 use fairshare_client::{Flux, FluxError, Requests};
 
-pub use archive::read_archive;
 pub use bound::{newest_complete, record_fetch, removed_range};
 use list::ListedJob;
 pub use list::newest_end;
@@ -58,14 +56,14 @@ pub enum FetchError {
     #[error("{0}{hint}", hint = owner_hint(.0))]
     Flux(#[from] FluxError),
     /// The response of a service is invalid.
-    #[error("{topic}: an answer that can't be understood: {text}")]
+    #[error("{topic}: invalid response: {text}")]
     Answer {
         /// Name of the service.
         topic: &'static str,
         /// Reason.
         text: String,
     },
-    /// The archive can't be read, or the records can't be stored.
+    /// The records can't be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -106,7 +104,8 @@ impl Listing {
         self.0.jobs.is_empty()
     }
 
-    /// Removes the jobs for which `stored`, given the job id and the end of the job, returns true.
+    /// Removes the jobs for which `is_stored` returns true. `is_stored` gets the job id and the end of the
+    /// job.
     pub fn remove_stored(
         &mut self,
         mut is_stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,

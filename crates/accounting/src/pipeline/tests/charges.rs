@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Charge factors of queues: the database and the plugin count the same usage, and jobs on record keep the factor in force when
-//! they started.
+//! Charge factors of queues. The database and the plugin must count the same usage, and a recorded job must
+//! keep the factor that was in force when it started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use fairshare::charging::{ChargeBy, ChargeChange, ChargeHistory};
 use fairshare::periods::{Resources, Weights};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_engine::standing::{self, Retention, StagedSite, Standing};
-use fairshare_protocol::document;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire::policy_update;
 
 const BEGIN: f64 = END - H;
 const QUEUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
@@ -75,7 +76,7 @@ fn a_record_keeps_the_factor_in_force_when_its_job_started() {
     add_job(&site, 3, 3, Some("b"), (BEGIN + 120.0, BEGIN + 220.0));
     site.run(BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [100.0, 200.0, 0.0]);
-    // The plugin saw the change at a time between the end of the last job and the next count.
+    // The plugin saw the change after the end of the last counted job and before the next count.
     assert_eq!(add_charges(&site, &[("a", 0.5)], &[("a", BEGIN + 350.0, 0.5)], BEGIN + 400.0), 2);
     add_job(&site, 4, 1, Some("a"), (BEGIN + 340.0, BEGIN + 440.0));
     add_job(&site, 5, 2, Some("a"), (BEGIN + 350.0, BEGIN + 450.0));
@@ -103,7 +104,7 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 10.0, 2.0)], BEGIN + 20.0), 1);
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 10.0, 2.0)], BEGIN + 30.0), 0);
     site.run(BEGIN + 100.0).expect("a run");
-    // After a reload, the plugin has seen the factor later than the database.
+    // After a reload, the plugin reports the factor with a later time than the database has.
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 90.0, 2.0)], BEGIN + 110.0), 0);
     assert_eq!(add_charges(&site, &[("a", 3.0)], &[("a", BEGIN + 50.0, 3.0)], BEGIN + 110.0), 1);
     let history = read_history(&site);
@@ -112,7 +113,8 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
     }
 }
 
-/// The factor of queue a becomes 1 before a reload, which forgets when, and 2 again after it.
+/// The factor of queue a becomes 1 before a reload, and 2 again after the reload. The reload loses the time
+/// of the first change.
 #[test]
 fn a_factor_that_ended_before_a_reload_ends_at_the_reload() {
     let site = make_site("charges-ended");
@@ -146,7 +148,7 @@ fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
     add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
     site.run(BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [300.0, 400.0, 0.0]);
-    // The site gets more cores. The change does not apply to jobs that were counted.
+    // The site gets more cores. This must not change the usage of counted jobs.
     assert_eq!(store(ChargeBy::Max, 40, BEGIN + 250.0), Some(BEGIN + 300.0));
     add_job(&site, 3, 3, None, (BEGIN + 310.0, BEGIN + 410.0));
     site.run(BEGIN + 500.0).expect("a run");
@@ -164,9 +166,9 @@ fn the_table_of_charges_refuses_changes_of_its_rows() {
     let connection = rusqlite::Connection::open(&site.path).expect("a database");
     for (sql, message) in [
         ("UPDATE fairshare_charge_table SET factor = 3", "never changed"),
-        ("DELETE FROM fairshare_charge_table", "never removed"),
+        ("DELETE FROM fairshare_charge_table", "never deleted"),
         ("UPDATE fairshare_charge_by_table SET nodes = 3", "never changed"),
-        ("DELETE FROM fairshare_charge_by_table", "never removed"),
+        ("DELETE FROM fairshare_charge_by_table", "never deleted"),
         ("INSERT INTO fairshare_charge_by_table VALUES (1, 'min', 1, 1, 1)", "CHECK constraint"),
         ("INSERT INTO fairshare_charge_table VALUES ('a', 1, 1001)", "CHECK constraint"),
     ] {
@@ -213,7 +215,7 @@ enum Act {
     Configure([usize; 2]),
     /// The resources that jobs are charged for from the next sync on, and the cores of the site.
     ChargeBy(ChargeBy, u64),
-    /// A sync with its push.
+    /// Runs a sync, which also pushes.
     Sync,
     Reload,
 }
@@ -249,7 +251,7 @@ struct World {
     jobs: Vec<Job>,
     configured: Configuration,
     rule: (ChargeBy, Resources),
-    /// The factors that were configured, as an observer of the configuration knows them.
+    /// The complete history of the configured factors, also of those that the plugin lost at a reload.
     configured_history: ChargeHistory,
 }
 
@@ -309,14 +311,15 @@ impl World {
         self.site.run(now).expect("a run");
         let mut database = Database::open(&self.site.path, Access::Read, Duration::ZERO).expect("a database");
         let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
-        let (_, part) = document::policy(&serde_json::to_string(&data).expect("JSON")).expect("a document");
+        let text = serde_json::to_string(&data).expect("JSON");
+        let ((_, part), _) = policy_update(Some(&text), &mut Reader::default()).expect("a document");
         let mut staged = StagedSite::default();
         staged.absorb(part, &mut self.plugin);
         self.plugin.push_staged(staged, Mode::Elapsed).expect("a site");
     }
 
-    /// Checks that the plugin's usage at `now` is that of all jobs charged by `history`. Before the first push the plugin
-    /// has no usage.
+    /// Checks that the plugin's usage at `now` is the usage of all jobs with the charge factors of `history`.
+    /// Before the first push the plugin has no usage.
     fn check_usages(&self, history: &ChargeHistory, now: f64) -> Result<(), TestCaseError> {
         for user in 1..=3 {
             let jobs = self.jobs.iter().filter(|job| job.user == user);
@@ -355,7 +358,8 @@ proptest! {
         prop_assert!(recount.associations.is_empty() && recount.banks.is_empty(), "{:?}", recount.associations);
     }
 
-    /// A change between the last sync and a reload applies from the reload on, in the plugin and in the database alike.
+    /// If a factor changes between the last sync and a reload, the plugin and the database must both apply
+    /// the change from the reload on.
     #[test]
     fn after_a_reload_a_push_gives_the_plugin_the_usage_of_the_database(jobs in any_jobs(), acts in any_acts(true)) {
         let mut world = World::new("charges-reload", jobs);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::{fetch, scrub};
+use super::super::{fetch, scrub, usages_with_half_life};
 use super::{Access, Database, END, H, Recount, Rule, Site, StoredPeriods};
 
 /// A time in the first period.
@@ -17,7 +17,7 @@ fn records_without_an_association_wait_for_it() {
     let tally = site.run(FIRST + 1.0).expect("a run");
     assert_eq!(tally.unplaced, [(9, "A".to_owned(), 1), (1, "nowhere".to_owned(), 1)]);
     assert_eq!((tally.counted, tally.waiting), (0, 2));
-    // Each such record is reported once.
+    // A record without an association is reported only once.
     let tally = site.run(FIRST + 2.0).expect("a run");
     assert_eq!((tally.unplaced.len(), tally.waiting), (0, 2));
     site.add_user(9, "A");
@@ -27,7 +27,8 @@ fn records_without_an_association_wait_for_it() {
     assert_eq!(site.run(FIRST + 4.0).expect("a run").counted, 0);
 }
 
-/// `flux account edit-user --userid` and `sync-userids` leave the former id in the rows of usage and in job records.
+/// `flux account edit-user --userid` and `sync-userids` leave the former user id in the rows of usage and in
+/// job records. These records must count for the user.
 #[test]
 fn records_of_a_former_user_id_count_for_the_user() {
     let site = Site::new("former");
@@ -38,7 +39,7 @@ fn records_of_a_former_user_id_count_for_the_user() {
     assert_eq!(usage(), [15.0]);
     site.run_sql("UPDATE association_table SET userid = 77 WHERE userid = 1");
     site.run_sql("UPDATE job_usage_factor_table SET userid = 77 WHERE userid = 1");
-    // A job that was running when the user id changed, and one that was submitted later.
+    // Job 3 was running when the user id changed, and job 4 was submitted later.
     site.add_job(3, 1, "A", FIRST + 3.0, 2.0);
     site.add_job(4, 77, "A", FIRST + 4.0, 4.0);
     let tally = site.run(FIRST + 5.0).expect("a run");
@@ -51,7 +52,7 @@ fn records_of_a_former_user_id_count_for_the_user() {
     let tally = site.run(FIRST + 7.0).expect("a run");
     assert!(tally.recounted.is_some());
     assert_eq!(usage(), [21.0]);
-    // A user id that another user has now belongs to that user.
+    // Another user now has the former user id, so the records with this id belong to the other user.
     site.run_sql(
         "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('new', 1, 'A', 'A')",
     );
@@ -80,7 +81,8 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     let tally = site.run(FIRST + 10.0).expect("a run");
     assert_eq!((tally.counted, tally.in_default_bank), (2, 1));
     assert_eq!(site.banks(), [13.0, 10.0, 3.0]);
-    // The job also counts if flux-accounting, which skips jobs without a bank, has counted later jobs.
+    // flux-accounting skips jobs without a bank. Such a job must also count if flux-accounting has counted
+    // later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
     site.run_by(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
@@ -111,7 +113,7 @@ fn a_late_record_counts_if_flux_accounting_counted_in_between() {
         site.run(FIRST + 6.0).expect("a run");
         site.add_job(2, 1, "A", FIRST + 8.0, 20.0);
         site.run_by(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
-        // The job ended before the newest one that we counted, so flux-accounting skips it.
+        // Job 3 ended before the newest job that our program counted, so flux-accounting skips it.
         site.add_job(3, 1, bank, FIRST, 4.0);
         site.run(FIRST + 10.0).expect("a run");
         assert_eq!(site.usages()[0], 34.0, "{name}");
@@ -126,7 +128,7 @@ fn a_bank_that_was_cleared_starts_again() {
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
-    // The effect of clear-usage, here with a time before which no job counts.
+    // This has the effect of `flux account clear-usage`, with a time before which no job counts.
     site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
@@ -138,7 +140,7 @@ fn a_bank_that_was_cleared_starts_again() {
     site.run(FIRST + 10.0).expect("a run");
     assert_eq!(site.usages(), [4.0, 0.0, 10.0]);
     assert_eq!(site.banks(), [14.0, 4.0, 10.0]);
-    // With an earlier time, the jobs since then count again.
+    // With an earlier time, the jobs that ended after this time count again.
     site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
@@ -170,8 +172,11 @@ fn new_lengths_recount_from_the_records() {
     site.add_job(2, 1, "A", END + 10.0, 40.0);
     site.run(END + 20.0).expect("a run");
     assert_eq!(site.usages()[0], 80.0);
-    // The effect of edit-config with half of the half-life and as many bins as before.
+    // This has the effect of `flux account edit-config` with half of the half-life and as many bins as
+    // before.
     let now = END + 30.0;
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let predicted = usages_with_half_life(&database.snapshot().expect("a snapshot"), H / 2.0, now);
     site.run_sql(&format!(
         "UPDATE config_table SET value = '{}' WHERE key = 'priority_decay_half_life';
          UPDATE config_table SET value = '{}' WHERE key = 'priority_usage_reset_period';
@@ -189,10 +194,12 @@ fn new_lengths_recount_from_the_records() {
     assert_eq!(copy.bins(1), [0.0; 4], "flux-accounting drops the history");
     let tally = site.run(now + 5.0).expect("a run");
     assert!(tally.recounted.is_some());
-    // The boundaries are at END + 30 - 500, END + 30 - 1000 and so on. Job 2 ended in the last period before now, job
-    // 1 in the one before.
+    // The boundaries are at END + 30 - 500, END + 30 - 1000 and so on. Job 2 ended in the last period before
+    // now, and job 1 in the period before.
     assert_eq!(site.bins(1), [0.0, 20.0, 20.0, 0.0]);
-    // The same for a site that has never run our rule.
+    let found: Vec<f64> = predicted.expect("usages").into_iter().map(|(_, _, usage)| usage).collect();
+    assert_eq!(found, site.usages(), "the prediction before the change");
+    // The bins must be the same at a site that has never run our program.
     let fresh = Site::new("lengths_fresh");
     std::fs::copy(&copy.path, &fresh.path).expect("a copy");
     fresh.run_sql("DROP TABLE fairshare_usage_marks");
@@ -206,7 +213,7 @@ fn removing_records_does_not_count_the_others_twice() {
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 10.0);
     site.run(FIRST + 20.0).expect("a run");
-    // The marks refer to the last record.
+    // The marks refer to the last record, which is removed.
     site.run_sql("DELETE FROM jobs WHERE id = '2'");
     site.add_job(3, 1, "A", FIRST + 30.0, 5.0);
     site.run(FIRST + 40.0).expect("a run");
@@ -250,7 +257,7 @@ fn scrubbing_removes_no_record_of_a_stored_period() {
     };
     assert_eq!(scrub(END), (0, 0));
     assert_eq!(scrub(now), (1, 2));
-    // The last record was removed. Later records are new, earlier ones are not.
+    // The last record was removed. A later record must count as new, and an earlier record must not.
     site.add_job(4, 1, "A", END + 4.4 * H, 5.0);
     assert_eq!(site.run(now + 1.0).expect("a run").counted, 1);
     assert_eq!(site.usages()[0], 10.0 + 10.0 + 5.0);
@@ -270,7 +277,7 @@ fn existing_usage_is_not_recounted_after_a_reconfiguration() {
 #[test]
 fn a_job_that_ended_before_it_ran_counts_nothing() {
     let site = Site::new("backwards");
-    // As from an archive without end times, and after the clock was set back during a job.
+    // An archive may have records without end times. Job 2 ran while the clock was set back.
     site.add_job(1, 1, "A", 0.0, -FIRST);
     site.add_job(2, 1, "A", FIRST, -10.0);
     site.add_job(3, 1, "A", FIRST + 1.0, 4.0);
@@ -319,7 +326,7 @@ fn jobs_without_a_bank_count_again_after_their_bank_was_cleared() {
 #[test]
 fn a_recount_removes_bins_beyond_the_reset_period() {
     let site = Site::new("fewer_bins");
-    // More rows than the reset period needs, as at a site that has shortened it.
+    // There are more rows than the reset period needs, as at a site that has shortened the reset period.
     site.run_sql(
         "INSERT INTO job_usage_per_association_table
              SELECT 'u1', 1, 'A', value, 8.0 FROM json_each('[4, 5, 6, 7]')",

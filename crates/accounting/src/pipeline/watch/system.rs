@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The surroundings of a watch in a daemon: the database file, Flux, signals, and systemd if it is running.
 //!
-//! The file and Flux are checked once per second. Two `stat` calls and one small request take less time than file
-//! system watches and a journal that ends at each restart of Flux.
+//! The file and Flux are checked once per second, with two `stat` calls and one small request. This takes
+//! less time than file system watches and Flux's journal, which ends at each restart of Flux.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -51,8 +51,8 @@ where
     F: FnMut(Cause) -> Result<Done, String>,
     T: FnMut(&str),
 {
-    /// Registers signal handlers and notifies systemd that the watch is ready. Returns an error if the database does
-    /// not exist, because then its name is wrong.
+    /// Registers signal handlers and notifies systemd that the watch is ready. Returns an error if the
+    /// database does not exist, because a missing database means that the path is wrong.
     pub fn new(path: &Path, uri: Option<&str>, step: F, print_line: T) -> io::Result<Self> {
         read_stamp(path)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -190,9 +190,9 @@ mod tests {
             stamps.push(now);
         };
         std::fs::write(path_of("there/a.db-wal"), "x").expect("written");
-        assert_changed("a log where it leads");
+        assert_changed("a log next to the target of the link");
         std::fs::write(path_of("there/a.db-wal"), "xy").expect("written");
-        assert_changed("more in it");
+        assert_changed("a larger log");
         std::fs::remove_file(path_of("link.db")).expect("removed");
         std::os::unix::fs::symlink("elsewhere/a.db", path_of("link.db")).expect("a link");
         assert_changed("another place");

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use clap::{CommandFactory, Parser};
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::ui::printable::printable;
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use fairshare_protocol::settings::parse_duration;
@@ -60,7 +60,7 @@ pub(crate) struct SubmitArgs {
 /// Returns the names of the queues for a rejection.
 fn list_queues(queues: &Map<String, Value>) -> String {
     let names: Vec<&str> = queues.keys().map(String::as_str).collect();
-    format!("queues: {}", names.join(", "))
+    if names.is_empty() { "no queues".to_owned() } else { format!("queues: {}", names.join(", ")) }
 }
 
 /// A job that may be submitted.
@@ -70,10 +70,12 @@ pub(crate) struct JobToCheck {
     pub(crate) urgency: i64,
 }
 
+/// The error if a jobspec and options that describe a job are given.
+const BOTH: &str = "expected a jobspec, which describes the whole job, or options of flux submit, not both";
+
 /// Parses a time limit, in minutes or as a Flux Standard Duration. Returns seconds.
 fn parse_time_limit(text: &str) -> Result<f64, String> {
-    let minutes = text.parse::<f64>().ok().map(|minutes| minutes * 60.0);
-    let seconds = minutes.or_else(|| parse_duration(text));
+    let seconds = text.parse::<f64>().ok().map(|minutes| minutes * 60.0).or_else(|| parse_duration(text));
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     seconds.ok_or_else(|| "expected minutes, or a number with s, m, h or d, such as 1.5h".to_owned())
 }
@@ -90,19 +92,19 @@ fn parse_urgency(text: &str) -> Result<i64, String> {
 
 impl SubmitArgs {
     /// Parses the words after the options of the command itself.
-    pub(crate) fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
+    pub(crate) fn read(words: &[String]) -> Result<SubmitArgs> {
         let plain = |error: clap::Error| {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Failure::Message(format!("{first}; \"flux fairshare check --help\" lists the options"))
+            failure(format!("{first}; \"flux fairshare check --help\" lists the options"))
         };
         let args = SubmitArgs::try_parse_from(words).map_err(plain)?;
         match args.words.as_slice() {
+            [path] if path != "-" && !args.has_no_shape() && read_jobspec(path).is_ok() => Err(failure(BOTH)),
             [_, rest @ ..] if args.has_no_shape() && !rest.is_empty() => {
                 let more = SubmitArgs::try_parse_from(rest).map_err(plain)?;
                 if !more.has_no_shape() || !more.words.is_empty() {
-                    let text = "a jobspec describes the whole job: expected a jobspec or options of flux submit, got both";
-                    return Err(Failure::Message(text.to_owned()));
+                    return Err(failure(BOTH));
                 }
                 Ok(SubmitArgs {
                     urgency: more.urgency.or(args.urgency),
@@ -115,9 +117,19 @@ impl SubmitArgs {
         }
     }
 
-    /// Returns the job that these options describe. If no option describes the job, the first word is the path of its jobspec.
-    pub(crate) fn job(&self) -> Result<JobToCheck, Failure> {
-        let jobspec = match self.words.first().filter(|_| self.has_no_shape()) {
+    /// Returns the path of the jobspec: the first word, if no option describes the job.
+    fn jobspec_path(&self) -> Option<&String> {
+        self.words.first().filter(|_| self.has_no_shape())
+    }
+
+    /// Returns true if options describe the job, and none of them names a queue.
+    pub(crate) fn lacks_queue(&self) -> bool {
+        self.queue.is_none() && self.jobspec_path().is_none()
+    }
+
+    /// Returns the job that the options or the jobspec describe.
+    pub(crate) fn job(&self) -> Result<JobToCheck> {
+        let jobspec = match self.jobspec_path() {
             Some(path) => read_jobspec(path)?,
             None => self.jobspec()?,
         };
@@ -134,7 +146,7 @@ impl SubmitArgs {
     }
 
     /// Returns the jobspec that `flux submit` makes of these options, without the attributes that the plugin does not read.
-    fn jobspec(&self) -> Result<Value, Failure> {
+    fn jobspec(&self) -> Result<Value> {
         let ntasks = self.ntasks.or(self.nodes).unwrap_or(1);
         let mut with = vec![json!({"type": "core", "count": self.cores_per_task.unwrap_or(1)})];
         with.extend(
@@ -179,18 +191,18 @@ fn set_attribute(attributes: &mut Value, text: &str) {
     *target = value;
 }
 
-fn read_jobspec(path: &str) -> Result<Value, Failure> {
+fn read_jobspec(path: &str) -> Result<Value> {
     let shown = printable(path);
     let mut text = String::new();
     let read = match path {
         "-" => io::stdin().read_to_string(&mut text).map(|_| text),
         path => fs::read_to_string(path),
     };
-    let text = read.map_err(|error| Failure::Message(format!("can't read the jobspec {shown}: {error}")))?;
+    let text = read.map_err(|error| failure(format!("can't read the jobspec {shown}: {error}")))?;
     let jobspec: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::Message(format!("{shown} is not a jobspec in JSON: {error}")))?;
+        .map_err(|error| failure(format!("{shown} is not a jobspec in JSON: {error}")))?;
     if !jobspec.is_object() {
-        return Err(Failure::Message(format!("{shown} is not a jobspec: expected a JSON object")));
+        return Err(failure(format!("{shown} is not a jobspec: expected a JSON object")));
     }
     Ok(reduce_jobspec(&jobspec))
 }
@@ -213,27 +225,39 @@ fn reduce_jobspec(jobspec: &Value) -> Value {
 /// rejects the job.
 pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), String> {
     const DEFAULTS: &str = "/policy/jobspec/defaults/system";
-    if config.pointer("/ingest/frobnicator/disable").and_then(Value::as_bool) == Some(true) {
+    if !config.is_object() {
         return Ok(());
     }
+    let has_frobnicator =
+        config.pointer("/ingest/frobnicator/disable").and_then(Value::as_bool) != Some(true);
     let Some(system) = jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut) else {
         return Ok(());
     };
     let members = |table: Option<&Value>| table.and_then(Value::as_object).cloned().unwrap_or_default();
     let queues = members(config.get("queues"));
-    let mut defaults = members(config.pointer(DEFAULTS));
+    let mut defaults = members(config.pointer(DEFAULTS).filter(|_| has_frobnicator));
     let queue = system.get("queue").or(defaults.get("queue")).and_then(Value::as_str).map(str::to_owned);
     match queue {
-        None if !queues.is_empty() => return Err(format!("no queue specified ({})", list_queues(&queues))),
-        Some(queue) if !queues.is_empty() => {
-            let refusal = || format!("Invalid queue '{queue}' specified ({})", list_queues(&queues));
+        None if !queues.is_empty() => {
+            let text = if has_frobnicator { "no queue specified" } else { "a named queue is required" };
+            return Err(format!("{text} ({})", list_queues(&queues)));
+        }
+        Some(queue) => {
+            // Without queues, the frobnicator leaves the check to the job manager.
+            let refusal = || match has_frobnicator && !queues.is_empty() {
+                true => format!("Invalid queue '{queue}' specified ({})", list_queues(&queues)),
+                false => format!("'{queue}' is not a valid queue ({})", list_queues(&queues)),
+            };
             let own = queues.get(&queue).ok_or_else(refusal)?;
             let parent = own.get("parent").and_then(Value::as_str).and_then(|parent| queues.get(parent));
             for table in [parent, Some(own)].into_iter().flatten() {
                 defaults.extend(members(table.pointer(DEFAULTS)));
             }
         }
-        None | Some(_) => {}
+        None => {}
+    }
+    if !has_frobnicator {
+        return Ok(());
     }
     for (key, value) in defaults.into_iter().filter(|(key, _)| READ.contains(&key.as_str())) {
         let is_given = match (key.as_str(), system.get(&key)) {
@@ -301,15 +325,14 @@ mod tests {
         assert_eq!(read(&["-N4"]).unwrap().jobspec["resources"][0]["with"][0]["count"], 1);
     }
 
+    const JSON_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/check.json");
+
     #[test]
     fn an_error_in_the_options_is_one_sentence() {
         let help = "; \"flux fairshare check --help\" lists the options";
         for (words, text) in [
-            (
-                &["job.json", "-q", "debug"][..],
-                "a jobspec describes the whole job: expected a jobspec or options of flux submit, got both"
-                    .to_owned(),
-            ),
+            (&["job.json", "-q", "debug"][..], BOTH.to_owned()),
+            (&["-q", "debug", JSON_FILE], BOTH.to_owned()),
             (&["-N3", "-n2"][..], "node count must not be greater than task count".to_owned()),
             (&["-N0"], format!("invalid value '0' for '--nodes <N>': 0 is not in 1..=1000000{help}")),
             (&["--exclusive"], format!("unexpected argument '--exclusive' found{help}")),
@@ -351,6 +374,17 @@ mod tests {
             Err("no queue specified (queues: batch)".to_owned())
         );
         let disabled = json!({"queues": {"batch": {}}, "ingest": {"frobnicator": {"disable": true}}});
-        assert_eq!(apply_defaults(&mut job.jobspec, &disabled), Ok(()));
+        assert_eq!(
+            apply_defaults(&mut job.jobspec, &disabled),
+            Err("a named queue is required (queues: batch)".to_owned())
+        );
+        let mut job = read(&["-qnone"]).unwrap();
+        for (config, queues) in [(&disabled, "queues: batch"), (&json!({}), "no queues")] {
+            assert_eq!(
+                apply_defaults(&mut job.jobspec, config),
+                Err(format!("'none' is not a valid queue ({queues})"))
+            );
+        }
+        assert_eq!(apply_defaults(&mut job.jobspec, &Value::Null), Ok(()), "the configuration is unknown");
     }
 }

@@ -7,15 +7,14 @@ mod tests;
 mod text;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, never_fits};
+use crate::site::mending::quote_command;
 use crate::ui::companions::add_companions;
-use crate::ui::messages::remark;
-use crate::ui::output::write_pretty;
-use crate::ui::pager::Paper;
+use crate::ui::output::{Facts, print_either};
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
@@ -23,6 +22,9 @@ use fairshare_engine::engine::answers::CheckedJob;
 use fairshare_engine::ids::f58;
 use jobspec::{SubmitArgs, apply_defaults};
 use text::{ByFlux, describe, refusal_by_queue};
+
+/// The most queues that are tried to find those that a user may use.
+const MOST_TRIED: usize = 32;
 
 /// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
 ///
@@ -56,7 +58,9 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let submit = SubmitArgs::read(&args.job)?;
-    let question = Question { user: args.user.as_deref(), submit, count: 1, json: args.json };
+    let user = args.user.as_deref();
+    let command = ["check"].into_iter().chain(user.into_iter().flat_map(|user| ["-u", user])).collect();
+    let question = Question { user, submit, count: 1, json: args.json, command, words: &args.job };
     question.answer(&args.instance, &args.screen.screen())
 }
 
@@ -67,10 +71,12 @@ pub(super) fn check_many_jobs(
     instance: &InstanceArg,
     screen: &Screen,
 ) -> Outcome {
-    let (count, job) = words.split_first().ok_or_else(|| failure("--submit: expected a number of jobs"))?;
-    let count = count.parse().ok().filter(|count| (1..=1_000_000).contains(count));
+    let (text, words) = words.split_first().ok_or_else(|| failure("--submit: expected a number of jobs"))?;
+    let count = text.parse().ok().filter(|count| (1..=1_000_000).contains(count));
     let count = count.ok_or_else(|| failure("--submit: expected a number of jobs from 1 to 1,000,000"))?;
-    Question { user: None, submit: SubmitArgs::read(job)?, count, json }.answer(instance, screen)
+    let command = vec!["what-if", "--submit", text];
+    let question = Question { user: None, submit: SubmitArgs::read(words)?, count, json, command, words };
+    question.answer(instance, screen)
 }
 
 struct Question<'a> {
@@ -78,48 +84,74 @@ struct Question<'a> {
     submit: SubmitArgs,
     count: u64,
     json: bool,
+    /// The words of the command before `words`.
+    command: Vec<&'a str>,
+    /// The words that describe the job.
+    words: &'a [String],
 }
 
 impl Question<'_> {
     fn answer(&self, instance: &InstanceArg, screen: &Screen) -> Outcome {
-        let mut job = self.submit.job()?;
+        let job = self.submit.job()?;
         let flux = instance.connect()?;
-        let refusal = apply_defaults(&mut job.jobspec, &configuration::<Value>(&flux)).err();
+        let config: Value = configuration(&flux);
         let user = self.user.or(self.submit.user.as_deref()).map(userid).transpose().map_err(failure)?;
-        let request =
-            json!({"jobspec": job.jobspec, "urgency": job.urgency, "count": self.count, "user": user});
-        let document: Value = match ask(&flux, "check_job", &request) {
-            Ok(document) => document,
-            Err(Refusal::No(text)) => {
-                remark(text);
-                return Ok(Answer::No);
-            }
-            Err(refusal) => return Err(refusal.into()),
+        let ask_plugin = |jobspec: &Value| {
+            let request =
+                json!({"jobspec": jobspec, "urgency": job.urgency, "count": self.count, "user": user});
+            ask::<Value>(&flux, "check_job", &request)
         };
+        let may_use = |queue: &&String| {
+            let mut jobspec = job.jobspec.clone();
+            if let Some(Value::Object(system)) = jobspec.pointer_mut("/attributes/system") {
+                system.insert("queue".to_owned(), json!(queue));
+            }
+            QueueState::ask(&flux, Some(queue)).is_enabled != Some(false)
+                && apply_defaults(&mut jobspec, &config).is_ok()
+                && ask_plugin(&jobspec).is_ok_and(|answer| answer.get("rejection") == Some(&Value::Null))
+        };
+        let mut jobspec = job.jobspec.clone();
+        let refusal = apply_defaults(&mut jobspec, &config).err().map(|text| {
+            let queues = config.get("queues").and_then(Value::as_object);
+            let queues = queues.filter(|_| self.submit.lacks_queue()).into_iter().flat_map(Map::keys);
+            let usable: Vec<&String> = queues.take(MOST_TRIED).filter(may_use).collect();
+            self.name_queues(text, &usable)
+        });
+        let mut document = ask_plugin(&jobspec).map_err(Refusal::into_answer)?;
         let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
         let queue = QueueState::ask(&flux, checked.queue.as_deref());
-        let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&job.jobspec));
-        let never_fits = never_fits(&flux, checked.queue.as_deref(), &wanted);
+        let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
+        let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
+        let never_fits = never_fits(&flux, known_queue, &wanted);
         let refusal = refusal.or_else(|| refusal_by_queue(&checked, &queue));
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
-        if self.json || self.submit.json {
-            let own = CheckedByFlux {
-                user: words.user(checked.userid.0),
-                rejection_by_flux: refusal,
-                queue_started: queue.is_started,
-                never_fits,
-            };
-            print_json(document, own)?;
-        } else {
-            let teller = Teller { screen, words: &words };
-            let mut out = Paper::for_people(screen);
-            let by_flux =
-                ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
-            describe(&teller, &checked, &by_flux, &mut out)?;
-            out.finish()?;
+        let by_flux =
+            ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
+        let mut text = Vec::new();
+        describe(&Teller { screen, words: &words }, &checked, &by_flux, &mut text)?;
+        let own = CheckedByFlux {
+            user: words.user(checked.userid.0),
+            rejection_by_flux: refusal,
+            queue_started: queue.is_started,
+            never_fits,
+        };
+        if let (Value::Object(members), Facts(own)) = (&mut document, Facts::new(&own)?) {
+            members.extend(own);
         }
+        add_companions(&mut document, &f58);
+        print_either(screen, (self.json || self.submit.json).then_some(&document), &text)?;
         Ok(if is_rejected { Answer::No } else { Answer::Yes })
+    }
+
+    /// Replaces the list of all queues in the text of a refusal by the queues that the user may use, and by the command that names the
+    /// first of them. Returns the same text if there are none.
+    fn name_queues(&self, text: String, usable: &[&String]) -> String {
+        let (Some(first), Some((reason, _))) = (usable.first(), text.split_once(" (")) else { return text };
+        let words = self.command.iter().copied().chain(["-q", first.as_str()]);
+        let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
+        let names = usable.iter().map(|queue| queue.as_str()).collect::<Vec<_>>().join(", ");
+        format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words))
     }
 }
 
@@ -134,17 +166,4 @@ pub(super) struct CheckedByFlux {
     queue_started: Option<bool>,
     /// Why the job can never run on the nodes of the queue; null if it can, or if the nodes are unknown.
     never_fits: Option<String>,
-}
-
-/// Prints the plugin's answer with the members `own` of the command.
-fn print_json(mut document: Value, own: CheckedByFlux) -> Result<(), Failure> {
-    if let (Value::Object(members), Value::Object(own)) =
-        (&mut document, serde_json::to_value(own).map_err(failure)?)
-    {
-        members.extend(own);
-    }
-    add_companions(&mut document, &f58);
-    let mut out = Paper::plain();
-    write_pretty(&document, &mut out)?;
-    Ok(out.finish()?)
 }

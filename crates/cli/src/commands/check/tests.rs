@@ -41,8 +41,8 @@ fn screens_of_jobs_that_are_not_submitted() {
     let stopped = state(json!({"enable": true, "start": false, "stop_reason": "maintenance"}));
     let holds = make_held_job(1, 5001, "chem")["holds"].clone();
     let rejection = "job size (9 node(s)) is greater than the maximum of user 5001";
-    let several =
-        json!({"jobs": 100, "jobs_rejected": 20, "jobs_held": 70, "first_limit": "max-resource-user-limit"});
+    let several = json!({"jobs": 100, "jobs_rejected": 20, "jobs_held": 70, "first_limit": "max-resource-user-limit",
+        "active_limit": "max-active-jobs: 20 of 100 jobs of user 5001 in bank chem are active now"});
     let mut screens = String::new();
     for (name, answer, refusal, queue) in [
         ("accepted", make_answer(json!({})), None, &open),
@@ -51,6 +51,12 @@ fn screens_of_jobs_that_are_not_submitted() {
             "rejected",
             make_answer(json!({"rejection": rejection, "jobs_rejected": 1, "priority": null})),
             None,
+            &open,
+        ),
+        (
+            "rejected for several reasons",
+            make_answer(json!({"rejection": rejection, "further_rejections": ["user has max active jobs"]})),
+            Some("Invalid queue 'debug2' specified (queues: batch, debug)"),
             &open,
         ),
         ("rejected by Flux", make_answer(json!({})), Some("queue debug takes no new jobs"), &open),
@@ -76,7 +82,7 @@ fn screens_of_jobs_that_are_not_submitted() {
         "===== too large\n{}",
         format_description(&make_answer(json!({})), None, never_fits, &open)
     ));
-    let own = make_answer(json!({"leaves_out_banks": true}));
+    let own = make_answer(json!({"leaves_out_shared_limits": true}));
     screens
         .push_str(&format!("===== without limits on banks\n{}", format_description(&own, None, None, &open)));
     check("check", 100, &screens);

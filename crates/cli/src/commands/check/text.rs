@@ -39,22 +39,28 @@ pub(super) fn describe(
 ) -> io::Result<()> {
     let ByFlux { refusal, never_fits, queue } = *by_flux;
     let words = teller.words;
-    let rejection = checked.rejection.as_ref().map(|text| format!("Rejected: {}.", words.named(text)));
-    let by_flux = refusal.map(|text| format!("Rejected by Flux: {text}."));
-    if let Some(text) = by_flux.or(rejection) {
-        teller.heading(&text, out)?;
-        return teller.line(&describe_size(teller, checked), out);
+    let rejections = checked.rejection.iter().chain(&checked.further_rejections);
+    let rejections = rejections.map(|text| format!("Rejected: {}.", words.named(text)));
+    let mut all = refusal.map(|text| format!("Rejected by Flux: {text}.")).into_iter().chain(rejections);
+    if let Some(first) = all.next() {
+        teller.heading(&first, out)?;
+        let never = never_fits.map(|why| format!("It can never run as it is: {why}."));
+        return all
+            .chain(never)
+            .chain([describe_size(teller, checked)])
+            .try_for_each(|line| teller.line(&line, out));
     }
-    let heading = match (checked.jobs, checked.jobs_rejected) {
-        (1, 0) => "Accepted.".to_owned(),
-        (1, _) => "Rejected.".to_owned(),
-        (all, rejected) => format!("{} of {} jobs are accepted.", number(all - rejected), number(all)),
+    let (heading, whose) = match (checked.jobs, checked.jobs_rejected) {
+        (1, 0) => ("Accepted".to_owned(), "it"),
+        (1, _) => ("Rejected".to_owned(), "it"),
+        (all, rejected) => {
+            (format!("{} of {} jobs are accepted", number(all - rejected), number(all)), "each")
+        }
     };
-    teller.heading(&heading, out)?;
+    let never = never_fits.map(|why| format!(", but {whose} can never run as it is: {why}"));
+    teller.heading(&format!("{heading}{}.", never.unwrap_or_default()), out)?;
     teller.line(&describe_size(teller, checked), out)?;
-    if let Some(why) = never_fits {
-        teller.line(&format!("It can never run as it is: {why}."), out)?;
-    }
+    teller.queue_rules(checked.queue.as_ref(), &checked.queue_rules, out)?;
     if checked.waits_for_data {
         let text =
             "The plugin has no data yet: the job waits until a push brings the association of its user.";
@@ -67,11 +73,11 @@ pub(super) fn describe(
         teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)), out)?;
     }
     if checked.holds.is_empty() && checked.jobs == 1 {
-        let which = if checked.leaves_out_banks { "No limit of its user" } else { "No limit" };
+        let which = if checked.leaves_out_shared_limits { "No limit of its user" } else { "No limit" };
         teller.line(&format!("{which} holds it."), out)?;
     }
-    if checked.leaves_out_banks {
-        let text = "Limits on banks are not part of this answer, because the site does not show their use.";
+    if checked.leaves_out_shared_limits {
+        let text = "Limits on banks and queues are not part of this answer, because the site does not show their use.";
         teller.line(text, out)?;
     }
     if queue.is_started == Some(false) {
@@ -104,11 +110,9 @@ fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
 /// Prints how many of several jobs are rejected and held.
 fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
     if checked.jobs_rejected > 0 {
-        let text = format!(
-            "Rejected: the last {} jobs, because a limit on active jobs is then reached.",
-            number(checked.jobs_rejected)
-        );
-        teller.line(&text, out)?;
+        let limit = checked.active_limit.as_deref().unwrap_or("a limit on active jobs");
+        let (jobs, limit) = (number(checked.jobs_rejected), teller.words.named(limit));
+        teller.line(&format!("Rejected: the last {jobs} jobs, by {limit}."), out)?;
     }
     let accepted = checked.jobs - checked.jobs_rejected;
     let text = match &checked.first_limit {

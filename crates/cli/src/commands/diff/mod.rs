@@ -9,35 +9,34 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
+use strum::VariantArray;
 
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, state_of};
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance};
 use crate::plugin::installed::load_command;
 use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
-use crate::site::input::Wait;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
-use fairshare_accounting::store::PolicyData;
+use fairshare_accounting::store::{Credit, PolicyData};
 use fairshare_engine::engine::answers::PushChanges;
 use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
 
 /// Show what differs between the database, the plugin and Flux's configuration
 ///
 /// Asks the plugin what a push would change, as "push --dry-run" does, and lists the values that differ: associations, banks,
-/// queues, projects, factors, limits and shares. Usage is not compared, because the plugin computes it.
-/// Also compares the queue table of the database with [queues] of Flux's configuration. Nothing is changed.
+/// queues, projects, factors, limits, deposits of budgets and shares. Usage is not compared, because the plugin computes it.
+/// Also lists credits that no sync has counted, and compares the queue table of the database with [queues] of Flux's configuration.
+/// Nothing is changed.
 ///
 /// Exit status 1 means that something differs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -56,16 +55,17 @@ struct Difference {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
+    let push =
+        Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     let mut data = push::read(&push)?;
     let flux = args.instance.connect()?;
     let Some(name) = find_loaded_plugin(&flux)? else {
         let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
-        return Err(Failure::Message(describe_job_instance(&flux).unwrap_or_else(text)));
+        return Err(failure(describe_job_instance(&flux).unwrap_or_else(text)));
     };
     let Some(preview) = push::ask(&push, &data)? else {
         let text = format!("{name} is flux-accounting's plugin, which can't say what a push would change");
-        return Err(Failure::Message(text));
+        return Err(failure(text));
     };
     let owner = push::owner_record(&flux, &data)?;
     data.associations.extend(owner);
@@ -81,23 +81,25 @@ pub(super) fn run(args: &Args) -> Outcome {
         records::collect_plugin_records(&state, &pages, &preview.default_banks, &configured_limits(&flux));
     let mut differences = Vec::new();
     let mut unlisted = BTreeMap::new();
-    for kind in RecordKind::ALL {
+    for &kind in RecordKind::VARIANTS {
         let changed = kind.count_changes(&preview.changes.difference);
         let found = compare(kind, &stored, &loaded);
         let is_counted = |difference: &&Difference| difference.field.as_deref() != Some(DEFAULT_BANK);
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
         let remaining = changed.saturating_sub(counted.len());
-        // If the plugin counts no change of this kind, its records equal those of the database, although their texts differ here.
+        // If the plugin counts no change of this kind, its records are equal to those of the database, even
+        // if the texts of their fields differ.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }
         if remaining > 0 {
-            unlisted.insert(kind.name(), remaining);
+            unlisted.insert(kind.into_str(), remaining);
         }
         differences.extend(found);
     }
     let in_plugin = !differences.is_empty() || !unlisted.is_empty();
+    differences.extend(list_uncounted_credits(&data));
     differences.extend(compare_queues(&configured_queues(&flux), &data));
     print(args, &preview.changes, differences, &unlisted, in_plugin)
 }
@@ -119,7 +121,8 @@ fn compare(
             plugin: Some(plugin),
             flux: None,
         };
-        // The plugin also has the factors that are not in the database. They keep their default weights.
+        // The plugin also has the factors that are not in the database. These factors keep their default
+        // weights.
         if kind == RecordKind::Factor && !stored.contains_key(id) {
             continue;
         }
@@ -136,6 +139,17 @@ fn compare(
         }));
     }
     found
+}
+
+/// Returns the credits that no sync has counted. The next push does not send them.
+fn list_uncounted_credits(data: &PolicyData) -> impl Iterator<Item = Difference> {
+    data.uncounted_credits.iter().map(|Credit { id, user, bank, amount, unit, .. }| Difference {
+        record: RecordId { kind: RecordKind::Credit, name: format!("{user}/{bank} credit {id}") },
+        field: None,
+        database: Some(format!("{amount} {unit}")),
+        plugin: Some("not counted".to_owned()),
+        flux: None,
+    })
 }
 
 /// Returns the queues that only the queue table or only Flux's configuration has.
@@ -191,12 +205,13 @@ fn print(
     in_plugin: bool,
 ) -> Outcome {
     let is_configured_otherwise = differences.iter().any(|difference| difference.flux.is_some());
-    let differs = in_plugin || is_configured_otherwise;
+    let has_credits = differences.iter().any(|difference| difference.record.kind == RecordKind::Credit);
+    let differs = in_plugin || !differences.is_empty();
     let mut notes: Vec<String> = unlisted
         .iter()
         .map(|(kind, unlisted_count)| {
             let unlisted_count = count(*unlisted_count, kind);
-            let values = if *kind == RecordKind::Association.name() {
+            let values = if *kind == RecordKind::Association.into_str() {
                 "the stored fair-share"
             } else {
                 "values that the plugin does not show"
@@ -206,6 +221,9 @@ fn print(
         .collect();
     if in_plugin {
         notes.push("\"flux fairshare push\" sends the database to the plugin.".to_owned());
+    }
+    if has_credits {
+        notes.push("Credits: \"flux fairshare sync\" counts them.".to_owned());
     }
     if is_configured_otherwise {
         notes.push(
@@ -225,7 +243,7 @@ fn print(
             rows: Box::new(differences.into_iter().map(move |difference| {
                 let Difference { record, field, database, plugin, flux } = difference;
                 vec![
-                    Cell::Text(record.kind.name().to_owned()),
+                    Cell::Text(record.kind.into_str().to_owned()),
                     Cell::Text(record.name),
                     cell(field),
                     cell(database),

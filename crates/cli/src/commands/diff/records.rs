@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::ui::figures::rfc3339;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::PolicyData;
 use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
@@ -15,7 +16,8 @@ use fairshare_engine::standing::TreePage;
 use fairshare_protocol::records::{AssociationRecord, QueueRecord};
 
 /// The kinds of records, in the order of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum RecordKind {
     Association,
     Bank,
@@ -23,44 +25,22 @@ pub(super) enum RecordKind {
     Project,
     Factor,
     Limit,
+    Budget,
+    Credit,
     /// A switch, or a setting of the tree such as the ranking policy.
     Setting,
 }
 
 impl RecordKind {
-    pub(super) const ALL: [RecordKind; 7] = [
-        RecordKind::Association,
-        RecordKind::Bank,
-        RecordKind::Queue,
-        RecordKind::Project,
-        RecordKind::Factor,
-        RecordKind::Limit,
-        RecordKind::Setting,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            RecordKind::Association => "association",
-            RecordKind::Bank => "bank",
-            RecordKind::Queue => "queue",
-            RecordKind::Project => "project",
-            RecordKind::Factor => "factor",
-            RecordKind::Limit => "limit",
-            RecordKind::Setting => "setting",
-        }
-    }
-
     /// Returns the number of records of this kind that a push would change.
     pub(super) fn count_changes(self, push: &PushDifference) -> usize {
         let total = |counts: ChangeCounts| counts.added + counts.changed + counts.removed;
+        let is_it = |name: &str| name.strip_suffix('s') == Some(self.into_str());
         match self {
             RecordKind::Association => push.added + push.changed + push.removed,
-            RecordKind::Bank => total(push.others.banks),
-            RecordKind::Queue => total(push.others.queues),
-            RecordKind::Project => total(push.others.projects),
-            RecordKind::Factor => total(push.others.factors),
-            RecordKind::Limit => total(push.others.limits),
             RecordKind::Setting => push.others.config.changed,
+            // A push changes no credits.
+            _ => push.others.kinds().into_iter().find(|(name, _)| is_it(name)).map_or(0, |it| total(it.1)),
         }
     }
 }
@@ -72,8 +52,11 @@ pub(super) struct RecordId {
     pub(super) name: String,
 }
 
-/// Whether the bank is the user's default bank. The plugin does not count a change of this field.
+/// The name of the field that is true if the bank is the user's default bank. The plugin does not report changes of this field.
 pub(super) const DEFAULT_BANK: &str = "is_default_bank";
+
+/// The fields of a tree that are settings, besides its options.
+const TREE_SETTINGS: [&str; 5] = ["policy", "half_life", "node_weight", "core_weight", "gpu_weight"];
 
 /// The fields of a record by name.
 pub(super) type Record = Map<String, Value>;
@@ -85,6 +68,24 @@ struct Records(BTreeMap<RecordId, Record>);
 impl Records {
     fn add(&mut self, kind: RecordKind, name: impl Into<String>, fields: Record) {
         self.0.insert(RecordId { kind, name: name.into() }, fields);
+    }
+
+    fn add_budget(&mut self, scope: &str, name: &str, unit: &str, window: [i64; 2], deposited: i64) {
+        let [from, until] = window.map(|time| rfc3339(time as f64).unwrap_or_else(|| time.to_string()));
+        let fields = Map::from_iter([
+            ("until".to_owned(), until.into()),
+            ("deposited_ms".to_owned(), deposited.into()),
+        ]);
+        self.add(RecordKind::Budget, format!("{scope} {name} {unit} from {from}"), fields);
+    }
+
+    /// Adds the settings of a tree of the database or of the plugin.
+    fn add_tree(&mut self, tree: &impl Serialize) {
+        let mut fields = serialize_fields(tree, &[]);
+        let options = fields.remove("options").and_then(|options| options.as_object().cloned());
+        fields.retain(|name, _| TREE_SETTINGS.contains(&name.as_str()));
+        let settings = fields.into_iter().chain(options.unwrap_or_default());
+        settings.for_each(|(name, value)| self.add_setting(name, value));
     }
 
     fn add_setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
@@ -111,13 +112,17 @@ fn strip_blanks(text: &str) -> String {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the fields of an association without those that the plugin computes: fair-share and usage.
+/// Returns the fields of an association, except the fields that the plugin computes: fair-share and usage.
 fn association_fields(record: AssociationRecord, is_default: Option<bool>, shares: Option<i64>) -> Record {
     let record = AssociationRecord {
         queues: strip_blanks(&record.queues),
         projects: strip_blanks(&record.projects),
         active: i64::from(record.active != 0),
-        ..record.without_leaf()
+        username: None,
+        shares: None,
+        usage: None,
+        counted_until: None,
+        ..record
     };
     let mut fields = serialize_fields(&record, &["userid", "bank", "def_bank", "fairshare"]);
     fields.extend(is_default.map(|is_default| (DEFAULT_BANK.to_owned(), is_default.into())));
@@ -174,25 +179,22 @@ pub(super) fn collect_database_records(data: &PolicyData) -> BTreeMap<RecordId, 
             records.add(RecordKind::Limit, name, fields);
         }
     }
+    for budget in &data.budgets {
+        let window = [budget.start, budget.end];
+        records.add_budget(&budget.scope, &budget.name, budget.unit.name(), window, budget.deposited);
+    }
     records.add_setting("deny_unknown_queues", data.config.deny_unknown_queues);
     if let Some(zero_score) = &data.config.zero_score {
         records.add_setting("zero_score", zero_score.as_str());
     }
     if let Some(tree) = &data.tree {
-        records.add_setting("policy", tree.policy.as_str());
-        records.add_setting("half_life", tree.half_life);
-        records.add_setting("node_weight", tree.node_weight);
-        records.add_setting("core_weight", tree.core_weight);
-        records.add_setting("gpu_weight", tree.gpu_weight);
-        for (name, value) in &tree.options {
-            records.add_setting(name, value.as_str());
-        }
+        records.add_tree(tree);
     }
     records.0
 }
 
-/// Returns the records of the plugin. `pages` is its live tree; `default_banks` are those that a push would change; `configured` are the
-/// limits of Flux's configuration, which no push changes.
+/// Returns the records of the plugin. `pages` is its live tree. `default_banks` are the default banks that a
+/// push would change. `configured` are the limits of Flux's configuration, which no push changes.
 pub(super) fn collect_plugin_records(
     state: &Snapshot,
     pages: &[TreePage],
@@ -263,6 +265,10 @@ pub(super) fn collect_plugin_records(
         ]);
         records.add(RecordKind::Limit, limit_name(&limit.scope, &limit.name, queue, &limit.measure), fields);
     }
+    for budget in &state.budgets {
+        let window = [budget.start, budget.end];
+        records.add_budget(&budget.scope, &budget.name, &budget.unit, window, budget.deposited);
+    }
     records.0.extend(collect_settings(state, pages.first()).0);
     records.0
 }
@@ -273,14 +279,7 @@ fn collect_settings(state: &Snapshot, tree: Option<&TreePage>) -> Records {
         records.add_setting(name, value);
     }
     if let Some(tree) = tree {
-        records.add_setting("policy", &*tree.policy);
-        records.add_setting("half_life", tree.half_life);
-        records.add_setting("node_weight", tree.node_weight);
-        records.add_setting("core_weight", tree.core_weight);
-        records.add_setting("gpu_weight", tree.gpu_weight);
-        for (name, value) in &tree.options {
-            records.add_setting(name, value.as_str());
-        }
+        records.add_tree(tree);
     }
     records
 }

@@ -88,18 +88,24 @@ fn list_differences(edit: impl FnOnce(&mut Value)) -> Vec<String> {
     compare_with_default(edit, None)
 }
 
-/// Like [`list_differences`]. `banks` are the user's default bank in the plugin in the plugin, and the one that a push would send.
+/// Like [`list_differences`]. `banks` are the user's default bank in the plugin, and the default bank that a
+/// push would send.
 fn compare_with_default(edit: impl FnOnce(&mut Value), banks: Option<[&str; 2]>) -> Vec<String> {
     let mut state = plugin_state();
     edit(&mut state);
     let state: Snapshot = serde_json::from_value(state).expect("a state");
     let stored = records::collect_database_records(&make_site());
     let loaded = records::collect_plugin_records(&state, &tree_pages(), &default_banks(banks), &[]);
-    let kinds = RecordKind::ALL.into_iter().filter(|kind| *kind != RecordKind::Setting);
+    let kinds = RecordKind::VARIANTS.iter().copied().filter(|kind| *kind != RecordKind::Setting);
     let found = kinds.flat_map(|kind| compare(kind, &stored, &loaded));
     let line = |Difference { record, field, database, plugin, .. }: Difference| {
         let [database, plugin] = [database, plugin].map(Option::unwrap_or_default);
-        format!("{} {} {}: {database} {plugin}", record.kind.name(), record.name, field.unwrap_or_default())
+        format!(
+            "{} {} {}: {database} {plugin}",
+            record.kind.into_str(),
+            record.name,
+            field.unwrap_or_default()
+        )
     };
     found.map(line).collect()
 }
@@ -148,4 +154,26 @@ fn queues_of_only_one_side_are_listed() {
         rows,
         [("debug", Some("present"), Some("missing")), ("gpu", Some("missing"), Some("present"))]
     );
+}
+
+#[test]
+fn credits_that_no_sync_has_counted_are_listed() {
+    let credit = Credit {
+        id: 3,
+        user: "ann".to_owned(),
+        bank: "A".to_owned(),
+        amount: "-2".to_owned(),
+        unit: "node-hours".to_owned(),
+        ..Credit::default()
+    };
+    let data = PolicyData { uncounted_credits: vec![credit], ..PolicyData::default() };
+    let listed: Vec<Difference> = list_uncounted_credits(&data).collect();
+    let expected = Difference {
+        record: RecordId { kind: RecordKind::Credit, name: "ann/A credit 3".to_owned() },
+        field: None,
+        database: Some("-2 node-hours".to_owned()),
+        plugin: Some("not counted".to_owned()),
+        flux: None,
+    };
+    assert_eq!(listed, [expected]);
 }

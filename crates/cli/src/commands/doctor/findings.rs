@@ -10,12 +10,15 @@ use crate::commands::config::Fault;
 use crate::commands::status::other_priority_plugins;
 use crate::plugin::installed::load_command;
 use crate::site::mending;
+use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn};
 use fairshare_client::user_name;
 use fairshare_engine::engine::answers::Snapshot;
 use fairshare_engine::ids::f58;
 use fairshare_protocol::field::Record;
-use fairshare_protocol::records::{AssociationRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED};
+use fairshare_protocol::records::{
+    AssociationRecord, BudgetRecord, FactorRecord, LimitRecord, QueueRecord, UNLIMITED,
+};
 
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
@@ -82,7 +85,7 @@ pub(super) struct DatabaseFacts {
     pub pace: Pace,
     /// Time of the last count of usage, if the exact rule is in use.
     pub counted: Option<f64>,
-    /// Columns that this version does not know and that hold other than their defaults.
+    /// Columns that this version does not know, with values other than their defaults.
     pub unknown: Vec<UnknownColumn>,
 }
 
@@ -131,6 +134,41 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
             "flux account edit-bank NAME --shares=N",
         )
         .with_names(without_shares.map(|bank| bank.bank.clone())),
+    );
+    let name = |BudgetRecord { scope, name, unit, .. }: &BudgetRecord| {
+        format!("{scope} {} in {unit}", name_target(data, scope, name))
+    };
+    let used_up = data.budgets.iter().filter(|budget| budgets::is_used_up(budget, now));
+    found.extend(
+        Finding::action(
+            "budget-used-up",
+            "budgets that are in force and have nothing left: jobs that they count are held until a deposit, unless the setting \
+             \"budgets\" of the plugin is \"reject\" or \"warn\"",
+            "flux fairshare budget deposit SCOPE NAME AMOUNT --unit UNIT --reason TEXT --push",
+        )
+        .with_names(used_up.map(&name)),
+    );
+    // The windows of a target are neighbours, in the order of time.
+    let targets = data.budgets.chunk_by(|a, b| (&a.scope, &a.name, &a.unit) == (&b.scope, &b.name, &b.unit));
+    let over = targets.filter_map(<[_]>::last).filter(|last| last.end as f64 <= now);
+    found.extend(
+        Finding::action(
+            "budget-over",
+            "budgets whose last window is over: jobs that they count are held until a deposit or the removal of the budget, unless the \
+             setting \"budgets\" of the plugin is \"reject\" or \"warn\"",
+            "flux fairshare budget remove SCOPE NAME --unit UNIT --reason TEXT --push",
+        )
+        .with_names(over.map(name)),
+    );
+    let credits = data.uncounted_credits.iter();
+    let credits = credits.map(|it| format!("{} {} of {}/{}", it.amount, it.unit, it.user, it.bank));
+    found.extend(
+        Finding::notice(
+            "credits-not-counted",
+            "credits that no sync has counted: neither usages nor fair-shares include them",
+            "flux fairshare sync",
+        )
+        .with_names(credits),
     );
     let age = counted.map(|counted| now - counted);
     found.extend(age.filter(|age| *age > stale).map(|age| {
@@ -269,6 +307,20 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
         .collect()
 }
 
+/// Returns the name of a limit's target with the name of the user. In the data of a push, the name has the
+/// user's id.
+fn name_target(data: &PolicyData, scope: &str, name: &str) -> String {
+    let user_of = |id: &str| {
+        let record = data.associations.iter().find(|record| record.userid.to_string() == id);
+        record.and_then(|record| record.username.clone()).unwrap_or_else(|| id.to_owned())
+    };
+    match (scope, name.split_once('/')) {
+        ("association", Some((id, bank))) => format!("{}/{bank}", user_of(id)),
+        ("user", _) => user_of(name),
+        _ => name.to_owned(),
+    }
+}
+
 /// Returns limits on banks, users or queues that do not exist: such limits count no jobs.
 fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
@@ -282,20 +334,8 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
         let lacks_queue = scope == "queue" && name != "*" && !has_queue(name);
         lacks_queue || !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
     };
-    let user_of = |id: &str| {
-        let id: i64 = id.parse().ok()?;
-        let record = data.associations.iter().find(|record| record.userid == id)?;
-        record.username.clone()
-    };
-    let named = |record: &LimitRecord| {
-        let LimitRecord { scope, name, queue, .. } = record;
-        let name = match name.split_once('/') {
-            Some((id, bank)) if scope == "association" => {
-                format!("{}/{bank}", user_of(id).unwrap_or_else(|| id.to_owned()))
-            }
-            _ => name.clone(),
-        };
-        (scope.clone(), name, queue.clone())
+    let named = |LimitRecord { scope, name, queue, .. }: &LimitRecord| {
+        (scope.clone(), name_target(data, scope, name), queue.clone())
     };
     let lost =
         data.lost_limits.iter().map(|limit| (limit.scope.clone(), limit.name.clone(), limit.queue.clone()));

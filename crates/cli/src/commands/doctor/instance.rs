@@ -7,14 +7,12 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::commands::config::{self, Fault};
-use crate::commands::push::{self, Push};
+use crate::commands::push::{self, Push, changes};
 use crate::commands::status::{find_plugin, list_plugins, request_recount, state_of};
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::plugin::ask::{configured_queues, describe_job_instance};
-use crate::ui::printable::count;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
-use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::answers::{Check, Snapshot};
 
 /// The state of the instance.
@@ -42,11 +40,7 @@ pub(super) struct LoadedPlugin {
 
 impl Instance {
     /// Connects to the instance and reads its state. `data` is the data of a push, if the database can be read.
-    pub(super) fn ask(
-        uri: Option<&str>,
-        push: &Push<'_>,
-        data: Option<&PolicyData>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn ask(uri: Option<&str>, push: &Push<'_>, data: Option<&PolicyData>) -> Result<Self> {
         let flux = Flux::connect(uri).map_err(failure)?;
         let plugins = list_plugins(&flux)?;
         let mut instance = Instance {
@@ -63,7 +57,7 @@ impl Instance {
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
                 Ok(None) => None,
-                Ok(Some(preview)) => describe_changes(&preview.changes.difference).map(Ok),
+                Ok(Some(preview)) => changes::describe_kinds(&preview.changes.difference).map(Ok),
                 Err(fault) => Some(Err(fault.to_string())),
             };
         }
@@ -78,31 +72,9 @@ fn check_files_on_disk(flux: &Flux) -> Vec<Fault> {
         return Vec::new();
     }
     let file = PathBuf::from(path);
-    config::check(std::slice::from_ref(&file)).unwrap_or_else(|failure| {
+    let checked = config::check(std::slice::from_ref(&file));
+    checked.map(|(_, faults)| faults).unwrap_or_else(|failure| {
         let remedy = "make it readable for this account, or run this as the owner of the instance".to_owned();
         vec![Fault { file, key: String::new(), value: Value::Null, text: failure.to_string(), remedy }]
     })
-}
-
-/// Describes the changes of a push, or returns `None` if there are none.
-fn describe_changes(difference: &Difference) -> Option<String> {
-    let Difference { added, changed, removed, others, .. } = *difference;
-    let kinds = [
-        ("association", ChangeCounts { added, changed, removed }),
-        ("bank", others.banks),
-        ("queue", others.queues),
-        ("project", others.projects),
-        ("factor", others.factors),
-        ("limit", others.limits),
-        ("switch", ChangeCounts { changed: others.config.changed, ..ChangeCounts::default() }),
-    ];
-    let describe_kind = |(kind, counts): (&str, ChangeCounts)| {
-        let texts = [("added", counts.added), ("changed", counts.changed), ("removed", counts.removed)];
-        let texts = texts.into_iter().filter(|(_, number)| *number > 0);
-        let texts = texts.map(|(what, number)| format!("{} {what}", count(number, kind)));
-        let texts: Vec<String> = texts.collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
-    };
-    let all: Vec<String> = kinds.into_iter().filter_map(describe_kind).collect();
-    (!all.is_empty()).then(|| all.join(", "))
 }

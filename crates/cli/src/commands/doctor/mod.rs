@@ -10,13 +10,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::push::Push;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
-use crate::site::input::Wait;
 use crate::ui::figures;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
+use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
 use instance::Instance;
@@ -26,17 +26,16 @@ use refusals::{check_commands, unreadable_finding};
 ///
 /// Runs the checks of "push --dry-run", "update --dry-run" and "sync --dry-run" and reports what they would refuse. Finds users without a default
 /// bank, banks without shares, limits that hold all jobs, limits on banks and queues that do not exist, weights that have no
-/// effect, usage that is no longer counted, a plugin that is not loaded or has old data, a second priority plugin, edits that
-/// were not pushed, and a configuration on disk with which Flux would not start. If Flux does not answer, doctor says so and
-/// checks the database alone.
+/// effect, budgets that are used up or over, usage and credits that are not counted, a plugin that is not loaded or has old data, a second
+/// priority plugin, edits that were not pushed, and a configuration on disk with which Flux would not start. If Flux does not answer,
+/// doctor says so and checks the database alone.
 ///
-/// Exit status 1 means that a problem needs action; notices alone do not.
+/// Exit status 1 means that a problem needs action; notices alone do not. Another priority plugin, and counters that differ from a
+/// recount, need action, so that "flux fairshare status" then ends with 1 too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     instance: InstanceArg,
     /// Report data and usage older than this many hours
@@ -62,7 +61,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let facts = read_database(args, now, &mut findings);
     findings.extend(facts.iter().flat_map(|facts| check_database(facts, now, stale)));
     let data = facts.as_ref().map(|facts| &facts.data);
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
+    let push =
+        Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     match Instance::ask(args.instance.uri.as_deref(), &push, data) {
         Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
         Err(fault) => {
@@ -102,15 +102,19 @@ fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<D
 }
 
 fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Option<Finding>), StoreError> {
-    let mut database = Database::open(args.database.path(), Access::Read, args.wait.wait)?;
+    let mut database = Database::open(args.database.path(), Access::Read, args.database.wait.wait)?;
     let snapshot = database.snapshot()?;
     let refused = check_commands(&snapshot, now);
-    let data = match snapshot.policy_data(now) {
+    let mut data = match snapshot.policy_data(now) {
         Ok(data) => data,
         // The refusal already describes the faulty rows.
         Err(_) if refused.is_some() => return Ok((None, refused)),
         Err(error) => return Err(error),
     };
+    // The check of push has printed the messages, and has returned an error as a refusal.
+    if budgets::add_to_push(&snapshot, &mut data, now).is_err() {
+        return Ok((None, refused));
+    }
     let (counted, unknown) = (snapshot.counted_at(now)?, snapshot.unknown_columns()?);
     Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
@@ -124,14 +128,23 @@ fn name_database(remedy: &str, found: &Found) -> String {
     }
     let update = |options: &str| format!("\"flux account-update-db{options}\"");
     let remedy = remedy.replace(&update(""), &update(&format!(" -p {path}")));
-    let commands = ["push", "sync", "update", "recount --write", "policy", "limit unset"];
+    let commands = [
+        "push",
+        "sync",
+        "update",
+        "recount --write",
+        "policy",
+        "limit unset",
+        "budget deposit",
+        "budget remove",
+    ];
     commands.into_iter().fold(remedy, |remedy, command| {
         let command = format!("flux fairshare {command}");
         remedy.replace(&command, &format!("{command} -p {path}"))
     })
 }
 
-fn print(args: &Args, findings: &[Finding]) -> Result<(), Failure> {
+fn print(args: &Args, findings: &[Finding]) -> Result<()> {
     if findings.is_empty() {
         say(format_args!("nothing is wrong with {}", args.database.path().display()))?;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::findings::Finding;
 use crate::commands::push;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::site::mending;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
@@ -32,7 +32,7 @@ pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Findin
     Some(refusal_finding("push and sync refuse", &fault, snapshot.path()))
 }
 
-fn rank_site(snapshot: &Snapshot<'_>) -> Result<(), Failure> {
+fn rank_site(snapshot: &Snapshot<'_>) -> Result<()> {
     let site = snapshot.site_policy().map_err(failure)?;
     Ranked::new(snapshot, site.policy, &site.options, &mut |_| ()).map_err(mending::pipeline_failure)?;
     Ok(())

@@ -2,7 +2,6 @@
 //! `flux fairshare generate`: manual pages and completions from the definitions of the commands, and a sample of the configuration.
 
 mod manual;
-mod manual_plugin;
 mod shells;
 #[cfg(test)]
 mod tests;
@@ -17,11 +16,10 @@ use clap_complete::Shell;
 use strum::VariantNames;
 
 use crate::help::{GROUPS, about};
-use crate::outcome::{Answer, EXIT_STATUS, Failure, Outcome};
+use crate::outcome::{Answer, EXIT_STATUS, Outcome, failure};
 use fairshare::Policy;
 use fairshare_import::Format;
 use fairshare_protocol::settings::{SETTINGS, Setting};
-use manual_plugin::Part;
 
 /// Write manual pages, completions and a sample of the configuration below a directory
 #[derive(Debug, clap::Args)]
@@ -33,10 +31,12 @@ pub(crate) struct Args {
 
 /// The name of the program as one word. Under flux, the name has two words.
 const PROGRAM: &str = "flux-fairshare";
+/// The name of the plugin's page.
+const PLUGIN_PAGE: &str = "flux-fairshare-plugin";
 
 pub(super) fn run(args: &Args, definition: fn() -> Command) -> Outcome {
     write_files(&args.directory, definition)
-        .map_err(|error| Failure::Message(format!("{}: {error}", args.directory.display())))?;
+        .map_err(|error| failure(format!("{}: {error}", args.directory.display())))?;
     Ok(Answer::Yes)
 }
 
@@ -100,7 +100,8 @@ fn write_page(
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    // clap_mangen's own synopsis lists every option and omits the names of the values. The usage in the help does neither.
+    // clap_mangen's own synopsis lists every option and omits the names of the values. The usage in the help
+    // has `[OPTIONS]` instead, and the names of the values.
     let usage = command.clone().render_usage().to_string();
     writeln!(text, ".SH SYNOPSIS\n{}", escape_roff(usage.trim_start_matches("Usage: ")))?;
     man.render_description_section(&mut text)?;
@@ -118,13 +119,9 @@ fn write_page(
     let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
     for (title, entries) in parse_sections(&after) {
         writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
-        for (key, what) in &entries {
+        for (key, what) in entries {
             let is_no = title == "Exit status" && key == "1";
-            let what = if is_no {
-                manual::exit_status_1_text(command.get_name(), what)
-            } else {
-                Some(what.as_str())
-            };
+            let what = if is_no { manual::exit_status_1_text(command.get_name(), what) } else { Some(what) };
             let Some(what) = what else { continue };
             writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape_roff(key), escape_roff(what))?;
         }
@@ -140,7 +137,7 @@ fn write_page(
         .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
         .filter(|other| other != name)
         .map(|other| format!("\\fB{}\\fR(1)", escape_roff(&other)))
-        .chain([format!("\\fB{}\\fR(7)", escape_roff(manual_plugin::NAME))])
+        .chain([format!("\\fB{}\\fR(7)", escape_roff(PLUGIN_PAGE))])
         .collect::<Vec<_>>();
     writeln!(text, ".SH \"SEE ALSO\"\n{}", others.join(", "))?;
     fs::write(directory.join(format!("{name}.1")), text)
@@ -173,34 +170,32 @@ plugins = [
 #[fairshare]
 "#;
 
-/// Writes the page of the plugin.
+/// Writes the page of the plugin. In its text, lines that begin with a dot are roff, and each line after `.TP` is a term.
 fn write_plugin_page(directory: &Path) -> io::Result<()> {
-    let name = manual_plugin::NAME;
-    let mut text = format!(".TH {name} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
-    for part in manual_plugin::PAGE {
-        text += &match part {
-            Part::Section(title) => format!(".SH \"{title}\"\n"),
-            Part::Text(words) => format!(".PP\n{}\n", escape_roff(words)),
-            Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", escape_roff(key), escape_roff(what)),
-            Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", escape_roff(lines)),
-            Part::Settings => SETTINGS.iter().map(setting_entry).collect(),
+    let mut page = format!(".TH {PLUGIN_PAGE} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
+    let mut previous = "";
+    for line in include_str!("plugin-page.txt").lines() {
+        page += &match line {
+            "@SETTINGS@" => SETTINGS.iter().map(setting_entry).collect(),
+            _ if line.starts_with('.') => format!("{line}\n"),
+            _ if previous == ".TP" => format!("\\fB{}\\fR\n", escape_roff(line)),
+            _ => format!("{}\n", escape_roff(line)),
         };
+        previous = line;
     }
-    fs::write(directory.join(format!("{name}.7")), text)
+    fs::write(directory.join(format!("{PLUGIN_PAGE}.7")), page)
 }
 
 /// A heading and the (key, text) below it.
-type Section = (String, Vec<(String, String)>);
+type Section<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
 /// Parses a text of `Title:` lines and `  key  text` lines.
-fn parse_sections(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
+fn parse_sections(text: &str) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
     for line in text.lines() {
         match (line.strip_suffix(':'), line.trim().split_once("  "), sections.last_mut()) {
-            (Some(title), ..) => sections.push((title.to_owned(), Vec::new())),
-            (None, Some((key, what)), Some((_, entries))) => {
-                entries.push((key.to_owned(), what.trim().to_owned()));
-            }
+            (Some(title), ..) => sections.push((title, Vec::new())),
+            (None, Some((key, what)), Some((_, entries))) => entries.push((key, what.trim())),
             _ => {}
         }
     }
@@ -212,14 +207,15 @@ fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// Returns the definitions for completions: the program with its one-word name, because the scripts split the command line at
-/// spaces; without hidden commands; and with the possible values of arguments.
+/// Returns the definitions for completions. The program has its one-word name, because the scripts split the
+/// command line at spaces. Hidden commands are left out, and arguments have their possible values.
 fn build_completion_definitions(definition: fn() -> Command) -> Command {
     let command = definition();
     let mut columns: Vec<PossibleValue> = Vec::new();
     let show = command.find_subcommand("show").and_then(|show| show.get_after_long_help());
-    for (_, entries) in show.map(|help| parse_sections(&help.to_string())).unwrap_or_default() {
-        columns.extend(entries.into_iter().map(|(key, what)| PossibleValue::new(key).help(what)));
+    for (_, entries) in parse_sections(&show.map(ToString::to_string).unwrap_or_default()) {
+        let entries = entries.into_iter().map(|(key, what)| (key.to_owned(), what.to_owned()));
+        columns.extend(entries.map(|(key, what)| PossibleValue::new(key).help(what)));
     }
     let subcommands: Vec<Command> = visible_subcommands(&command)
         .map(|subcommand| {

@@ -83,6 +83,8 @@ pub(super) struct Listing {
     /// The scheduler's estimates of starts, by job id.
     pub(super) estimates: HashMap<u64, f64>,
     pub(super) stopped: StoppedQueues,
+    /// The half-life of usage in seconds, for `--weights`.
+    pub(super) half_life: Option<f64>,
 }
 
 /// A column chosen for output.

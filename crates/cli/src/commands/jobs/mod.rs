@@ -10,11 +10,12 @@ use std::cmp::Ordering;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, configured_queues};
 use crate::plugin::jobs::fetch;
+use crate::plugin::live_tree::fetch_head;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
-use crate::ui::figures::rfc3339;
+use crate::ui::figures::half_life_text;
 use crate::ui::messages::remark;
 use crate::ui::order::compare_cells;
 use crate::ui::output::{Facts, OutputArgs, Report};
@@ -89,14 +90,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         .map_err(failure)?;
     let is_owner = is_owner(&flux);
     let users = select_users(args, is_owner).map_err(failure)?;
-    let mut page = match fetch(&flux, &build_request(args, &ids, users.as_deref()), usize::MAX) {
-        Ok(page) => page,
-        Err(Refusal::No(text)) => {
-            remark(text);
-            return Ok(Answer::No);
-        }
-        Err(refusal) => return Err(refusal.into()),
-    };
+    let request = build_request(args, &ids, users.as_deref());
+    let mut page = fetch(&flux, &request, usize::MAX).map_err(Refusal::into_answer)?;
     page.jobs.retain(|row| {
         let among = |list: &[String], name: Option<&str>| {
             list.is_empty() || name.is_some_and(|name| list.iter().any(|one| one == name))
@@ -119,7 +114,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let user =
         users.as_ref().and_then(|users| if let [user] = users.as_slice() { Some(*user) } else { None });
     let mut listing = Listing { page, ..Listing::default() };
-    if !args.weights && !listing.page.jobs.is_empty() {
+    if args.weights {
+        listing.half_life = fetch_head(&flux).map(|tree| tree.half_life);
+    } else if !listing.page.jobs.is_empty() {
         listing.stopped = StoppedQueues::ask(&flux, listing.page.jobs.iter().map(|row| row.queue.as_deref()));
         listing.estimates = ask_estimates(&flux, user);
     }
@@ -148,7 +145,7 @@ fn is_owner(flux: &Flux) -> bool {
 }
 
 /// Returns a message for each bank and queue in `args` that does not exist.
-fn find_unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
+fn find_unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>> {
     let is_listed =
         |name: &str, of: fn(&ListedJob) -> Option<&str>| page.jobs.iter().any(|row| of(row) == Some(name));
     let banks: Vec<&String> =
@@ -223,34 +220,49 @@ fn build_request(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String,
     wanted
 }
 
-fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Result<(), Failure> {
+fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Result<()> {
     let page = &listing.page;
     let report_columns = Columns::new(&page.terms, args.normalized);
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let look = Look { give_up, parts: PARTS, ..Look::WHOLE };
     let report = if args.weights {
-        build_weights_report(page, &report_columns)
+        build_weights_report(listing, &report_columns)
     } else {
         build_report(args, listing, &report_columns, words, none).map_err(failure)?
     };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
 
-/// Returns the weights of the posted priorities: one row, or several while priorities are being updated after a push.
-fn build_weights_report<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
+/// Returns the present weights, and the earlier weights of priorities that the plugin has not posted again.
+fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Report<'a> {
+    let page = &listing.page;
     let terms: Vec<ChosenColumn> = columns.term_columns().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
         column.style = Style::Term;
     }
-    let mut all = vec![JOBS];
+    // An earlier version of the plugin does not send the present weights.
+    let mut kinds = Vec::from_iter(Some(&page.weights).filter(|weights| !weights.is_empty()));
+    for weights in &page.weighings {
+        if !kinds.contains(&weights) {
+            kinds.push(weights);
+        }
+    }
+    let mut notes = Vec::new();
+    if kinds.len() > 1 && !page.weights.is_empty() {
+        let text = "Jobs whose weights are not present keep an earlier priority until the plugin posts a new one, at urgency 0 indefinitely.";
+        notes.push(text.to_owned());
+    }
+    notes.extend(listing.half_life.map(|it| format!("Half-life of usage: {}", half_life_text(it))));
+    let mut all = vec![PRESENT, JOBS];
     all.append(&mut shown);
-    let rows = page.weighings.iter().enumerate().map(|(at, weights)| {
-        let jobs = page.jobs.iter().filter(|row| row.weighing == Some(at)).count();
-        let weights = weights.iter().map(|weight| Cell::Number(*weight as f64));
-        std::iter::once(Cell::Count(jobs as u64)).chain(weights).collect()
+    let rows = kinds.into_iter().map(|weights| {
+        let weights_of = |row: &ListedJob| page.weighings.get(row.weighing?);
+        let jobs = page.jobs.iter().filter(|row| weights_of(row) == Some(weights)).count();
+        let head = [Cell::Flag(*weights == page.weights), Cell::Count(jobs as u64)];
+        head.into_iter().chain(weights.iter().map(|weight| Cell::Number(*weight as f64))).collect()
     });
-    Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, ..Report::default() }
+    Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, notes, ..Report::default() }
 }
 
 /// The members of the JSON document besides the jobs.
@@ -259,8 +271,6 @@ fn build_weights_report<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<
 pub(super) struct JobsFacts<'a> {
     /// The time of the answer in seconds since the epoch.
     now: f64,
-    /// `now` by RFC 3339.
-    now_time: Option<String>,
     /// The number of pushes.
     generation: u64,
     /// Whether fair-share is live.
@@ -292,17 +302,15 @@ fn build_report<'a>(
         };
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
-    let companions = if args.output.json { COMPANIONS } else { &[] };
-    let shown =
-        chosen.iter().map(|chosen| columns.column(chosen)).chain(companions.iter().copied()).collect();
+    let companion = args.output.json.then_some(ID_DECIMAL);
+    let shown = chosen.iter().map(|chosen| columns.column(chosen)).chain(companion).collect();
     let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
     let cells = move |row: &'a ListedJob| {
         let cells = chosen.iter().map(|chosen| format_cell(chosen, row, listing, words, is_table));
-        cells.chain(companion_cells(row, listing).into_iter().take(companions.len())).collect()
+        cells.chain(companion.map(|_| Cell::Text(row.id.0.to_string()))).collect()
     };
     let facts = JobsFacts {
         now: page.now,
-        now_time: rfc3339(page.now),
         generation: page.generation,
         live: page.live,
         terms: &page.terms,
@@ -313,23 +321,14 @@ fn build_report<'a>(
     Ok(Report { facts, rows, notes, ..Report::default() })
 }
 
+/// Whether new priorities get these weights.
+pub(super) const PRESENT: Column<'static> = column("present", "Present", Style::Flag);
+
 /// The number of jobs with the same weights.
 pub(super) const JOBS: Column<'static> = column("jobs", "Jobs", Style::Count);
 
-/// The keys of a job in JSON that repeat its id and times in other forms.
-pub(super) const COMPANIONS: &[Column<'static>] = &[
-    column("id_decimal", "", Style::Text),
-    column("submitted_time", "", Style::Text),
-    column("when_time", "", Style::Text),
-    column("estimated_start_time", "", Style::Text),
-];
-
-/// Returns the values of [`COMPANIONS`]: the job id in digits, and the times by RFC 3339.
-fn companion_cells(row: &ListedJob, listing: &Listing) -> [Cell; 4] {
-    let time = |time: Option<f64>| time.and_then(rfc3339).map_or(Cell::None, Cell::Text);
-    let estimate = listing.estimates.get(&row.id.0).copied();
-    [Cell::Text(row.id.0.to_string()), time(row.submitted), time(row.when), time(estimate)]
-}
+/// The job id in digits, in JSON.
+pub(super) const ID_DECIMAL: Column<'static> = column("id_decimal", "", Style::Text);
 
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
 fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Vec<ChosenColumn> {

@@ -38,7 +38,7 @@ fn print_listing(text: &str, width: usize, listing: &Listing) -> String {
     let (args, screen, words) = (parse_args(text), make_screen(width), make_words());
     let columns = Columns::new(&listing.page.terms, args.normalized);
     let report = if args.weights {
-        build_weights_report(&listing.page, &columns)
+        build_weights_report(listing, &columns)
     } else {
         build_report(&args, listing, &columns, &words, "No pending jobs.").expect("a report")
     };
@@ -69,6 +69,11 @@ fn screens_of_jobs() {
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));
     }
+    let mut listing = Listing { page: jobs_page(), ..Listing::default() };
+    listing.page.weights = vec![200_000, 10_000, 0, 1000, 250, 0];
+    let weights = print_listing("-w", 80, &listing);
+    assert!(weights.lines().nth(1).is_some_and(|line| line.starts_with("yes") && line.contains("200,000")));
+    screens.push_str(&format!("===== 80 columns: jobs -w after a change of weights\n{weights}"));
     check("jobs", 200, &screens);
 }
 

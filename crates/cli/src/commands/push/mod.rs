@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: sends the accounting data to the priority plugin.
 
-mod changes;
+pub(super) mod changes;
 pub(super) mod parts;
 mod preview;
 
@@ -11,22 +11,23 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::now;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::site::database::{DatabaseArg, Found};
+use crate::site::document;
 use crate::site::input::Wait;
 use crate::site::mending;
 use crate::ui::companions::add_companions;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
+use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::pipeline::fairshare::read_checked_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_engine::engine::answers::{Preview, PushChanges};
 use fairshare_engine::ids::f58;
 use fairshare_import as formats;
-use fairshare_protocol::document;
-use fairshare_protocol::records::{AssociationRecord, BankRecord};
+use fairshare_protocol::records::AssociationRecord;
 use parts::PushDocument;
 
 /// Send the database to the priority plugin
@@ -39,8 +40,6 @@ use parts::PushDocument;
 pub(crate) struct Args {
     #[command(flatten)]
     database: DatabaseArg,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     instance: InstanceArg,
     /// Change nothing; show what would be sent, and what the plugin would do
@@ -75,24 +74,15 @@ pub(super) struct Push<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
+    let push =
+        Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     let data = read_for(&push, args.dry_run)?;
     if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
-        let answer = ask(&push, &data)?;
-        if args.json {
-            let mut document = serde_json::to_value(&answer).map_err(failure)?;
-            add_companions(&mut document, &f58);
-            say(printable_json(&document.to_string()))?;
-            return Ok(Answer::Yes);
-        }
-        say(format_args!("would send {}", summarize_data(&data)))?;
-        for line in answer.iter().flat_map(preview::describe) {
-            say(line)?;
-        }
-        return Ok(Answer::Yes);
+        let head = format!("would send {}", summarize_data(&data));
+        return print_preview(ask(&push, &data)?, args.json, &head);
     }
     let sent = deliver(&push, &data)?;
     if args.json {
@@ -104,14 +94,43 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
+/// Prints the plugin's answer about the effects of a push, below the line `head`.
+pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> Outcome {
+    if json {
+        let mut document = serde_json::to_value(&answer).map_err(failure)?;
+        add_companions(&mut document, &f58);
+        say(printable_json(&document.to_string()))?;
+        return Ok(Answer::Yes);
+    }
+    say(head)?;
+    for line in answer.iter().flat_map(preview::describe) {
+        say(line)?;
+    }
+    Ok(Answer::Yes)
+}
+
 /// Sends the database, and returns a description of the push.
-pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
+pub(super) fn send(push: &Push<'_>) -> Result<String> {
     let data = read(push)?;
     Ok(deliver(push, &data)?.describe(&data))
 }
 
+/// Puts a stored change into force if `push` is true. Otherwise prints the command that does.
+pub(super) fn apply_change(database: &DatabaseArg, uri: Option<&str>, push: bool, is_table: bool) -> Outcome {
+    if push {
+        let sent =
+            send(&Push { found: database.found(), wait: database.wait, uri }).map_err(after_storing)?;
+        if is_table {
+            remark(sent);
+        }
+    } else if is_table {
+        remark(format_args!("Takes effect at the next push: {}", mending::command_on(database, "push")));
+    }
+    Ok(Answer::Yes)
+}
+
 /// Sends `data`. Returns the generation that the plugin has then, or `None` if the plugin does not report it.
-pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<Option<u64>, Failure> {
+pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<Option<u64>> {
     Ok(deliver(push, data)?.changes.map(|changes| changes.generation))
 }
 
@@ -124,7 +143,7 @@ struct Sent {
 }
 
 /// Asks the plugin for the effects of a push. Returns `None` if no instance runs or the plugin is flux-accounting's.
-pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
+pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
         Err(error) if push.uri.is_some() => return Err(connect_failure(error)),
@@ -135,7 +154,7 @@ pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>,
     parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.explain_refusal(&error))
 }
 
-fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
+fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
     let flux = Flux::connect(push.uri).map_err(connect_failure)?;
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
@@ -179,12 +198,12 @@ fn summarize_data(data: &PolicyData) -> String {
 }
 
 /// Reads the data of a push.
-pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
+pub(super) fn read(push: &Push<'_>) -> Result<PolicyData> {
     read_for(push, false)
 }
 
 /// Reads the data of a push; for a dry run, also checks them as the plugin would.
-fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
+fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData> {
     let path = push.found.path.as_path();
     let missing = |error: StoreError| mending::open_failure(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
@@ -217,8 +236,11 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
 }
 
 /// Reads the data that a push would send at `now`, in seconds since the epoch. Fails if update or sync would refuse the database.
-fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
-    let data = snapshot.policy_data(now).map_err(failure)?;
+fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData> {
+    let mut data = snapshot.policy_data(now).map_err(failure)?;
+    for note in budgets::add_to_push(snapshot, &mut data, now).map_err(failure)? {
+        remark(format_args!("{}: {note}", snapshot.path().display()));
+    }
     if data.tree.is_some() {
         let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
         read_checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::pipeline_failure)?;
@@ -227,18 +249,18 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
 }
 
 /// Checks the data that a push would send at `now`, as the plugin would. Returns the plugin's warnings.
-pub(super) fn check_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
+pub(super) fn check_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>> {
     let data = read_snapshot(snapshot, now)?;
     check_document(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
 }
 
-fn warn(path: &Path, text: &str) -> Result<(), Failure> {
+fn warn(path: &Path, text: &str) -> Result<()> {
     check_document(path, text)?.iter().for_each(remark);
     Ok(())
 }
 
 /// Checks a site document as the plugin would, and returns the warnings.
-fn check_document(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
+fn check_document(path: &Path, text: &str) -> Result<Vec<String>> {
     let place = path.display();
     let record = |index: usize| {
         let document: Value = serde_json::from_str(text).ok()?;
@@ -248,12 +270,12 @@ fn check_document(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     match document::check(text) {
         Ok((warnings, more)) => {
             let named = |warning: &String| format!("{place}: {}", add_name(warning, record));
-            let more = (more > 0).then(|| format!("{place}: and {more} more of the kind"));
+            let more = (more > 0).then(|| format!("{place}: more warnings of this kind: {more}"));
             Ok(warnings.iter().map(named).chain(more).collect())
         }
         Err(fault) => {
             let fault = add_name(&fault, record);
-            Err(Failure::Message(format!("{place}: the plugin would refuse it: {fault}")))
+            Err(failure(format!("{place}: the plugin would refuse the data: {fault}")))
         }
     }
 }
@@ -278,19 +300,18 @@ fn add_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> S
 fn connect_failure(error: FluxError) -> Failure {
     match error {
         FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
-            Failure::Message(format!("{error}: only the instance owner may push"))
+            failure(format!("{error}: only the instance owner may push"))
         }
         _ => failure(error),
     }
 }
 
 /// Returns a record of the instance owner, practically without limits and in a bank of its own, if the database has none.
-pub(super) fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
+pub(super) fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>> {
     const PLENTY: i64 = 1_000_000;
     let text = flux.attribute("security.owner").map_err(failure)?;
-    let uid: u32 = text
-        .parse()
-        .map_err(|_| Failure::Message(format!("security.owner is \"{text}\", expected a user id")))?;
+    let uid: u32 =
+        text.parse().map_err(|_| failure(format!("security.owner is \"{text}\", expected a user id")))?;
     if data.associations.iter().any(|record| record.userid == i64::from(uid)) {
         return Ok(None);
     }
@@ -312,14 +333,22 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends one record table after the other, as flux-accounting's plugin expects.
-    fn send_tables(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+    fn send_tables(&self, owner: Option<&AssociationRecord>) -> Result<()> {
         let data = self.data;
-        let associations = data.associations.iter().cloned().map(AssociationRecord::without_leaf);
-        self.send("rec_update", &associations.collect::<Vec<_>>())?;
+        // flux-accounting's plugin has no tree.
+        let mut associations = data.associations.clone();
+        for record in &mut associations {
+            (record.username, record.shares) = (None, None);
+            (record.usage, record.counted_until) = (None, None);
+        }
+        self.send("rec_update", &associations)?;
         self.send("rec_q_update", &data.queues)?;
         self.send("rec_proj_update", &data.projects)?;
-        let banks = data.banks.iter().cloned().map(BankRecord::without_branch);
-        self.send("rec_bank_update", &banks.collect::<Vec<_>>())?;
+        let mut banks = data.banks.clone();
+        for record in &mut banks {
+            (record.parent, record.shares, record.active) = (None, None, None);
+        }
+        self.send("rec_bank_update", &banks)?;
         self.send("rec_fac_update", &data.priority_factors)?;
         self.send("rec_config_update", &data.config)?;
         // The owner's record is sent before reprioritize, because reprioritize looks up the record for the owner's waiting jobs.
@@ -329,15 +358,18 @@ impl Sending<'_> {
         if !self.data.limits.is_empty() {
             remark("flux-accounting's plugin ignores the limits that \"flux fairshare limit\" shows");
         }
+        if !self.data.budgets.is_empty() {
+            remark("flux-accounting's plugin ignores the budgets that \"flux fairshare budget\" shows");
+        }
         self.request("reprioritize", "{}")
     }
 
-    fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
+    fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<()> {
         let payload = serde_json::to_string(&Payload { data }).map_err(failure)?;
         self.request(method, &payload)
     }
 
-    fn request(&self, method: &str, payload: &str) -> Result<(), Failure> {
+    fn request(&self, method: &str, payload: &str) -> Result<()> {
         let topic = format!("job-manager.mf_priority.{method}");
         match self.flux.rpc(&topic, payload) {
             Ok(_) => Ok(()),
@@ -345,7 +377,7 @@ impl Sending<'_> {
                 let hint = match &error {
                     FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
                         if let Some(text) = describe_job_instance(self.flux) {
-                            return Err(Failure::Message(text));
+                            return Err(failure(text));
                         }
                         "; \"flux jobtap list\" shows whether the plugin is loaded"
                     }
@@ -356,14 +388,14 @@ impl Sending<'_> {
                 };
                 let error = self.name_record(&error.to_string());
                 let message = format!("{}: not all was accepted: {error}{hint}", self.path.display());
-                Err(Failure::Message(message))
+                Err(failure(message))
             }
         }
     }
 
     /// Adds the path, user and bank to the plugin's refusal of a push.
     fn explain_refusal(&self, error: &Failure) -> Failure {
-        Failure::Message(format!("{}: {}", self.path.display(), self.name_record(&error.to_string())))
+        failure(format!("{}: {}", self.path.display(), self.name_record(&error.to_string())))
     }
 
     fn name_record(&self, said: &str) -> String {

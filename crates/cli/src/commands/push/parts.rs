@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::ui::progress::Progress;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
@@ -15,12 +15,13 @@ use fairshare_protocol::wire::OpenPush;
 /// The most records of one part. The plugin accepts more, but handles other requests only between parts.
 const RECORDS: usize = 500;
 
-/// Sends all records and the owner's. Returns `None` if the plugin does not accept parts.
+/// Sends all records of `data`, and `owner`, the record of the instance owner. Returns `None` if the plugin
+/// does not accept parts.
 pub(crate) fn send(
     flux: &Flux,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
-) -> Result<Option<PushChanges>, Failure> {
+) -> Result<Option<PushChanges>> {
     // Switches that were set at load or by another push are kept unless the database sets them.
     send_push(flux, data, owner, r#"{"keep_config":true}"#)
 }
@@ -30,7 +31,7 @@ pub(crate) fn ask(
     flux: &Flux,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
-) -> Result<Option<Preview>, Failure> {
+) -> Result<Option<Preview>> {
     send_push(flux, data, owner, r#"{"keep_config":true,"dry_run":true}"#)
 }
 
@@ -39,7 +40,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
     beginning: &str,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>> {
     let begun = match flux.rpc(&method_topic("policy_begin"), beginning) {
         Ok(answer) => answer,
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
@@ -48,12 +49,13 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
-        // If the plugin refused a part, it has already ended the push. It drops any other staged push after a minute.
+        // The result does not matter. If the plugin refused a part, it has already ended the push. Otherwise
+        // it drops the staged push after a minute.
         let _ = flux.rpc(&method_topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;
     let answer = flux.rpc(&method_topic("policy_commit"), &json!({ "push": push.push }).to_string());
-    let answer = answer.map_err(|error| Failure::Message(error.to_string()))?;
+    let answer = answer.map_err(|error| failure(error.to_string()))?;
     serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure)
 }
 
@@ -62,7 +64,7 @@ fn send_parts(
     push: &OpenPush,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mut progress = Progress::start();
     progress.phase("sending associations", || data.associations.len() as u64);
     let mut sending = Sending { flux, push, progress };
@@ -75,15 +77,10 @@ fn send_parts(
     sending.send_array("projects", &data.projects)?;
     sending.send_array("banks", &data.banks)?;
     sending.send_array("priority_factors", &data.priority_factors)?;
-    if !data.limits.is_empty() {
-        sending.send_array("limits", &data.limits)?;
-    }
-    if !data.charges.is_empty() {
-        sending.send_array("charges", &data.charges)?;
-    }
-    if !data.charge_by.is_empty() {
-        sending.send_array("charge_by", &data.charge_by)?;
-    }
+    sending.send_records("limits", &data.limits)?;
+    sending.send_records("charges", &data.charges)?;
+    sending.send_records("charge_by", &data.charge_by)?;
+    sending.send_records("budgets", &data.budgets)?;
     if let Some(tree) = &data.tree {
         sending.send_part("tree", tree)?;
     }
@@ -98,7 +95,7 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends an array, even if empty, so that the plugin removes all other records of this kind.
-    fn send_array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
+    fn send_array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<()> {
         let size = self.push.max_records.clamp(1, RECORDS);
         let mut remaining = records;
         loop {
@@ -112,8 +109,13 @@ impl Sending<'_> {
         }
     }
 
+    /// Sends an array of records that most sites do not have, unless it is empty.
+    fn send_records<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<()> {
+        if records.is_empty() { Ok(()) } else { self.send_array(key, records) }
+    }
+
     /// Sends records, and halves them if they are too long for one part. The plugin refuses a single record that is too long.
-    fn send_chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<(), Failure> {
+    fn send_chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<()> {
         let payload = self.payload(key, records)?;
         if payload.len() <= self.push.max_bytes || records.len() < 2 {
             return self.send_request(&payload);
@@ -123,16 +125,16 @@ impl Sending<'_> {
         self.send_chunk(key, other)
     }
 
-    fn send_part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
+    fn send_part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
         self.send_request(&self.payload(key, value)?)
     }
 
-    fn payload<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<String, Failure> {
+    fn payload<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<String> {
         let value = serde_json::to_string(value).map_err(failure)?;
         Ok(format!("{{\"push\":{},\"{key}\":{value}}}", self.push.push))
     }
 
-    fn send_request(&self, payload: &str) -> Result<(), Failure> {
+    fn send_request(&self, payload: &str) -> Result<()> {
         self.flux
             .rpc(&method_topic("policy_part"), payload)
             .map(drop)
@@ -149,7 +151,7 @@ fn describe_refusal(error: &FluxError) -> Failure {
         FluxError::Request { errno: libc::EPERM, .. } => "; only the instance owner may push",
         _ => "",
     };
-    Failure::Message(format!("nothing was accepted: {error}{hint}"))
+    failure(format!("nothing was accepted: {error}{hint}"))
 }
 
 /// The document of `--json`.

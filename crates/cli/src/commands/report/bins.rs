@@ -4,11 +4,10 @@
 use serde::Serialize;
 
 use super::number::Number;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::site::input::Loaded;
-use fairshare::periods::Periods;
 use fairshare::{NodeId, Tree};
-use fairshare_accounting::pipeline::StoredPeriods;
+use fairshare_accounting::pipeline::{Periods, StoredPeriods};
 use fairshare_accounting::store::{Database, Pace};
 
 /// The most numbers for all banks and periods together. The limit bounds the size of the page.
@@ -16,16 +15,32 @@ const MOST: usize = 1_000_000;
 /// The most numbers for all associations and periods together.
 const MOST_OF_USERS: usize = 2_000_000;
 
-/// Recorded usage by period, as it counts now.
+/// The usage by period that the database stores. It includes the decay at each counted boundary.
 #[derive(Default)]
 pub(super) struct Bins {
     /// By index of the association: (period, usage); the present period is 0.
     of: Vec<Vec<(i64, f64)>>,
-    /// By index of the association: the number of periods that are kept, with empty ones.
+    /// By index of the association: the number of periods that are kept, including empty periods.
     kept: Vec<u32>,
     /// When the present period began.
     began: f64,
     pace: Option<Pace>,
+}
+
+/// Adds the sum of each bank in each row to the sums of the banks above it. A row has a sum for each bank of the tree.
+pub(super) fn add_up(tree: &Tree, rows: &mut [Vec<f64>]) {
+    let users = tree.leaves().len();
+    // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
+    let order: Vec<NodeId> = tree.banks().collect();
+    for row in rows {
+        for bank in order.iter().rev() {
+            let sum = row.get(bank.index() - users).copied().unwrap_or(0.0);
+            let above = tree.parent(*bank).and_then(|above| row.get_mut(above.index() - users));
+            if let Some(above) = above {
+                *above += sum;
+            }
+        }
+    }
 }
 
 /// Usage by bank and period, as the page has it.
@@ -44,10 +59,10 @@ pub(super) struct BankBins {
 
 impl Bins {
     /// Reads the usage of the database. Leaves out associations that were added or removed after the tree was read.
-    pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins, Failure> {
+    pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
-        // If counting is late, the stored present period is an older one.
+        // If the next count is overdue, period 0 of the database is an older period.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
         let pace = Pace { due: StoredPeriods::count_due(&snapshot, now), ..pace };
@@ -64,7 +79,7 @@ impl Bins {
             }
         };
         snapshot
-            .all_usage_bins(&mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
+            .visit_usage_bins(None, &mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
             .map_err(failure)?;
         of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
         let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.for_rows(oldest).periods).collect();
@@ -116,16 +131,7 @@ impl Bins {
                 }
             }
         }
-        // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
-        let order: Vec<NodeId> = tree.banks().collect();
-        for row in &mut sums {
-            for bank in order.iter().rev() {
-                let sum = row.get(place(*bank)).copied().unwrap_or(0.0);
-                if let Some(above) = tree.parent(*bank).and_then(|above| row.get_mut(place(above))) {
-                    *above += sum;
-                }
-            }
-        }
+        add_up(tree, &mut sums);
         let users = if all.saturating_mul(self.of.len()) > MOST_OF_USERS {
             Vec::new()
         } else {

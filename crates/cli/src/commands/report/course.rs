@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, ToSpan, Unit, Zoned};
+use jiff::{Span, ToSpan, Unit, Zoned};
 use serde::Serialize;
 
+use super::bins::add_up;
 use super::number::Number;
-use crate::outcome::{Failure, failure};
+use crate::commands::usage::epoch_seconds;
+use crate::outcome::{Result, failure};
+use crate::ui::figures::to_zoned;
 use fairshare::Tree;
 use fairshare_accounting::pipeline::charges::{Charge, Charges};
 use fairshare_accounting::store::Database;
@@ -56,11 +59,7 @@ pub(super) struct Course {
 impl Course {
     /// Reads the jobs of the database. Returns `None` if there are none with usage. Leaves out associations that were added or
     /// removed after the tree was read.
-    pub(super) fn read(
-        mut database: Database,
-        tree: &Tree,
-        zone: &TimeZone,
-    ) -> Result<Option<Course>, Failure> {
+    pub(super) fn read(mut database: Database, tree: &Tree, zone: &TimeZone) -> Result<Option<Course>> {
         let snapshot = database.snapshot().map_err(failure)?;
         if snapshot.check_usage_schema().is_err() {
             return Ok(None);
@@ -97,17 +96,7 @@ impl Course {
                 *sum += usage;
             }
         }
-        // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
-        let order: Vec<_> = tree.banks().collect();
-        for row in &mut banks {
-            for bank in order.iter().rev() {
-                let sum = row.get(bank.index() - users).copied().unwrap_or(0.0);
-                let above = tree.parent(*bank).and_then(|above| row.get_mut(above.index() - users));
-                if let Some(above) = above {
-                    *above += sum;
-                }
-            }
-        }
+        add_up(tree, &mut banks);
         let triple =
             |((leaf, step), usage): (&(usize, usize), &f64)| [*leaf as f64, *step as f64, *usage].map(Number);
         Some(Course {
@@ -140,8 +129,8 @@ fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usi
 }
 
 impl TimeStep {
-    /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of `zone`. Returns `None` if
-    /// a time is out of range.
+    /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days begin at
+    /// midnight in `zone`. Returns `None` if a time is out of range.
     fn cut_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
         let mut step_start = self.find_step_start(&to_zoned(begin, zone)?)?;
         let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&step_start)]);
@@ -193,15 +182,6 @@ impl TimeStep {
         };
         at.strftime(form).to_string()
     }
-}
-
-fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
-    let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
-    Some(timestamp.to_zoned(zone.clone()))
-}
-
-fn epoch_seconds(when: &Zoned) -> f64 {
-    when.timestamp().as_microsecond() as f64 / 1e6
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::site::moves::{MoveTotals, Moves, RankedTree};
 use crate::site::stale::count_stale;
 use crate::ui::figures::{Unit, rfc3339};
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
+use fairshare_protocol::records::BudgetRecord;
 
 /// The document of the report.
 #[derive(Debug, Serialize)]
@@ -54,6 +55,20 @@ pub(in crate::commands) struct Document<'a> {
     usage: Option<BankBins>,
     course: Option<Course>,
     held: Option<HeldJobs>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    budgets: Vec<ReportedBudget>,
+}
+
+/// A budget in one of its windows, in the form of a push, but with the names of users.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ReportedBudget {
+    #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
+    pub(super) budget: BudgetRecord,
+    /// The time until which the budget lasts at the rate of the last seven days, in seconds since the epoch; `null` outside of the
+    /// window and if nothing is left.
+    pub(super) lasts_until: Option<Number>,
 }
 
 /// The ranking under a policy, compared with the site's policy.
@@ -134,12 +149,14 @@ pub(super) struct ReportInput<'a> {
     pub(super) course: Option<Course>,
     pub(super) forgetting: Forgetting,
     pub(super) held: Option<HeldJobs>,
+    pub(super) budgets: Vec<ReportedBudget>,
 }
 
 impl<'a> Document<'a> {
     /// Creates the document. Returns `None` if there is no ranking.
     pub(super) fn new(loaded: &'a Loaded, made: ReportInput<'a>) -> Option<Document<'a>> {
-        let ReportInput { title, source, now, rankings, without, bins, course, forgetting, held } = made;
+        let ReportInput { title, source, now, rankings, without, bins, course, forgetting, held, budgets } =
+            made;
         let tree = &loaded.tree;
         let first = rankings.first()?;
         let file = source.file_name().map(Path::new);
@@ -167,6 +184,7 @@ impl<'a> Document<'a> {
             usage: bins.document(tree),
             course,
             held,
+            budgets,
         })
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Asks the plugin how many jobs each limit holds, and lists held jobs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, json};
 
 use super::number::Number;
-use crate::outcome::Failure;
+use crate::outcome::Result;
 use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
 use crate::plugin::jobs;
 use crate::site::input::Input;
@@ -80,7 +80,7 @@ pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     }
 }
 
-fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
+fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>> {
     let flux = instance.connect()?;
     let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -95,11 +95,7 @@ fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failur
 /// Creates the summary from the plugin's answers.
 pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
     let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
-    let by_limit: BTreeMap<Word, u64> = match stats {
-        Some(stats) => stats.held_by_limit.clone(),
-        None => count_names(held.iter().flat_map(|row| &row.holds).cloned()),
-    };
-    let mut by_limit: Vec<(Word, u64)> = by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
+    let mut by_limit: Vec<(Word, u64)> = jobs::count_held_by_limit(stats, page).into_iter().collect();
     by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let count = held.len() as u64;
     let all = stats.map_or(count, |stats| stats.jobs.held);
@@ -147,10 +143,4 @@ fn count_by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u6
     let mut list: Vec<_> = banks.into_iter().map(|(bank, (pending, held))| (bank, pending, held)).collect();
     list.sort_by(|a, b| b.2.cmp(&a.2).then(b.1.cmp(&a.1)).then_with(|| a.0.cmp(&b.0)));
     list
-}
-
-fn count_names(names: impl Iterator<Item = Word>) -> BTreeMap<Word, u64> {
-    let mut counted = BTreeMap::new();
-    names.for_each(|name| *counted.entry(name).or_default() += 1);
-    counted
 }

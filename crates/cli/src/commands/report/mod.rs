@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::html::page::{Page, file};
 use crate::html::report;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::ui::figures::{self, parse_duration};
@@ -28,8 +28,11 @@ use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
 use bins::Bins;
 use course::Course;
-use data::{Document, ReportInput};
+use data::{Document, ReportInput, ReportedBudget};
 use fairshare::{Policy, Ranking};
+use fairshare_accounting::pipeline::budgets::{Budgets, lasts_until};
+use fairshare_accounting::store::Database;
+use number::Number;
 use outlook::Forgetting;
 
 /// Write a report of the site as a single HTML page
@@ -85,13 +88,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         out.finish()?;
     } else {
         file::replace(output, text.as_bytes())
-            .map_err(|error| Failure::Message(format!("{}: {error}", output.display())))?;
+            .map_err(|error| failure(format!("{}: {error}", output.display())))?;
     }
     Ok(Answer::Yes)
 }
 
 /// Returns the page, or with --json the document.
-fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
+fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String> {
     let loaded = args.input.load(&args.rules, progress)?;
     let policy = args.policy.for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
@@ -105,6 +108,10 @@ fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, 
     let course = match args.input.database() {
         Some(database) => Course::read(database?, &loaded.tree, &jiff::tz::TimeZone::system())?,
         None => None,
+    };
+    let budgets = match args.input.database() {
+        Some(database) => read_budgets(database?, now)?,
+        None => Vec::new(),
     };
     let forgetting = Forgetting::new(args.half_life, bins.pace());
     progress.phase("asking the plugin", || 0);
@@ -120,25 +127,33 @@ fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, 
         course,
         forgetting,
         held,
+        budgets,
     };
-    let document = Document::new(&loaded, made)
-        .ok_or_else(|| Failure::Message("no policy ranks this tree".to_owned()))?;
+    let document = Document::new(&loaded, made).ok_or_else(|| failure("no policy ranks this tree"))?;
     progress.phase("writing", || 0);
     let data = serde_json::to_string(&document).map_err(failure)?;
     let page = Page { title: &args.title, body: report::BODY, script: report::SCRIPT };
     Ok(if args.json { printable_json(&data).into_owned() + "\n" } else { page.html(&data) })
 }
 
+fn read_budgets(mut database: Database, now: f64) -> Result<Vec<ReportedBudget>> {
+    let snapshot = database.snapshot().map_err(failure)?;
+    let budgets = Budgets::count(&snapshot, None, now).map_err(failure)?.all;
+    let report = |budget| ReportedBudget { lasts_until: lasts_until(&budget, now).map(Number), budget };
+    Ok(budgets.into_iter().map(report).collect())
+}
+
 /// Policies that can't rank a tree, and the reasons.
 type Refusals = Vec<(Policy, String)>;
 
-/// Ranks the tree by `policy` first, then by all other policies; returns the reasons of those that can't rank the tree.
+/// Ranks the tree by `policy` first, then by all other policies. Returns the rankings, and each policy that
+/// can't rank the tree with the reason.
 fn rank_by_all_policies(
     args: &Args,
     loaded: &Loaded,
     policy: Policy,
     progress: &mut Progress,
-) -> Result<(Vec<Ranking>, Refusals), Failure> {
+) -> Result<(Vec<Ranking>, Refusals)> {
     let source = args.input.source();
     progress.phase("ranking", || 0);
     let mut rankings = vec![rank(source, &loaded.tree, policy, &loaded.options)?];

@@ -20,11 +20,12 @@ use std::thread;
 use std::time::Duration;
 
 use self::history::{History, Size};
-use self::print::{Extent, GroupBy, ScenarioResult, ScenarioSettings, SimulationFacts};
+use self::print::{GroupBy, ScenarioResult, ScenarioSettings, SimulationFacts};
 use self::scenarios::{Common, Plan, Sweep, combine_sweeps};
+use super::config;
 use crate::fingers;
 use crate::html::page::file;
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, site_resources};
 use crate::site::input::{Input, Rules};
 use crate::ui::messages::remark;
@@ -52,6 +53,10 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// The plugin's own engine computes priorities and live usage, applies limits and releases jobs; Flux and the cluster are simulated.
 /// Jobs are submitted when they were, run as long as they did, and are scheduled with the time limit they asked for. At the
 /// beginning no one has used anything. The cluster is a number of cores, without a topology.
+///
+/// Limits, budgets and charge factors of the database apply. Nothing is spent of the budgets at the beginning, and a budget whose first window
+/// begins later is in force from the beginning. With --config, the settings of Flux's configuration apply too, such as exempt queues and largest
+/// priorities, and its charge factors replace those of the database.
 ///
 /// Without options, replays the jobs of the accounting database on the nodes and cores of the Flux instance.
 ///
@@ -88,6 +93,9 @@ pub(crate) struct Args {
     /// A setting and its values; if given several times, all combinations are simulated
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
     sweep: Vec<Sweep>,
+    /// Flux's configuration, of which [fairshare] applies: a file, or the directory with all *.toml. --sweep takes precedence
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Rules")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     rules: Rules,
     /// How many scenarios run at once [default: as many as there are cores]
@@ -117,27 +125,20 @@ pub(crate) struct Args {
 impl Args {
     /// Returns the file with the history.
     fn trace(&self) -> &Path {
-        self.trace.as_deref().unwrap_or_else(|| self.input.database_path())
+        self.trace.as_deref().unwrap_or_else(|| self.input.source())
     }
-}
-
-/// The cluster of a simulation.
-struct Cluster {
-    common: Common,
-    /// True if the size is that of the Flux instance.
-    is_instance: bool,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     if let Some(report) = &args.report {
         if report == Path::new("-") {
             let text = "--report: name a file; standard output is for the table";
-            return Err(Failure::Message(text.to_owned()));
+            return Err(failure(text.to_owned()));
         }
         file::check(report)?;
     }
     let mut progress = Progress::start();
-    let (history, cluster) = load_history(args, &mut progress)?;
+    let (history, common, cluster_of_instance) = load_history(args, &mut progress)?;
     let History { mut trace, skipped, waits, .. } = history;
     let site = load_site(args, &mut trace, &mut progress)?;
     let mut sweeps = args.sweep.clone();
@@ -145,43 +146,41 @@ pub(super) fn run(args: &Args) -> Outcome {
         sweeps.insert(0, Sweep::policies(&args.policy));
     }
     let plans = combine_sweeps(&sweeps, site::policy(&site))?;
-    let Cluster { common, is_instance } = cluster;
-    let common = Common { depth: args.backfill_depth, ..common };
-    let (jobs, means) = (trace.jobs().len(), trace.means());
-    let measured = replay_all(args, &trace, &site, &plans, common, &mut progress)?;
-    let results: Vec<ScenarioResult> = plans
-        .into_iter()
-        .zip(measured)
-        .map(|(Plan { name, values }, measures)| {
-            let settings = values.into_iter().map(|value| (value.key, value.text)).collect();
-            ScenarioResult { name, settings, measures }
-        })
-        .collect();
+    let (jobs, parties, means) = (trace.jobs(), trace.parties(), trace.means());
+    let measured = replay_all(args, &trace, &site, &plans, &common, &mut progress)?;
+    let settings = plans.iter().map(|Plan { name, values }| ScenarioSettings {
+        scenario: name.clone(),
+        settings: values.iter().map(|value| (value.key.clone(), value.text.clone())).collect(),
+    });
+    let settings = settings.collect();
+    let results = plans.into_iter().zip(measured);
+    let results: Vec<_> =
+        results.map(|(Plan { name, .. }, measures)| ScenarioResult { name, measures }).collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
-    let settings = results
-        .iter()
-        .map(|result| ScenarioSettings { scenario: result.name.clone(), settings: result.settings.clone() });
     let facts = SimulationFacts {
         trace: args.trace().to_owned(),
-        jobs,
+        jobs: jobs.len(),
         skipped,
         nodes: common.nodes,
         cores: common.cores,
-        cluster_of_instance: is_instance,
+        cluster_of_instance,
         recorded_wait_mean: recorded,
         interarrival_mean: means.map(|means| means.between),
         run_mean: means.map(|means| means.run),
         cores_mean: means.map(|means| means.cores),
-        job_bytes: Trace::BYTES_PER_JOB,
-        extent: Extent::new(&trace),
-        settings: settings.collect(),
+        users: parties.iter().map(|party| party.user).collect::<HashSet<_>>().len(),
+        banks: parties.iter().map(|party| &party.bank).collect::<HashSet<_>>().len(),
+        first_submit: jobs.first().map(|job| job.submit),
+        last_submit: jobs.last().map(|job| job.submit),
+        core_seconds: jobs.iter().map(|job| job.run * f64::from(job.cores)).sum(),
+        settings,
     };
     let mut before = vec![format!(
         "{} on {} with {}{}.",
-        count(jobs, "job"),
+        count(jobs.len(), "job"),
         count(common.nodes as usize, "node"),
         count(common.cores as usize, "core"),
-        if is_instance { ", as the Flux instance has" } else { "" }
+        if cluster_of_instance { ", as the Flux instance has" } else { "" }
     )];
     if let Some(Means { between, run, cores }) = means {
         let (between, run) = (print::format_span(between), print::format_span(run));
@@ -195,29 +194,14 @@ pub(super) fn run(args: &Args) -> Outcome {
         progress.phase("writing", || 0);
         let page = page::build_html(&args.title, &results, &facts)?;
         file::replace(report, page.as_bytes())
-            .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
+            .map_err(|error| failure(format!("{}: {error}", report.display())))?;
     }
     print::print(args.output, args.by, &results, &facts, before, progress)?;
     Ok(Answer::Yes)
 }
 
-impl Extent {
-    fn new(trace: &Trace) -> Extent {
-        let (jobs, parties) = (trace.jobs(), trace.parties());
-        let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
-        let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
-        Extent {
-            users: users.len(),
-            banks: banks.len(),
-            first_submit: jobs.first().map(|job| job.submit),
-            last_submit: jobs.last().map(|job| job.submit),
-            core_seconds: jobs.iter().map(|job| job.run * f64::from(job.cores)).sum(),
-        }
-    }
-}
-
-/// Reads the history, and returns it with the cluster on which it is replayed.
-fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), Failure> {
+/// Reads the history, and returns it with what all scenarios share. The third value is true if the cluster is that of the Flux instance.
+fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common, bool)> {
     progress.phase("reading the history", || 0);
     // If the trace states only the cores of its jobs, the header of the trace defines the nodes, because limits and weights need sizes in
     // nodes.
@@ -240,35 +224,42 @@ fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Cluste
     else {
         let text =
             "--nodes is missing: neither the history nor a Flux instance says how large the cluster is";
-        return Err(Failure::Message(text.to_owned()));
+        return Err(failure(text.to_owned()));
     };
     let stated = history.cores.or(of_instance.map(|(_, cores)| cores));
     let stated = stated.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
     let cores = stated.unwrap_or(nodes.saturating_mul(cores_per_node.into()));
-    let common = Common { scheduler: args.scheduler, depth: 0, nodes, cores };
-    Ok((history, Cluster { common, is_instance: of_instance.is_some() }))
+    let table = args.config.as_ref().map(config::read_table).transpose()?.unwrap_or_default();
+    let common = Common { table, scheduler: args.scheduler, depth: args.backfill_depth, nodes, cores };
+    Ok((history, common, of_instance.is_some()))
 }
 
 /// Returns the site without usage, and assigns the jobs of the history to its associations.
-fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData, Failure> {
+fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData> {
     let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
-    let mut data = if args.input.is_given() {
-        match args.input.database() {
-            Some(database) => site::from_database(&mut database?, &args.rules, begin)?,
-            None => site::from_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
-        }
+    let is_given = args.input.is_given();
+    let database = if is_given {
+        args.input.database()
     } else if read::is_database(args.trace())? {
         let found = crate::site::database::Found { path: args.trace().to_owned(), by: None };
-        let mut database =
-            args.input.wait_option().open(&found, fairshare_accounting::store::Access::Read)?;
-        site::from_database(&mut database, &args.rules, begin)?
+        Some(args.input.wait_option().open(&found, fairshare_accounting::store::Access::Read))
     } else {
-        site::from_trace(trace, &args.rules)?
+        None
+    };
+    let mut data = match database {
+        Some(database) => site::from_database(&mut database?, &args.rules, begin)?,
+        None if is_given => {
+            site::from_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?
+        }
+        None => site::from_trace(trace, &args.rules)?,
     };
     for note in &data.notes {
         remark(note);
     }
     site::clear_usage(&mut data, begin);
+    if args.config.is_some() {
+        data.charges.clear();
+    }
     site::assign_jobs(trace, &data);
     Ok(data)
 }
@@ -279,9 +270,9 @@ fn replay_all(
     trace: &Trace,
     site: &PolicyData,
     plans: &[Plan],
-    common: Common,
+    common: &Common,
     progress: &mut Progress,
-) -> Result<Vec<Measures>, Failure> {
+) -> Result<Vec<Measures>> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.threads.map_or(cores, NonZeroUsize::get).min(plans.len());
     progress.phase("replaying", || (trace.jobs().len() * plans.len()) as u64);
@@ -319,7 +310,7 @@ fn replay_all(
     });
     let outcome = |(plan, outcome): (&Plan, Option<Result<Measures, String>>)| {
         let outcome = outcome.unwrap_or_else(|| Err("it was not run".to_owned()));
-        outcome.map_err(|error| Failure::Message(format!("{}: {error}", plan.name)))
+        outcome.map_err(|error| failure(format!("{}: {error}", plan.name)))
     };
     plans.iter().zip(measured).map(outcome).collect()
 }

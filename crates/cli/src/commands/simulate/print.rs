@@ -61,18 +61,6 @@ pub(in crate::commands) struct SimulationFacts {
     pub(super) run_mean: Option<f64>,
     /// The mean number of cores.
     pub(super) cores_mean: Option<f64>,
-    /// The memory that a job of the history takes, in bytes.
-    pub(super) job_bytes: usize,
-    #[serde(flatten)]
-    pub(super) extent: Extent,
-    /// The settings of each scenario.
-    pub(super) settings: Vec<ScenarioSettings>,
-}
-
-/// The extent of a history.
-#[derive(Clone, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Extent {
     pub(super) users: usize,
     pub(super) banks: usize,
     /// The time of the first submission.
@@ -81,6 +69,8 @@ pub(super) struct Extent {
     pub(super) last_submit: Option<f64>,
     /// Cores times seconds of all jobs.
     pub(super) core_seconds: f64,
+    /// The settings of each scenario.
+    pub(super) settings: Vec<ScenarioSettings>,
 }
 
 /// The settings of a scenario.
@@ -95,7 +85,6 @@ pub(super) struct ScenarioSettings {
 /// A scenario and its measures.
 pub(super) struct ScenarioResult {
     pub(super) name: String,
-    pub(super) settings: BTreeMap<String, String>,
     pub(super) measures: Measures,
 }
 

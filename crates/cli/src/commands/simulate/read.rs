@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::history::{History, LONGEST_RUN, Size};
 use super::swf;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
 use fairshare_accounting::pipeline::resources;
@@ -36,28 +36,31 @@ fn open_history(path: &Path) -> std::io::Result<HistoryFile> {
 }
 
 /// Returns true for an accounting database.
-pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
+pub(super) fn is_database(path: &Path) -> Result<bool> {
     Ok(matches!(open_history(path).map_err(|error| file_failure(path, &error))?, HistoryFile::Database))
 }
 
 fn file_failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Message(format!("{}: {error}", path.display()))
+    failure(format!("{}: {error}", path.display()))
 }
 
 /// Returns nodes and cores of the cluster, if the header of a trace states them.
-pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
+pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>)> {
     let HistoryFile::Swf(lines) = open_history(path).map_err(|error| file_failure(path, &error))? else {
         return Ok((None, None));
     };
-    Ok(swf::read_cluster(lines))
+    let mut header = History::default();
+    // `read_history` reports faults of lines.
+    let _ = swf::read_trace(lines, None, &mut header);
+    Ok((header.nodes, header.cores))
 }
 
 /// Reads all jobs, sorted by submit time.
-pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
+pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<History> {
     let mut history = History::default();
     match open_history(path).map_err(|error| file_failure(path, &error))? {
         HistoryFile::Swf(lines) => {
-            swf::read_trace(lines, size, &mut history).map_err(|error| file_failure(path, &error))?
+            swf::read_trace(lines, Some(size), &mut history).map_err(|error| file_failure(path, &error))?
         }
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;

@@ -6,14 +6,16 @@ use std::str::FromStr;
 use serde_json::{Map, Value, json};
 
 use crate::fingers;
-use crate::outcome::Failure;
+use crate::outcome::{Result, failure};
+use crate::site::document;
 use crate::ui::figures::parse_duration;
 use crate::ui::suggest::did_you_mean;
 use fairshare::Policy;
 use fairshare_accounting::store::PolicyData;
 use fairshare_engine::accounts::measures;
-use fairshare_protocol::document;
+use fairshare_engine::engine::Settings;
 use fairshare_protocol::records::{FactorRecord, LimitRecord};
+use fairshare_protocol::settings::read_table;
 use fairshare_simulate::{Scenario, Scheduler};
 
 /// The most scenarios of a simulation.
@@ -155,7 +157,7 @@ fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
         serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
     // Checks key and value before the first scenario runs.
-    document::settings(&json!({ key: value }).to_string()).map_err(|error| {
+    read_table(&json!({ key: value }).to_string(), Settings::default()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.contains("unknown key") {
             true => format!(
@@ -177,18 +179,18 @@ pub(super) struct Plan {
 }
 
 /// Returns all combinations of the values in `sweeps`; the last sweep varies fastest.
-pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
+pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {
-        return Err(Failure::Message(format!("--sweep: more than {MOST} scenarios; give fewer values")));
+        return Err(failure(format!("--sweep: more than {MOST} scenarios; give fewer values")));
     }
     for (at, sweep) in sweeps.iter().enumerate() {
         if sweeps.iter().skip(at + 1).any(|other| other.key == sweep.key) {
-            return Err(Failure::Message(format!("--sweep: {} is given twice", sweep.key)));
+            return Err(failure(format!("--sweep: {} is given twice", sweep.key)));
         }
         for (at, value) in sweep.values.iter().enumerate() {
             if sweep.values.iter().take(at).any(|other| other.text == value.text) {
-                return Err(Failure::Message(format!("{}: {} is given twice", value.key, value.text)));
+                return Err(failure(format!("{}: {} is given twice", value.key, value.text)));
             }
         }
     }
@@ -216,8 +218,10 @@ pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>
 }
 
 /// The parameters that all scenarios share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Common {
+    /// The table `[fairshare]` of Flux's configuration, without swept settings.
+    pub(super) table: Map<String, Value>,
     pub(super) scheduler: Scheduler,
     pub(super) depth: usize,
     pub(super) nodes: u64,
@@ -226,11 +230,10 @@ pub(super) struct Common {
 
 impl Plan {
     /// Applies the settings to `site`, and returns the scenario that the engine would get from a push.
-    pub(super) fn scenario(&self, site: &PolicyData, common: Common) -> Result<Scenario, String> {
+    pub(super) fn scenario(&self, site: &PolicyData, common: &Common) -> Result<Scenario, String> {
         let mut data = site.clone();
-        let mut table: Map<String, Value> = Map::new();
+        let Common { mut table, mut scheduler, depth, nodes, cores } = common.clone();
         table.insert("remember".to_owned(), false.into());
-        let Common { mut scheduler, depth, nodes, cores } = common;
         for SettingValue { key, change, .. } in &self.values {
             match change {
                 Change::Scheduler(chosen) => scheduler = *chosen,
@@ -240,7 +243,7 @@ impl Plan {
                 other => other.apply_to(&mut data),
             }
         }
-        let settings = document::settings(&Value::Object(table).to_string())?;
+        let settings = read_table(&Value::Object(table).to_string(), Settings::default())?;
         let text = serde_json::to_string(&data).map_err(|error| error.to_string())?;
         drop(data);
         let (policy, site) = document::policy(&text)?;

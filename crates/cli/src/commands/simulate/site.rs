@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::site::input::{Loaded, Rules};
+use crate::ui::printable::count;
 use fairshare::{NodeId, NodeKind, Policy, Shares, Tree};
+use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{ConfigRecord, Database, PolicyData, SitePolicy, TreeRecord};
 use fairshare_engine::ids::UserId;
-use fairshare_protocol::records::{AssociationRecord, BankRecord, QueueRecord, UNLIMITED};
+use fairshare_protocol::records::{AssociationRecord, BankRecord, BudgetRecord, QueueRecord, UNLIMITED};
 use fairshare_simulate::{Party, Trace};
 
 const ROOT: &str = "root";
@@ -19,14 +21,14 @@ const NUMBERED_FROM: i64 = 1_000_000_000;
 const HALF_LIFE: f64 = 604_800.0;
 
 /// Returns the site document of a database.
-pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData, Failure> {
+pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) -> Result<PolicyData> {
     let snapshot = database.snapshot().map_err(failure)?;
     let mut data = snapshot.policy_data(now).map_err(failure)?;
+    // Spent amounts are not simulated, so the notes about them do not matter.
+    budgets::add_to_push(&snapshot, &mut data, now).map_err(failure)?;
     let options = rules.over(snapshot.site_policy().map_err(failure)?)?;
     let Some(tree) = &mut data.tree else {
-        return Err(Failure::Message(
-            "the banks and associations of the database do not form a tree".to_owned(),
-        ));
+        return Err(failure("the banks and associations of the database do not form a tree"));
     };
     tree.options = options.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(data)
@@ -66,7 +68,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
 }
 
 /// Returns the site document of a tree document, without limits; usage counts cores. `is_chosen` is true if --policy is given.
-pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
+pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData> {
     let tree = &loaded.tree;
     let policy = if is_chosen { loaded.policy } else { loaded.decided_policy()? };
     let mut data = empty_site(&SitePolicy { policy, options: loaded.options });
@@ -78,13 +80,12 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
     let mut uids: HashMap<&str, i64> = HashMap::new();
     let mut homes: HashMap<&str, &str> = HashMap::new();
     for (node, _) in tree.walk_list_order() {
-        let (name, above) = (tree.name(node), tree.parent(node).map(|parent| tree.name(parent)));
+        let name = tree.name(node);
+        let bank = tree.parent(node).map(|parent| tree.name(parent)).unwrap_or_default();
         if tree.kind(node) == NodeKind::Bank {
-            let is_active = tree.is_active(node);
-            data.banks.push(bank_record(name, above.unwrap_or_default(), shares(node), is_active));
+            data.banks.push(bank_record(name, bank, shares(node), tree.is_active(node)));
             continue;
         }
-        let bank = above.unwrap_or_default();
         let next = NUMBERED_FROM + uids.len() as i64;
         let uid = *uids.entry(name).or_insert_with(|| parse_user_number(name).unwrap_or(next));
         let home = *homes.entry(name).or_insert(bank);
@@ -93,9 +94,9 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
         data.associations.push(record);
     }
     if !replaced.is_empty() {
-        let have = if replaced.len() == 1 { "1 has".to_owned() } else { format!("{} have", replaced.len()) };
         data.notes.push(format!(
-            "{have} the shares of the parent (fairshare=parent), which Flux lacks: simulated with shares as docs/migrate.md says"
+            "{}: Flux lacks the shares of the parent (fairshare=parent); docs/migrate.md describes the shares in the simulation",
+            count(replaced.len(), "association")
         ));
     }
     Ok(data)
@@ -108,7 +109,7 @@ fn parse_user_number(name: &str) -> Option<i64> {
 }
 
 /// Returns a flat site: a bank for each group of the history, and an association for each user of the group, with one share each.
-pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
+pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData> {
     let mut data =
         empty_site(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
     let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
@@ -147,7 +148,8 @@ pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
     });
 }
 
-/// Clears all usage at `now`, the beginning of the history. Also clears projects, which do not affect priorities, limits or usage.
+/// Clears all usage at `now`, the beginning of the history, and what budgets have spent. A budget without a window before that begins with
+/// the history. Also clears projects, which do not affect priorities, limits or usage.
 pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
@@ -155,6 +157,14 @@ pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
         if record.username.is_some() {
             (record.usage, record.counted_until) = (Some(0.0), Some(0.0));
         }
+    }
+    let mut last_target = None;
+    for BudgetRecord { scope, name, unit, start, spent, .. } in &mut data.budgets {
+        *spent = 0;
+        // The windows of a target follow one another.
+        let target = Some((scope, name, unit));
+        *start = if target == last_target { *start } else { now.min(*start as f64) as i64 };
+        last_target = target;
     }
     if let Some(tree) = &mut data.tree {
         tree.at = now;

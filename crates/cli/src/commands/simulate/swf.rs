@@ -41,8 +41,12 @@ fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>,
     Ok((!line.is_empty()).then_some(()))
 }
 
-/// Reads a trace. An error names the number of the line.
-pub(super) fn read_trace(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
+/// Reads a trace, or only the header lines before the first job if `size` is `None`. An error names the number of the line.
+pub(super) fn read_trace(
+    mut lines: impl BufRead,
+    size: Option<Size>,
+    history: &mut History,
+) -> Result<(), String> {
     let (mut start, mut bytes) = (0.0, Vec::new());
     for number in 1_u64.. {
         let at_line = |text: String| format!("line {number}: {text}");
@@ -59,31 +63,13 @@ pub(super) fn read_trace(mut lines: impl BufRead, size: Size, history: &mut Hist
         if line.trim().is_empty() {
             continue;
         }
+        let Some(size) = size else { break };
         let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
         let outcome =
             parse_fields(&line).ok_or_else(no_job).and_then(|fields| add_job(&fields, start, size, history));
         outcome.map_err(at_line)?;
     }
     Ok(())
-}
-
-/// Returns nodes and cores from the header lines before the first job.
-pub(super) fn read_cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
-    let (mut history, mut bytes) = (History::default(), Vec::new());
-    // `read` reports faults of lines.
-    while let Ok(Some(())) = read_line(&mut lines, &mut bytes) {
-        let line = String::from_utf8_lossy(&bytes);
-        match line.trim_start().strip_prefix(';') {
-            Some(said) => {
-                if let Some((key, value)) = said.split_once(':') {
-                    read_header(key.trim(), value.trim(), &mut 0.0, &mut history);
-                }
-            }
-            None if line.trim().is_empty() => {}
-            None => break,
-        }
-    }
-    (history.nodes, history.cores)
 }
 
 fn read_header(key: &str, value: &str, start: &mut f64, history: &mut History) {
@@ -148,7 +134,7 @@ mod tests {
     fn parse(text: &str) -> Result<History, String> {
         let mut history = History::default();
         let size = Size { cores_per_node: 4, whole_nodes: false };
-        read_trace(text.as_bytes(), size, &mut history)?;
+        read_trace(text.as_bytes(), Some(size), &mut history)?;
         history.trace.sort();
         Ok(history)
     }
@@ -217,17 +203,19 @@ mod tests {
             "line 1: over 64 KiB long; the Standard Workload Format has a line of 18 numbers a job";
         let size = Size { cores_per_node: 4, whole_nodes: false };
         let mut endless = Endless(0);
-        let parsed =
-            read_trace(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
-        assert_eq!(parsed, too_long);
-        assert_eq!(read_cluster(std::io::BufReader::new(&mut endless)), (None, None));
+        for size in [Some(size), None] {
+            let lines = std::io::BufReader::new(&mut endless);
+            assert_eq!(read_trace(lines, size, &mut History::default()).err().unwrap(), too_long);
+        }
         assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
         // A line of the greatest length is accepted.
         let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
         assert_eq!(parse(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
         assert_eq!(parse(&longest.replace('\n', " \n")).err().unwrap(), too_long);
-        let header = longest.clone() + "; MaxProcs: 100\n";
-        assert_eq!(read_cluster(header.as_bytes()), (None, Some(100)));
+        let text = longest.clone() + "; MaxProcs: 100\nnot a job\n; MaxProcs: 200\n";
+        let mut header = History::default();
+        read_trace(text.as_bytes(), None, &mut header).unwrap();
+        assert_eq!((header.nodes, header.cores), (None, Some(100)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn named_result(name: &str) -> ScenarioResult {
         jain: None,
         ..Measures::default()
     };
-    ScenarioResult { name: name.to_owned(), settings: [(name.to_owned(), name.to_owned())].into(), measures }
+    ScenarioResult { name: name.to_owned(), measures }
 }
 
 fn make_facts(trace: &str) -> SimulationFacts {

@@ -3,12 +3,13 @@
 
 use std::io::{self, Write};
 
-use crate::commands::why::job::compared_cells;
-use crate::ui::figures::{Unit, duration, number, ordinal};
+use crate::commands::why::job::{LEVEL_COLUMNS, compared_cells};
+use crate::ui::figures::{Unit, describe_ahead, duration, hours, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
-use fairshare_engine::engine::answers::{AssociationStanding, LimitShown, Sibling, Standings};
+use fairshare_accounting::pipeline::budgets::runway_end;
+use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitShown, Sibling, Standings};
 
 /// Cells of a bar that compares usage with a share.
 const BAR: usize = 20;
@@ -38,6 +39,9 @@ impl Teller<'_> {
             let queues: Vec<&str> = association.queues.iter().map(|queue| queue.as_str()).collect();
             self.line(&format!("Queues: {}.", queues.join(", ")), out)?;
         }
+        for (queue, rules) in &association.queue_rules {
+            self.queue_rules(Some(queue), rules, out)?;
+        }
         let project = association.default_project.as_deref().filter(|project| *project != "*");
         if let Some(project) = project {
             let others: Vec<&str> = association
@@ -52,6 +56,7 @@ impl Teller<'_> {
         }
         writeln!(out)?;
         self.print_limits(association, out)?;
+        self.print_budgets(&association.budgets, standing.heading.now, out)?;
         if !association.levels.is_empty() {
             writeln!(out)?;
             self.heading(&levels_title(standing), out)?;
@@ -63,7 +68,7 @@ impl Teller<'_> {
 
     /// Returns a sentence about the decayed usage, or `None` if the plugin has no usage of the association.
     fn describe_usage(&self, association: &AssociationStanding, standing: &Standings) -> Option<String> {
-        let used = usage_unit(standing).amount(association.usage?);
+        let used = Unit::new(standing.in_node_seconds).amount(association.usage?);
         let unit = if standing.in_node_seconds { "" } else { ", in the site's unit" };
         let half_life = standing.half_life.filter(|_| association.usage > Some(0.0));
         let half = half_life.map_or(String::new(), |half_life| {
@@ -115,6 +120,42 @@ impl Teller<'_> {
         Ok(())
     }
 
+    /// Prints the budgets whose window is not over.
+    fn print_budgets(&self, budgets: &[BudgetShown], now: f64, out: &mut dyn Write) -> io::Result<()> {
+        let mut budgets = budgets.iter().filter(|budget| budget.end as f64 > now).peekable();
+        if budgets.peek().is_none() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        self.heading("Budgets:", out)?;
+        budgets.try_for_each(|budget| self.item(&self.describe_budget(budget, now), out))
+    }
+
+    /// Returns a sentence with the amounts of a budget that the caller may see, its window, and how long it lasts.
+    fn describe_budget(&self, budget: &BudgetShown, now: f64) -> String {
+        let BudgetShown { scope, name, unit, deposited, .. } = budget;
+        let amounts = match (budget.spent, budget.committed, left(budget)) {
+            (Some(spent), Some(committed), Some(left)) => {
+                let [spent, committed] = [spent, committed].map(|amount| hours(amount.cast_signed()));
+                let (of, left) = (hours(*deposited), hours(left));
+                format!("{spent} of {of} {unit} spent, {committed} committed, {left} left")
+            }
+            _ => format!("{} {unit}", hours(*deposited)),
+        };
+        let [start, end] = [budget.start, budget.end].map(|time| time as f64);
+        let from =
+            if start > now { format!(" from {}", self.words.format_time(start)) } else { String::new() };
+        let runway = match lasts_until(budget, now) {
+            _ if !budget.complete => "; the spent amount lacks jobs that ended lately".to_owned(),
+            Some(at) => {
+                format!("; at the rate of the last 7 days, it lasts until {}", self.words.format_time(at))
+            }
+            None => String::new(),
+        };
+        let name = self.node_label(name, scope);
+        format!("{scope} {name}: {amounts}{from} until {}{runway}.", self.words.format_time(end))
+    }
+
     /// Returns the levels from the root down; if `long`, with the siblings that the answer contains.
     fn level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
@@ -139,15 +180,9 @@ impl Teller<'_> {
                 }]);
             }
         }
-        let columns = vec![
-            column("name", "Bank/User", Style::Text),
-            column("shares", "Shares", Style::Count),
-            column("shares_part", "Share", Style::Percent),
-            column("usage_part", "Used", Style::Percent),
-            column("value", "Value", Style::Ratio),
-            column("bar", "Usage|Share", Style::Bar(BAR)),
-            column("even_at", "Back at share (if idle)", Style::Text),
-        ];
+        let mut columns = LEVEL_COLUMNS.to_vec();
+        columns.push(column("bar", "Usage|Share", Style::Bar(BAR)));
+        columns.push(column("even_at", "Back at share (if idle)", Style::Text));
         Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
     }
 
@@ -238,18 +273,8 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
     };
     match association.rank {
         Some(rank) => {
-            let ahead = match rank.before {
-                0 => "no one is ahead of".to_owned(),
-                1 => "1 is ahead of".to_owned(),
-                more => format!("{} are ahead of", number(more)),
-            };
-            let tied = match rank.tied {
-                0 => String::new(),
-                1 => ", tied with 1 other".to_owned(),
-                more => format!(", tied with {} others", number(more)),
-            };
-            let place = ordinal(rank.place);
-            with(format!("{place} of {}: {ahead} {name}{tied}", number(rank.of)))
+            let ahead = describe_ahead(rank.before, name, rank.tied);
+            with(format!("{} of {}: {ahead}", ordinal(rank.place), number(rank.of)))
         }
         None if association.is_removed => {
             "Removed: running jobs still count here; new jobs are rejected.".to_owned()
@@ -300,9 +325,17 @@ fn limit_name(limit: &LimitShown) -> String {
     }
 }
 
-/// Returns the unit in which `standing` gives usages.
-pub(super) fn usage_unit(standing: &Standings) -> Unit {
-    if standing.in_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
+/// Returns the deposits less the spent and the committed amount, or `None` if the caller may not see them.
+pub(super) fn left(budget: &BudgetShown) -> Option<i64> {
+    let not_spent = budget.deposited.saturating_sub_unsigned(budget.spent?);
+    Some(not_spent.saturating_sub_unsigned(budget.committed?))
+}
+
+/// Returns the time until which a budget lasts at its rate, or `None` if the window does not include `now`, if nothing is left, or if the
+/// caller may not see the amounts.
+pub(super) fn lasts_until(budget: &BudgetShown, now: f64) -> Option<f64> {
+    let not_spent = budget.deposited.saturating_sub_unsigned(budget.spent?);
+    runway_end(not_spent, budget.rate?, budget.end, now).filter(|_| budget.in_force)
 }
 
 /// Returns the measure of a limit.

@@ -10,14 +10,13 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
 use crate::plugin::standing::fetch;
 use crate::ui::companions::add_companions;
 use crate::ui::figures::Unit;
 use crate::ui::messages::remark;
-use crate::ui::output::{OutputArgs, Report, write_pretty};
-use crate::ui::pager::Paper;
+use crate::ui::output::{OutputArgs, Report, print_either};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -59,14 +58,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         None => (None, ""),
     };
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let document = match fetch(&flux, &build_request(args.all, user, bank), usize::MAX) {
-        Ok(document) => document,
-        Err(Refusal::No(text)) => {
-            remark(text);
-            return Ok(Answer::No);
-        }
-        Err(refusal) => return Err(refusal.into()),
-    };
+    let document = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
+    let document = document.map_err(Refusal::into_answer)?;
     let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
     let words = Words::for_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
@@ -78,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     if args.output.json {
-        return print_json(document, &words);
+        return print_json(args, document, &standing, &words);
     }
     if args.all || !args.output.is_table() {
         print_list(args, &standing, &words)?;
@@ -97,9 +90,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         writeln!(text)?;
         teller.line(&advice, &mut text)?;
     }
-    let mut out = Paper::for_people(&screen);
-    out.write_all(&text)?;
-    out.finish()?;
+    print_either(&screen, None::<&Value>, &text)?;
     Ok(Answer::Yes)
 }
 
@@ -123,24 +114,27 @@ fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &
     }
 }
 
-/// Prints the plugin's answer with user names added.
-fn print_json(mut document: Value, words: &Words<'_>) -> Outcome {
-    for association in document.get_mut("associations").and_then(Value::as_array_mut).into_iter().flatten() {
-        let user =
-            association.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
-        if let (Some(user), Some(association)) = (user, association.as_object_mut()) {
-            association.insert("user".to_owned(), words.user(user).into());
+/// Prints the plugin's answer with user names, and with what is left of budgets, added.
+fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Words<'_>) -> Outcome {
+    let (now, associations) = (standing.heading.now, document.get_mut("associations"));
+    let associations = associations.and_then(Value::as_array_mut).into_iter().flatten();
+    for (association, shown) in associations.zip(&standing.associations) {
+        let budgets = association.get_mut("budgets").and_then(Value::as_array_mut).into_iter().flatten();
+        for (budget, shown) in budgets.filter_map(Value::as_object_mut).zip(&shown.budgets) {
+            budget.insert("left".to_owned(), json!(association::left(shown)));
+            budget.insert("lasts_until".to_owned(), json!(association::lasts_until(shown, now)));
+        }
+        if let Some(association) = association.as_object_mut() {
+            association.insert("user".to_owned(), words.user(shown.userid.0).into());
         }
     }
     add_companions(&mut document, &|id| words.job(id));
-    let mut out = Paper::plain();
-    write_pretty(&document, &mut out)?;
-    out.finish()?;
+    print_either(&args.output.screen(), Some(&document), &[])?;
     Ok(Answer::Yes)
 }
 
 /// Prints one line per association.
-fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Failure> {
+fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()> {
     let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
     if args.all {
         let place =
@@ -164,7 +158,7 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
             Cell::Count(association.userid.0.into()),
         ]
     });
-    let unit = association::usage_unit(standing);
+    let unit = Unit::new(standing.in_node_seconds);
     let usage = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { "Usage (decayed)" };
     let columns = vec![
         column("place", "Place", Style::Count),

@@ -44,6 +44,21 @@ fn screens_of_standings() {
     let text = render_screens("standing-own", own, false, 5001);
     let of_banks: Vec<_> = text.lines().filter(|line| line.contains("-bank")).collect();
     assert!(of_banks.len() == 4 && of_banks.iter().all(|line| !line.contains('[')), "{text}");
+    let mut budgeted = make_standing_answer();
+    let budget = |scope: &str, name: &str, spent: Value| {
+        let is_shown = spent.is_u64();
+        let show = |value: Value| if is_shown { value } else { Value::Null };
+        json!({
+            "scope": scope, "name": name, "unit": "node-hours", "start": 1_735_689_600, "end": 1_798_761_600,
+            "in_force": true, "deposited": 36_000_000_000i64, "spent": spent, "committed": show(json!(3_600_000)),
+            "rate": show(json!(360_000_000)), "complete": true,
+        })
+    };
+    budgeted["associations"][0]["budgets"] =
+        json!([budget("bank", "chem", Value::Null), budget("user", "5001", json!(9_000_000_000u64))]);
+    let text = render_screens("standing-budgets", budgeted, false, 5001);
+    assert!(text.contains("  bank chem: 10,000 node-hours until "), "amounts are hidden: {text}");
+    assert!(text.contains("2,500 of 10,000 node-hours spent, 1 committed, 7,499 left until "), "{text}");
     let mut pushed = make_standing_answer();
     let of = &mut pushed["associations"][0];
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));

@@ -10,11 +10,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::plugin::installed::load_command;
+use crate::plugin::live_tree::fetch_head;
 use crate::site::database::DatabaseArg;
-use crate::ui::figures::{duration, now, rfc3339};
+use crate::ui::figures::{duration, half_life_text, now, number, rfc3339};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -25,16 +26,18 @@ use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
 use fairshare_engine::ids::{Limit, UserId, f58};
+use fairshare_engine::standing::TreePage;
 use state::Summary;
 
-/// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
+/// Show the state of the priority plugin: its data, weights and half-life, jobs held by each limit
 ///
 /// Also shows the sender and the time of the last push, the last sync that the database has on record, and other priority plugins.
 /// A sync that finds nothing new is put on record every ten minutes. After a reload or a restart, the sender of a push is unknown.
 ///
 /// Works with this project's plugin and, as far as it answers, with flux-accounting's. Only the instance owner may ask.
 ///
-/// Exit status 1 means that no such plugin is loaded, that it has no such user or bank, or that its recount differs.
+/// Exit status 1 means that no such plugin is loaded, that it has no such user or bank, that its recount differs, that another priority
+/// plugin is loaded, or that another plugin decided the priority of a job.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The associations of these users, by name or number
@@ -64,6 +67,8 @@ struct Surroundings {
     others: Vec<String>,
     /// The time of the last sync, `None` if there was none; or the reason why the database can't be read.
     last_sync: Result<Option<f64>, String>,
+    /// The live tree without most of its rows, if fair-share is live.
+    tree: Option<TreePage>,
     /// The time of the answer.
     now: f64,
 }
@@ -91,6 +96,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let around = Surroundings {
         others: other_priority_plugins(&plugins, Some(name)),
         last_sync: last_sync(args),
+        tree: fetch_head(&flux),
         now: now(),
     };
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
@@ -98,20 +104,20 @@ pub(super) fn run(args: &Args) -> Outcome {
     } else {
         print(args, &state, &summary, &around, check.as_ref(), &selected)?;
     }
-    let drifts = check.is_some_and(|check| !check.drift.is_empty());
-    Ok(if drifts { Answer::No } else { Answer::Yes })
+    let is_faulty = check.is_some_and(|check| check.overruled.is_some() || !check.drift.is_empty());
+    Ok(if is_faulty || !around.others.is_empty() { Answer::No } else { Answer::Yes })
 }
 
 /// Returns the state of the plugin `name`.
-pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot, Failure> {
+pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot> {
     let payload = json!({"name": name}).to_string();
     let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(query_failure)?.unwrap_or_default();
     serde_json::from_str(&answer)
-        .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))
+        .map_err(|error| failure(format!("{name}: its state can't be read: {error}")))
 }
 
 /// Returns the name of the loaded mf_priority plugin, if there is one.
-pub(super) fn find_loaded_plugin(flux: &Flux) -> Result<Option<String>, Failure> {
+pub(super) fn find_loaded_plugin(flux: &Flux) -> Result<Option<String>> {
     Ok(find_plugin(&list_plugins(flux)?).map(str::to_owned))
 }
 
@@ -121,7 +127,7 @@ pub(super) fn find_plugin(plugins: &[String]) -> Option<&str> {
 }
 
 /// Returns all plugins of the job manager, in the order in which Flux calls them.
-pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
+pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Plugins {
         plugins: Vec<String>,
@@ -131,7 +137,8 @@ pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     Ok(plugins.plugins)
 }
 
-/// Returns the priority plugins of the list, except `ours`. A plugin of another name may give priorities too.
+/// Returns the priority plugins in `plugins`, except `ours`. Plugins with other names are not returned,
+/// although they may give priorities too.
 pub(super) fn other_priority_plugins(plugins: &[String], ours: Option<&str>) -> Vec<String> {
     let is_priority = |name: &&String| name.starts_with(PLUGIN) || *name == DEFAULT_PLUGIN;
     plugins.iter().filter(is_priority).filter(|name| Some(name.as_str()) != ours).cloned().collect()
@@ -147,14 +154,14 @@ fn last_sync(args: &Args) -> Result<Option<f64>, String> {
 fn query_failure(error: FluxError) -> Failure {
     match &error {
         FluxError::Request { errno, .. } if *errno == libc::EPERM => {
-            Failure::Message(format!("{error}; only the instance owner may ask for the plugin's state"))
+            failure(format!("{error}; only the instance owner may ask for the plugin's state"))
         }
         _ => failure(error),
     }
 }
 
 /// Asks for a recount. Returns `None` if the plugin has none.
-pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>, Failure> {
+pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
         Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),
@@ -213,6 +220,13 @@ fn print_summary(
             Err(reason) => format!("unknown: {reason}"),
         },
     )?;
+    if let Some(tree) = &around.tree {
+        line("ranking", format!("{}, half-life {}", tree.policy, half_life_text(tree.half_life)))?;
+    }
+    if !state.factors.is_empty() {
+        let weights = state.factors.iter().map(|(factor, weight)| format!("{factor} {}", number(*weight)));
+        line("weights", weights.collect::<Vec<_>>().join(", "))?;
+    }
     if !around.others.is_empty() {
         line("also loaded", format!("{}: another priority plugin", around.others.join(", ")))?;
     }
@@ -235,40 +249,25 @@ fn print_summary(
     let is_unknown = state.generation == Some(0);
     if is_unknown {
         line("jobs", "unknown before the first push".to_owned())?;
-    } else {
-        line(
-            "jobs",
-            format!(
-                "{} active, {} running on {}",
-                summary.active,
-                summary.running,
-                count(usize::try_from(summary.cores).unwrap_or(0), "core")
-            ),
-        )?;
-    }
-    if is_unknown {
         line("held", "unknown before the first push".to_owned())?;
-    } else if summary.held == 0 {
-        line("held", "none".to_owned())?;
     } else {
-        line("held", count(summary.held, "job"))?;
+        let cores = count(usize::try_from(summary.cores).unwrap_or(0), "core");
+        line("jobs", format!("{} active, {} running on {cores}", summary.active, summary.running))?;
+        line("held", if summary.held == 0 { "none".to_owned() } else { count(summary.held, "job") })?;
         for (limit, jobs) in &summary.by_limit {
             line("", format!("{jobs:>6} by {limit}"))?;
         }
     }
     if let Some(waiting) = state.waiting {
-        let text = if waiting == 0 {
-            "none".to_owned()
-        } else {
-            format!("{}, of users without data{}", count(waiting, "job"), name_users(&state.waiting_users))
-        };
-        line("waiting", text)?;
+        let users = name_users(&state.waiting_users);
+        let text = format!("{}, of users without data{users}", count(waiting, "job"));
+        line("waiting", if waiting == 0 { "no job waits for data of its user".to_owned() } else { text })?;
     }
     if let Some(overruled) = check.and_then(|check| check.overruled) {
         line("priority", overruled.sentence(&f58(overruled.job.0)))?;
     }
     match check {
-        None => line("check", "this plugin has no recount".to_owned()),
+        None => line("check", "this plugin can't recount its counters".to_owned()),
         Some(check) if check.drift.is_empty() => line(
             "check",
             format!("no drift: {} jobs of {} associations recounted", check.jobs, check.associations),
@@ -342,8 +341,6 @@ pub(super) struct StatusFacts<'a> {
     generation: Option<u64>,
     /// The time of the data in seconds since the epoch.
     updated: Option<f64>,
-    /// `updated` by RFC 3339.
-    updated_time: Option<String>,
     /// The age of the data in seconds.
     age: Option<f64>,
     /// The same number as `age`.
@@ -353,9 +350,13 @@ pub(super) struct StatusFacts<'a> {
     pushed_by_userid: Option<UserId>,
     /// The time of the last sync in seconds since the epoch.
     last_sync: Option<f64>,
-    /// `last_sync` by RFC 3339.
-    last_sync_time: Option<String>,
     other_priority_plugins: &'a [String],
+    /// The ranking policy of the live tree; null if fair-share is not live.
+    policy: Option<&'a str>,
+    /// The half-life of usage in the live tree; 0 if usage does not decay.
+    half_life_seconds: Option<f64>,
+    /// The weights of the factors of priorities.
+    weights: &'a BTreeMap<String, i64>,
     users: usize,
     banks: usize,
     associations: usize,
@@ -375,8 +376,8 @@ pub(super) struct StatusFacts<'a> {
     waiting_users: &'a [UserId],
     waiting_jobs: Option<usize>,
     /// A job whose priority another plugin decided.
-    overruled: Option<OverruledFacts>,
-    /// The recount; null if the plugin has none.
+    overruled: Option<Overruled>,
+    /// The result of the recount of all counters; null if the plugin made none.
     check: Option<RecountFacts<'a>>,
 }
 
@@ -387,26 +388,6 @@ struct PluginFacts<'a> {
     name: &'a str,
     path: &'a str,
     version: Option<&'a str>,
-}
-
-/// A job whose priority another plugin decided, with its id as texts.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OverruledFacts {
-    #[serde(flatten)]
-    overruled: Overruled,
-    job_f58: String,
-    job_decimal: String,
-    /// `since` by RFC 3339.
-    since_time: Option<String>,
-}
-
-impl OverruledFacts {
-    fn new(overruled: Overruled) -> OverruledFacts {
-        let job = overruled.job;
-        let since_time = rfc3339(overruled.since);
-        OverruledFacts { overruled, job_f58: f58(job.0), job_decimal: job.to_string(), since_time }
-    }
 }
 
 /// The result of a recount.
@@ -452,19 +433,19 @@ fn print(
     });
     let has_data = state.generation != Some(0);
     let age = data_time(state).map(|updated| (around.now - updated).max(0.0));
-    let last_sync = around.last_sync.as_ref().ok().copied().flatten();
     let facts = StatusFacts {
         plugin: PluginFacts { name: &state.name, path: &state.path, version: state.version.as_deref() },
         generation: state.generation,
         updated: state.updated,
-        updated_time: state.updated.and_then(rfc3339),
         age,
         age_seconds: age,
         pushed_by: state.pushed_by.map(|user| user_or_id(user.0)),
         pushed_by_userid: state.pushed_by,
-        last_sync,
-        last_sync_time: last_sync.and_then(rfc3339),
+        last_sync: around.last_sync.as_ref().ok().copied().flatten(),
         other_priority_plugins: &around.others,
+        policy: around.tree.as_ref().map(|tree| &*tree.policy),
+        half_life_seconds: around.tree.as_ref().map(|tree| tree.half_life),
+        weights: &state.factors,
         users: state.users.len(),
         banks: summary.banks,
         associations: summary.associations,
@@ -478,7 +459,7 @@ fn print(
         held_by: has_data.then_some(&summary.by_limit),
         waiting_users: &state.waiting_users,
         waiting_jobs: check.map_or(state.waiting, |check| Some(check.waiting)),
-        overruled: check.and_then(|check| check.overruled).map(OverruledFacts::new),
+        overruled: check.and_then(|check| check.overruled),
         check: check.map(|check| RecountFacts {
             jobs: check.jobs,
             associations: check.associations,
@@ -490,7 +471,7 @@ fn print(
     args.output.print_as(report, Look::WHOLE, Progress::none())
 }
 
-/// Lists the first users by name, and the number of the others.
+/// Returns the names of the first users, and the number of the other users.
 fn name_users(users: &[UserId]) -> String {
     const NAMED: usize = 5;
     let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(user.0)).collect();

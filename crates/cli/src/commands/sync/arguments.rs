@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The arguments of `sync`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
 use crate::clock::parse_instant;
 use crate::site::database::DatabaseArg;
-use crate::site::input::{PolicyArg, Rules, Wait, parse_seconds};
+use crate::site::input::{PolicyArg, Rules, parse_seconds};
 use crate::ui::output::OutputArgs;
 use fairshare_accounting::pipeline::Rule;
 
@@ -18,19 +17,15 @@ use fairshare_accounting::pipeline::Rule;
 /// "account-priority-update" do one after the other. Stores everything in one transaction: if sync fails, the database is
 /// unchanged. Prints only warnings, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
-// -n was --dry-run. A script that still has it must not start to write.
+// In earlier versions, -n was --dry-run. A script that still uses -n must not write, so -n is not the short
+// form of --no-header.
 #[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) database: DatabaseArg,
-    #[command(flatten)]
-    pub(super) wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
+    /// The Flux instance; by default the enclosing instance or the system instance
     #[arg(long, value_name = "URI", help_heading = "Input")]
     pub(super) uri: Option<String>,
-    /// Also read the jobs of a job archive, which flux-core wrote before 0.40
-    #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
-    pub(super) copy: Option<PathBuf>,
     /// Do only this step; may be given several times
     #[arg(long, value_name = "STEP")]
     pub(super) only: Vec<Step>,
@@ -45,7 +40,7 @@ pub(crate) struct Args {
         num_args = 0..=1,
         default_missing_value = "30",
         value_parser = parse_seconds,
-        conflicts_with_all = ["only", "copy", "now", "dry_run"]
+        conflicts_with_all = ["only", "now", "dry_run"]
     )]
     pub(super) watch: Option<Duration>,
     /// The rule that counts usage: exact or flux-accounting

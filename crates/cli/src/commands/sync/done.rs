@@ -2,7 +2,7 @@
 //! The results of sync's steps in the database.
 
 use super::fetch::Stored;
-use crate::outcome::{Failure, after_storing, failure};
+use crate::outcome::{Result, after_storing, failure};
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan};
 use fairshare_accounting::store::NewCharges;
@@ -21,7 +21,7 @@ pub(super) struct Done {
 
 impl Done {
     /// Returns an error if usage was not counted. The fetched records count when the clock has passed the last count.
-    pub(super) fn check_counted(&self) -> Result<(), Failure> {
+    pub(super) fn check_counted(&self) -> Result<()> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
         Err(if self.fetched.is_some() || is_ranked { after_storing(failure(error)) } else { failure(error) })

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
 use crate::ui::printable::count;
@@ -45,16 +45,11 @@ pub(crate) struct Stored {
     /// Number of jobs left out because their records had been removed.
     removed: u64,
     fetched: Fetched,
-    copied: Option<Fetched>,
 }
 
 impl Fetch<'_> {
     /// Requests the records that the database lacks, and reads as many as fit into memory.
-    pub(crate) fn begin<'f>(
-        &self,
-        flux: &'f mut Flux,
-        progress: &mut Progress,
-    ) -> Result<StartedFetch<'f>, Failure> {
+    pub(crate) fn begin<'f>(&self, flux: &'f mut Flux, progress: &mut Progress) -> Result<StartedFetch<'f>> {
         progress.phase("listing jobs", || 0);
         let newest = self.newest_end()?;
         let mut left_out = 0;
@@ -93,7 +88,7 @@ impl Fetch<'_> {
     }
 
     /// Returns the end time of the newest complete record. Flux is asked for the jobs that ended after this time.
-    fn newest_end(&self) -> Result<Option<f64>, Failure> {
+    fn newest_end(&self) -> Result<Option<f64>> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
         fetch::newest_complete(&snapshot, self.now).map_err(failure)
@@ -101,56 +96,31 @@ impl Fetch<'_> {
 }
 
 impl StartedFetch<'_> {
-    fn next_batch(&mut self, progress: &mut Progress) -> Result<Option<Vec<JobRecord>>, Failure> {
+    fn next_batch(&mut self, progress: &mut Progress) -> Result<Option<Vec<JobRecord>>> {
         let batch = self.fetching.next_batch().map_err(failure)?;
         progress.set_done(self.fetching.done());
         Ok(batch)
     }
 
-    /// Writes the records, and those of the archive if there is one, into the transaction.
-    pub(crate) fn store(
-        mut self,
-        snapshot: &Snapshot<'_>,
-        archive: Option<(&Path, Wait)>,
-        progress: &mut Progress,
-    ) -> Result<Stored, Failure> {
-        let (mut new, mut left_out) = (0, self.removed);
-        // The range of removed records is computed before new records are inserted, because the new records may be older than that range.
-        let archive = match archive {
-            Some(archive) => Some((archive, fetch::removed_range(snapshot, self.asked).map_err(failure)?)),
-            None => None,
-        };
+    /// Writes the records into the transaction.
+    pub(crate) fn store(mut self, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Stored> {
+        let mut new = 0;
         for batch in std::mem::take(&mut self.records) {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
         while let Some(batch) = self.next_batch(progress)? {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
-        let mut copied = None;
-        if let Some(((path, wait), removed)) = archive {
-            progress.phase("copying", || 0);
-            let mut sink = |mut batch: Vec<JobRecord>| {
-                let all = batch.len();
-                batch.retain(|record| !removed.contains(&record.t_inactive));
-                left_out += (all - batch.len()) as u64;
-                new += snapshot.insert_jobs(&batch)?;
-                Ok(())
-            };
-            let read =
-                fetch::read_archive(path, wait.wait, &mut sink, &mut |done, _| progress.set_done(done));
-            copied = Some(read.map_err(failure)?);
-        }
         fetch::record_fetch(snapshot, self.asked, new).map_err(failure)?;
         let fetched = self.fetching.fetched().clone();
-        Ok(Stored { new, removed: left_out, fetched, copied })
+        Ok(Stored { new, removed: self.removed, fetched })
     }
 }
 
 impl Stored {
     /// Passes messages about unreadable records to `note`.
     pub(crate) fn note_unreadable(&self, path: &Path, note: &mut dyn FnMut(String)) {
-        let all = [Some(&self.fetched), self.copied.as_ref()].into_iter().flatten();
-        let unreadable: Vec<_> = all.flat_map(|fetched| &fetched.unreadable).collect();
+        let unreadable = &self.fetched.unreadable;
         for one in unreadable.iter().take(NAMED) {
             note(format!("{}: left out: {one}", path.display()));
         }
@@ -161,14 +131,10 @@ impl Stored {
 
     /// Returns a short summary.
     pub(crate) fn summary(&self) -> String {
-        let copied = self
-            .copied
-            .as_ref()
-            .map_or(String::new(), |copied| format!(", {} in the archive", count(copied.records, "record")));
         let removed = match self.removed {
             0 => String::new(),
             removed => format!(", {removed} left out as removed"),
         };
-        format!("{} fetched{copied}, {} new{removed}", count(self.fetched.records, "record"), self.new)
+        format!("{} fetched, {} new{removed}", count(self.fetched.records, "record"), self.new)
     }
 }

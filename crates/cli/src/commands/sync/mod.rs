@@ -9,33 +9,33 @@ mod steps;
 pub(super) mod summary;
 mod watch;
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+
+use clap::{Args as _, FromArgMatches};
 
 use super::push::{self, Push};
-use crate::outcome::{Answer, Failure, Outcome, after_storing};
+use crate::outcome::{Answer, Outcome, after_storing, failure};
+use crate::site::database::DatabaseArg;
 use crate::ui::messages::remark;
 pub(super) use arguments::Args;
 use arguments::Step;
 use steps::store_all;
 use summary::{print_dry_run, summarize_steps};
 
+/// Syncs `database` at the time `now` with the default options.
+pub(super) fn run_on(database: &DatabaseArg, now: Option<f64>, verbose: bool) -> Outcome {
+    let words = [OsStr::new("sync"), OsStr::new("-p"), database.path().as_os_str()];
+    let definition = Args::augment_args(clap::Command::new("sync"));
+    let matches = definition.try_get_matches_from(words).map_err(failure)?;
+    let mut args = Args::from_arg_matches(&matches).map_err(failure)?;
+    args.database.wait = database.wait;
+    run(&Args { now, verbose, ..args })
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
-        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
-    }
-    if args.copy.is_some() && !args.includes(Step::Fetch) {
-        return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
-    }
-    if let Some(archive) = &args.copy
-        && is_one_file(archive, args.database.path())
-    {
-        // POSIX locks belong to the process: closing the archive would release the locks of the transaction on the same file.
-        return Err(Failure::Message(format!(
-            "{}: --copy takes a job archive, and this is the database itself",
-            archive.display()
-        )));
+        return Err(failure("--json, --csv and --parsable go with --dry-run"));
     }
     if let Some(every) = args.watch {
         return watch::run(args, every);
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summarize_steps(args, &done));
     }
     if args.includes(Step::Push) {
-        let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+        let push = Push { found: args.database.found(), wait: args.database.wait, uri: args.uri.as_deref() };
         let pushed = push::send(&push)
             .map_err(|error| if args.stores_results() { after_storing(error) } else { error });
         match pushed {
@@ -67,10 +67,4 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     done.check_counted()?;
     Ok(Answer::Yes)
-}
-
-/// Returns true if two paths lead to the same file.
-fn is_one_file(one: &Path, other: &Path) -> bool {
-    let file_id = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
-    file_id(one).is_some_and(|one| file_id(other) == Some(one))
 }

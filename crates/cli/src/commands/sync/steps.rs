@@ -8,46 +8,43 @@ use super::fetch::Fetch;
 use super::summary::warn_of_tally;
 use crate::clock::now;
 use crate::commands::push;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::site::mending;
 use crate::ui::progress::Progress;
+use fairshare_accounting::pipeline::budgets::Budgets;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan};
 use fairshare_accounting::store::{Access, Snapshot};
 use fairshare_client::Flux;
 
 /// Runs the steps in the database as one transaction. Passes warnings to `note`.
-pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
+pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done> {
     let mut done = Done::default();
     if args.stores_results() {
         let mut progress = Progress::start();
-        let (mut flux, mut has_charges) = (None, false);
+        let (mut flux, mut reported) = (None, None);
         let fetch = if args.includes(Step::Fetch) {
-            let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
+            let fetch = Fetch { found: args.database.found(), wait: args.database.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
-            has_charges = charges::has_charges(&fetch)?;
+            reported = charges::ask(flux, &fetch)?;
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None
         };
-        let mut database = args.wait.open(args.database.found(), Access::Write)?;
+        let mut database = args.database.open(Access::Write)?;
         let snapshot = database.snapshot().map_err(failure)?;
         if let Some(begun) = fetch {
-            done.fetched = Some(begun.store(
-                &snapshot,
-                args.copy.as_deref().map(|path| (path, args.wait)),
-                &mut progress,
-            )?);
+            done.fetched = Some(begun.store(&snapshot, &mut progress)?);
         }
-        // The fetch before gave up if Flux does not answer.
-        if let Some(reported) = flux.as_ref().and_then(|flux| charges::ask(flux, has_charges)) {
+        if let Some(reported) = reported {
             done.charges = snapshot.add_charges(&reported, now(args.now)).map_err(failure)?;
         }
         if args.includes(Step::Usage) {
             match count_usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
-                // If the clock was set back, the fetched records are stored anyway, because Flux may have purged those jobs
-                // later, and edits still reach the plugin.
+                // If the clock was set back, usage is not counted, but the other steps run. The fetched
+                // records are stored, because Flux may purge these jobs before the next sync. Edits of the
+                // database still reach the plugin.
                 Err(error @ PipelineError::ClockWentBack { .. }) if !args.dry_run => {
                     done.uncounted = Some(error);
                 }
@@ -85,10 +82,11 @@ fn count_usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) ->
         (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.removed.len()) as u64
     });
     plan.write(snapshot, &mut |done| progress.set_done(done))?;
+    Budgets::count(snapshot, None, now)?.store_spent(snapshot, false)?;
     Ok(plan)
 }
 
-fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
+fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked> {
     progress.phase("ranking", || snapshot.association_estimate());
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);

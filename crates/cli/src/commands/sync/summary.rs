@@ -35,7 +35,7 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
         let jobs = tally.unreadable.iter().map(id).collect::<Vec<_>>().join(", ");
         let more = if tally.unreadable_count > tally.unreadable.len() { ", ..." } else { "" };
         say(format!(
-            "{} left out, the resources or times can't be read: job {jobs}{more}",
+            "{} left out, because the resources or times can't be read: job {jobs}{more}",
             count(tally.unreadable_count, "record")
         ));
     }
@@ -52,7 +52,7 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
     }
     if tally.from_the_future > 0 {
         say(format!(
-            "{} of jobs that ended in a future period count in the present one: check the clock",
+            "{} of jobs that ended in a future period are counted in the present period: check the clock",
             count(tally.from_the_future, "record")
         ));
     }
@@ -128,16 +128,11 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
             moved.fairshare = Some((change.stored.fairshare, change.fairshare));
         }
     }
-    let total = moves.len();
-    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
+    let (shown, mut notes) = args.output.limit_rows(moves.len(), args.limit);
     let mut rows: Vec<_> = moves.into_iter().collect();
     let distance =
         |moved: &AssociationChange| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
     rows.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
-    let mut notes = Vec::new();
-    if total > limit {
-        notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
-    }
     notes.push(format!("{}; nothing was stored or sent", summarize_steps(args, done)));
     let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncFacts::new(args, &plan.tally)));
     args.output.print(Report {
@@ -145,7 +140,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         rows: Rows {
             key: "changes",
             columns: COLUMNS.to_vec(),
-            rows: Box::new(rows.into_iter().take(limit).map(|((bank, user), moved)| {
+            rows: Box::new(rows.into_iter().take(shown).map(|((bank, user), moved)| {
                 vec![
                     Cell::Text(user.to_owned()),
                     Cell::Text(bank.to_owned()),

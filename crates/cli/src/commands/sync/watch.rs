@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::arguments::Args;
 use super::steps::store_all;
 use crate::commands::push::{self, Push};
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::ui::messages::remark;
 use crate::ui::printable::count;
 use fairshare_accounting::pipeline::watch::{Cause, Done, System, watch};
@@ -32,17 +32,22 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Runs one step. `sent` is the data of the last accepted push; if nothing differs from them, the step pushes only after causes
-/// for which the plugin may have lost its data.
+/// Runs one step. `sent` is the data of the last accepted push. If the data have not changed since then, the
+/// step pushes only if `cause` means that the plugin may have lost its data.
 fn run_step(
     args: &Args,
     cause: Cause,
     sent: &mut Option<PolicyData>,
     note: &mut dyn FnMut(String),
-) -> Result<Done, Failure> {
+) -> Result<Done> {
     let done = store_all(args, note)?;
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let push = Push { found: args.database.found(), wait: args.database.wait, uri: args.uri.as_deref() };
     let data = push::read(&push)?;
+    // The rates of budgets change all the time. A change of a rate alone causes no push; the next push sends
+    // the new rate.
+    for (was, is) in sent.iter_mut().flat_map(|sent| &mut sent.budgets).zip(&data.budgets) {
+        was.rate = is.rate;
+    }
     let differs = sent.as_ref() != Some(&data);
     let mut news = list_changes(&done);
     if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
@@ -57,7 +62,7 @@ fn run_step(
             );
         }
     }
-    // Edits reach the plugin even if usage can't be counted.
+    // A failed count is reported after the push, so that edits of the database reach the plugin.
     let trouble = done.check_counted().err().map(|error| error.to_string());
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), problem: trouble })
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::edits::find_node;
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Result, failure};
 use crate::site::input::{Input, Loaded};
-use crate::site::names::bank_of;
+use crate::site::names::{bank_of, leaves_below};
 use crate::ui::figures::{date, now, number, ordinal};
 use crate::ui::printable::printable;
 use crate::ui::screen::{FAINT, GOOD, Screen};
@@ -51,29 +51,17 @@ impl UsageDecay {
     }
 }
 
-/// The most associations whose usage is read one by one. For more associations, the whole table is read.
-const ONE_BY_ONE: usize = 1000;
-
 /// The recorded usage of associations by period, by (user, bank).
 type PeriodUsages = HashMap<(String, String), Vec<(i64, f64)>>;
 
 /// One step of a forecast.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ForecastStep {
     date: String,
     /// The place of the association; 1 is the first.
     place: Option<usize>,
     fairshare: Option<f64>,
-}
-
-/// The steps of a forecast in a JSON document.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ForecastDocument {
-    /// The association that the steps follow; null if it is not a single one.
-    of: Option<NamedAssociation>,
-    steps: Vec<ForecastStep>,
 }
 
 /// A user in a bank.
@@ -84,10 +72,14 @@ struct NamedAssociation {
     bank: String,
 }
 
-/// The steps of a single idle user.
+/// The steps of a forecast.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UserSteps {
-    of: Option<NodeId>,
+    /// The association that the steps follow; null if it is not a single one.
+    of: Option<NamedAssociation>,
     steps: Vec<ForecastStep>,
+    #[serde(skip)]
     ranked: usize,
 }
 
@@ -98,7 +90,7 @@ impl Forecast {
         tree: &Tree,
         idle: &[String],
         half_life: Option<Duration>,
-    ) -> Result<Forecast, Failure> {
+    ) -> Result<Forecast> {
         let named: Vec<NodeId> = idle.iter().map(|name| find_node(tree, name)).collect::<Result<_, _>>()?;
         let everyone = if named.is_empty() { leaves_below(tree, tree.root()) } else { Vec::new() };
         let resting: Vec<NodeId> =
@@ -108,12 +100,12 @@ impl Forecast {
         let pace = match (half_life, loaded.pace, input.database()) {
             (Some(half_life), ..) => UsageDecay::Steady { half_life },
             (None, Some(pace), Some(database)) => {
-                let (due, bins) = read_bins(database?, tree, &resting, now)?;
+                let (due, bins) = read_bins(database?, now)?;
                 UsageDecay::Bins { pace: Pace { due, ..pace }, bins }
             }
             _ => {
                 let text = "--in: the tree has no half-life; give one, like --half-life 7d";
-                return Err(Failure::Message(text.to_owned()));
+                return Err(failure(text.to_owned()));
             }
         };
         Ok(Forecast { named, resting, now, pace })
@@ -121,12 +113,7 @@ impl Forecast {
 
     /// Decays the usage of idle associations step by step, over `length` seconds, and ranks the tree at each step. Afterwards `tree` and
     /// `ranking` are those of the last step.
-    pub(super) fn follow(
-        &self,
-        tree: &mut Tree,
-        ranking: &mut Ranking,
-        length: f64,
-    ) -> Result<UserSteps, Failure> {
+    pub(super) fn follow(&self, tree: &mut Tree, ranking: &mut Ranking, length: f64) -> Result<UserSteps> {
         let start: Vec<f64> = self.resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
         let of = match self.named.as_slice() {
             [one] if tree.kind(*one) == NodeKind::Association => Some(*one),
@@ -151,6 +138,10 @@ impl Forecast {
             tree.rank_into(policy, &options, ranking).map_err(failure)?;
             record(at, ranking);
         }
+        let of = of.map(|node| NamedAssociation {
+            user: tree.name(node).to_owned(),
+            bank: bank_of(tree, node).to_owned(),
+        });
         Ok(UserSteps { of, steps, ranked: ranking.ranked() })
     }
 
@@ -204,41 +195,16 @@ impl Forecast {
     }
 }
 
-/// Returns the number of boundaries that are not counted yet, and the recorded usage of the associations `of`.
-fn read_bins(
-    mut database: Database,
-    tree: &Tree,
-    of: &[NodeId],
-    now: f64,
-) -> Result<(u32, PeriodUsages), Failure> {
+/// Returns the number of boundaries that are not counted yet, and the recorded usage of all associations.
+fn read_bins(mut database: Database, now: f64) -> Result<(u32, PeriodUsages)> {
     let snapshot = database.snapshot().map_err(failure)?;
     let due = StoredPeriods::count_due(&snapshot, now);
     let mut bins = PeriodUsages::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
     };
-    if of.len() > ONE_BY_ONE {
-        snapshot.all_usage_bins(&mut take).map_err(failure)?;
-        return Ok((due, bins));
-    }
-    for leaf in of {
-        let (user, bank) = (tree.name(*leaf), bank_of(tree, *leaf));
-        let recorded = snapshot.usage_bins(user, bank).map_err(failure)?;
-        recorded.into_iter().for_each(|bin| take(user, bank, bin));
-    }
+    snapshot.visit_usage_bins(None, &mut take).map_err(failure)?;
     Ok((due, bins))
-}
-
-/// Returns the associations below a node, or the node itself.
-fn leaves_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
-    let (mut leaves, mut todo) = (Vec::new(), vec![node]);
-    while let Some(node) = todo.pop() {
-        match tree.kind(node) {
-            NodeKind::Bank => todo.extend(tree.children(node)),
-            NodeKind::Association => leaves.push(node),
-        }
-    }
-    leaves
 }
 
 impl UserSteps {
@@ -251,18 +217,9 @@ impl UserSteps {
         }
     }
 
-    /// Returns the steps for the JSON document.
-    pub(super) fn document(&self, tree: &Tree) -> ForecastDocument {
-        let association = |node| NamedAssociation {
-            user: tree.name(node).to_owned(),
-            bank: bank_of(tree, node).to_owned(),
-        };
-        ForecastDocument { of: self.of.map(association), steps: self.steps.clone() }
-    }
-
     /// Returns a plot: a bar for each step, as long as the fair-share.
-    pub(super) fn plot_lines(&self, tree: &Tree, screen: &Screen) -> Vec<String> {
-        let Some(node) = self.of.filter(|_| self.steps.len() > 1) else { return Vec::new() };
+    pub(super) fn plot_lines(&self, screen: &Screen) -> Vec<String> {
+        let Some(of) = self.of.as_ref().filter(|_| self.steps.len() > 1) else { return Vec::new() };
         let ranked = number(self.ranked);
         let places: Vec<String> = self
             .steps
@@ -272,7 +229,7 @@ impl UserSteps {
             })
             .collect();
         let wide = places.iter().map(String::len).max().unwrap_or(0);
-        let name = format!("{} in bank {}", printable(tree.name(node)), printable(bank_of(tree, node)));
+        let name = format!("{} in bank {}", printable(&of.user), printable(&of.bank));
         let mut lines = vec![format!("The fair-share of {name}, 0 to 1:")];
         let mark = if screen.unicode { "█" } else { "#" };
         for (step, place) in self.steps.iter().zip(&places) {

@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
-use crate::outcome::{Failure, failure};
+use crate::outcome::{Failure, Result, failure};
 use crate::site::input::Loaded;
-use crate::site::names::bank_of;
+use crate::site::names::{find_associations, several_banks_failure};
 use crate::ui::figures::{Unit, number};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
@@ -122,14 +122,32 @@ impl FromStr for NewUser {
     }
 }
 
+/// Makes a builder with the rows of `tree` in their original order, with the current usages and shares of the tree.
+fn rows_of(tree: &Tree) -> Builder {
+    let mut builder = Builder::default();
+    let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
+    // Banks and associations are numbered separately, so each list keeps its own order.
+    nodes.sort_unstable_by_key(|&node| tree.list_index(node));
+    for node in nodes {
+        let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
+        let above = tree.parent(node).map(|bank| tree.name(bank));
+        match above {
+            Some(bank) if tree.kind(node) != NodeKind::Bank => {
+                builder.association(name, bank, shares, usage, tree.is_active(node));
+            }
+            _ if tree.is_active(node) => builder.bank(name, above, shares, usage),
+            _ => builder.inactive_bank(name, above, shares, usage),
+        }
+    }
+    builder
+}
+
 impl Edits<'_> {
-    /// Returns the tree with all changes, and a description of each.
-    pub(super) fn apply(&self, loaded: &Loaded) -> Result<(Tree, Vec<String>), Failure> {
+    /// Returns `tree` with all changes, and a description of each.
+    pub(super) fn apply(&self, loaded: &Loaded, mut tree: Tree) -> Result<(Tree, Vec<String>)> {
         let mut texts = Vec::new();
-        let mut tree = if self.users.is_empty() {
-            loaded.tree.clone()
-        } else {
-            let mut builder = Builder::from_tree(&loaded.tree);
+        if !self.users.is_empty() {
+            let mut builder = rows_of(&tree);
             for new in self.users {
                 if loaded.tree.bank(&new.bank).is_none() {
                     return Err(unknown_name_failure(&loaded.no_bank(&new.bank)));
@@ -142,8 +160,8 @@ impl Edits<'_> {
                     describe_shares(new.shares)
                 ));
             }
-            builder.build().map_err(failure)?
-        };
+            tree = builder.build().map_err(failure)?;
+        }
         for edit in self.shares {
             let node = find_node(&tree, &edit.name)?;
             let was = match tree.shares(node) {
@@ -156,9 +174,8 @@ impl Edits<'_> {
         for edit in self.used {
             let leaf = find_association(&tree, &edit.name)?;
             let now = tree.own_usage(leaf).unwrap_or(0.0);
-            let then = edit
-                .changed_usage(now, loaded.unit)
-                .map_err(|text| Failure::Message(format!("--usage: {text}")))?;
+            let then =
+                edit.changed_usage(now, loaded.unit).map_err(|text| failure(format!("--usage: {text}")))?;
             let words = (loaded.unit.amount(then), loaded.unit.figure(now));
             texts.push(format!("{}: {} used instead of {}", edit.name, words.0, words.1));
             tree.set_usage(leaf, then).map_err(failure)?;
@@ -195,11 +212,11 @@ fn describe_shares(shares: fairshare::Shares) -> String {
 }
 
 fn unknown_name_failure(text: &str) -> Failure {
-    Failure::Message(printable(text).into_owned())
+    failure(printable(text).into_owned())
 }
 
 /// Returns the bank `name`, or else the association of the user `name`.
-pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
+pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId> {
     match tree.bank(name) {
         Some(bank) => Ok(bank),
         None => find_association(tree, name),
@@ -207,10 +224,8 @@ pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
 }
 
 /// Returns the association of `USER` or `USER/BANK`. It is an error if no association or several match.
-fn find_association(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
-    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
-    let found: Vec<NodeId> = with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf]);
-    match found.as_slice() {
+fn find_association(tree: &Tree, name: &str) -> Result<NodeId> {
+    match find_associations(tree, name).as_slice() {
         [leaf] => Ok(*leaf),
         [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
             Err(unknown_name_failure(&format!(
@@ -221,10 +236,41 @@ fn find_association(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
             let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));
             Err(unknown_name_failure(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
         }
-        several => {
-            let names: Vec<String> =
-                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
-            Err(unknown_name_failure(&format!("{name} is in several banks: say {}", names.join(" or "))))
-        }
+        several => Err(several_banks_failure(tree, name, several)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::*;
+    use fairshare::Shares;
+
+    #[test]
+    fn rows_of_returns_the_rows_that_the_tree_was_built_from() {
+        let mut builder = Builder::default();
+        builder.bank("z", Some("root"), Shares::Count(4), Some(2.0));
+        builder.bank("root", None, Shares::Count(1), None);
+        builder.inactive_bank("b", Some("z"), Shares::Parent, None);
+        builder.association("x", "z", Shares::Parent, None, true);
+        builder.association("a", "b", Shares::Count(3), Some(7.0), false);
+        let tree = builder.build().expect("a tree");
+        let rebuilt = rows_of(&tree).build().expect("a tree");
+        let list_nodes = |tree: &Tree| -> Vec<_> {
+            let seen = |(node, depth): (NodeId, usize)| {
+                let name = tree.name(node).to_owned();
+                (
+                    name,
+                    depth,
+                    tree.shares(node),
+                    tree.own_usage(node),
+                    tree.is_active(node),
+                    tree.list_index(node),
+                )
+            };
+            tree.walk().into_iter().map(seen).collect()
+        };
+        assert_eq!(list_nodes(&tree), list_nodes(&rebuilt));
     }
 }

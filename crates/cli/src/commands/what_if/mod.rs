@@ -8,25 +8,33 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::course::{Forecast, ForecastDocument};
+use self::course::{Forecast, UserSteps};
 use self::edits::{Edits, NewUser, Shares, Used};
 use crate::commands::check::check_many_jobs;
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::commands::push::{self, Push};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
-use crate::ui::figures::{duration, parse_duration};
-use crate::ui::output::{Facts, OutputArgs};
+use crate::site::names::bank_of;
+use crate::ui::figures::{date, duration, half_life_text, now, number, parse_duration};
+use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
-use fairshare::NodeId;
+use fairshare::Tree;
+use fairshare_accounting::pipeline::usages_with_half_life;
+use fairshare_engine::priority::FACTORS;
+use fairshare_protocol::records::FactorRecord;
 
-/// Show which users would move if shares, usage, users or the policy were different; changes nothing
+/// Show who would move under other shares, usage, half-life, weights or policy; changes nothing
 ///
 /// Makes all changes at once, on the tree that show prints, and computes the fair-shares that update would store then. Without
 /// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
 /// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
+///
+/// --half-life without --in counts all usage of the database again, as sync does after a change of the half-life. --weight and
+/// --submit ask the plugin about jobs instead of users.
 #[derive(Debug, clap::Args)]
 // --usage is a change here, so it can't be an alias of --usage-file.
 #[command(mut_arg("usage_file", |list| list.alias(None).alias("usages")))]
@@ -54,9 +62,21 @@ pub(crate) struct Args {
     /// With --in: users or banks that are idle until then; for a single user, also plots the fair-share at points in between
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "later", help_heading = "Changes")]
     idle: Vec<String>,
-    /// With --in: the half-life of usage, like 7d, if the tree has none; a database has one
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "later", help_heading = "Changes")]
+    /// Another half-life of usage, like 3d; with --in, the half-life until then
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Changes")]
     half_life: Option<Duration>,
+    /// Instead: other weights of priority factors, as fairshare=50000,age=1000; shows which pending jobs would move
+    ///
+    /// Asks the plugin for the effects of a push of the database with these weights. Only the instance owner may ask.
+    #[arg(
+        long,
+        value_name = "FACTOR=WEIGHT",
+        value_delimiter = ',',
+        value_parser = parse_weight,
+        conflicts_with_all = ["tree", "shares", "used", "add_user", "later", "half_life", "policy", "submit"],
+        help_heading = "Changes"
+    )]
+    weight: Vec<FactorRecord>,
     /// Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h
     ///
     /// Asks the plugin how many of the jobs would be rejected, how many limits would hold, and at which place the first would be. All
@@ -66,19 +86,12 @@ pub(crate) struct Args {
         value_name = "NUMBER [OPTION]",
         num_args = 1..,
         allow_hyphen_values = true,
-        conflicts_with_all = ["shares", "used", "add_user", "later", "policy"],
+        conflicts_with_all = ["shares", "used", "add_user", "later", "half_life", "policy"],
         help_heading = "Changes"
     )]
     submit: Vec<String>,
-    /// In the table, show this many winners and as many losers; 0 is all
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 10,
-        conflicts_with = "output",
-        help_heading = "Output"
-    )]
-    limit: usize,
+    #[command(flatten)]
+    limit: LimitArg,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -89,13 +102,22 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.submit.is_empty() {
         return check_many_jobs(&args.submit, args.output.json, &args.instance, &args.output.screen());
     }
+    if !args.weight.is_empty() {
+        return preview_weights(args);
+    }
     let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
-    if nothing && args.later.is_none() && args.policy.given().is_none() {
-        let text = "nothing is different: give --shares, --usage, --add-user, --policy, --in or --submit";
-        return Err(Failure::Message(text.to_owned()));
+    if nothing && args.later.is_none() && args.half_life.is_none() && args.policy.given().is_none() {
+        let text = "nothing is different: give --shares, --usage, --add-user, --half-life, --policy, --in, --weight or --submit";
+        return Err(failure(text.to_owned()));
     }
     let mut progress = Progress::start();
-    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let new_half_life =
+        args.half_life.filter(|_| args.later.is_none()).map(|half_life| half_life.as_secs_f64());
+    // The plugin has no records of ended jobs to count again.
+    let loaded = match new_half_life {
+        Some(_) => args.input.load(&args.rules, &mut progress)?,
+        None => args.input.load_live(&args.rules, &args.instance, &mut progress)?,
+    };
     let options = loaded.options;
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
@@ -104,8 +126,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
+    let mut tree = loaded.tree.clone();
+    let recounted = new_half_life.map(|half_life| recount_usages(&args.input, half_life, &mut tree));
+    let recounted = recounted.transpose()?;
     let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
-    let (mut tree, mut texts) = edits.apply(&loaded)?;
+    let (mut tree, mut texts) = edits.apply(&loaded, tree)?;
+    texts.extend(recounted);
     if policy_before != policy {
         texts.push(format!("policy {policy} instead of {policy_before}"));
     }
@@ -117,16 +143,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
     progress.phase("sorting", || 0);
-    // New users come last in the list of associations, so the others keep their indices.
-    let mut by_list: Vec<Option<NodeId>> = vec![None; loaded.tree.leaves().len()];
-    for leaf in loaded.tree.leaves() {
-        if let Some(slot) = by_list.get_mut(loaded.tree.list_index(leaf)) {
-            *slot = Some(leaf);
-        }
-    }
     let side = |tree, ranking| RankedTree { tree, ranking };
     let moves = Moves::new(side(&loaded.tree, &before), side(&tree, &after), |leaf| {
-        by_list.get(tree.list_index(leaf)).copied().flatten()
+        loaded.tree.leaf(tree.name(leaf), bank_of(&tree, leaf))
     });
     let titles = Titles {
         places: ("Now".to_owned(), "Then".to_owned()),
@@ -135,40 +154,87 @@ pub(super) fn run(args: &Args) -> Outcome {
     let facts = WhatIfFacts {
         policies: [policy_before.name(), policy.name()],
         options: option_values(&options),
-        changes: texts.clone(),
+        changes: &texts,
         totals: moves.totals(),
         source: SourceFacts::new(&loaded),
-        course: course.as_ref().map(|course| course.document(&tree)),
+        course: course.as_ref(),
     };
-    let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
+    let limit = Some(args.limit.limit).filter(|limit| args.output.is_table() && *limit > 0);
     let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
     if args.output.is_table() {
         let screen = args.output.screen();
         report.before.extend(loaded.head(args.input.source()));
         report.before.extend(texts.iter().map(|change| format!("If: {change}")));
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
-        report.drawing = course.map(|course| course.plot_lines(&tree, &screen)).unwrap_or_default();
+        report.drawing = course.as_ref().map(|course| course.plot_lines(&screen)).unwrap_or_default();
     }
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 
+/// Parses `FACTOR=WEIGHT`.
+fn parse_weight(text: &str) -> Result<FactorRecord, String> {
+    let (factor, weight) = text.split_once('=').ok_or("expected FACTOR=WEIGHT, like fairshare=50000")?;
+    let mut names = FACTORS.iter().map(|factor| factor.name);
+    if !names.any(|name| name == factor) {
+        let names = FACTORS.map(|factor| factor.name).join(", ");
+        return Err(format!("no factor \"{factor}\"; the factors are {names}"));
+    }
+    let weight = weight.parse().map_err(|_| format!("\"{weight}\" is not a whole number"))?;
+    Ok(FactorRecord { factor: factor.to_owned(), weight })
+}
+
+/// Prints the effects of a push of the database with the weights of `--weight`.
+fn preview_weights(args: &Args) -> Outcome {
+    let (found, wait) = (args.input.found(), args.input.wait_option());
+    let push = Push { found: &found, wait, uri: args.instance.uri.as_deref() };
+    let mut data = push::read(&push)?;
+    for new in &args.weight {
+        data.priority_factors.retain(|record| record.factor != new.factor);
+        data.priority_factors.push(new.clone());
+    }
+    let changes: Vec<String> =
+        args.weight.iter().map(|new| format!("{} {}", new.factor, number(new.weight))).collect();
+    let answer = push::ask(&push, &data)?;
+    let answer = answer.ok_or_else(|| failure("--weight: the plugin of this project does not answer"))?;
+    push::print_preview(Some(answer), args.output.json, &format!("If: weights {}", changes.join(", ")))
+}
+
+/// Sets the usages of `tree` to those that the next sync would store if the half-life became `half_life` seconds. Returns a description of
+/// the change.
+fn recount_usages(input: &Input, half_life: f64, tree: &mut Tree) -> Result<String> {
+    let text = "--half-life without --in needs a database, whose records are counted again";
+    let mut database = input.database().ok_or_else(|| failure(text))??;
+    let snapshot = database.snapshot().map_err(failure)?;
+    for (user, bank, usage) in usages_with_half_life(&snapshot, half_life, now()).map_err(failure)? {
+        if let Some(leaf) = tree.leaf(&user, &bank) {
+            tree.set_usage(leaf, usage).map_err(failure)?;
+        }
+    }
+    let (new, old) = (half_life_text(half_life), half_life_text(snapshot.pace().map_err(failure)?.period));
+    let since = match snapshot.oldest_inactive().map_err(failure)? {
+        Some(oldest) => format!("from the records since {}", date(oldest, half_life)),
+        None => "from no records".to_owned(),
+    };
+    Ok(format!("half-life {new} instead of {old}, usage counted again {since}"))
+}
+
 /// The members of the JSON document besides the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct WhatIfFacts {
+pub(super) struct WhatIfFacts<'a> {
     /// The ranking policies now and then.
     policies: [&'static str; 2],
     options: OptionValues,
     /// The changes that the command assumes.
-    changes: Vec<String>,
+    changes: &'a [String],
     #[serde(flatten)]
     totals: MoveTotals,
     #[serde(flatten)]
     source: SourceFacts,
     /// The way to the time of `--in`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    course: Option<ForecastDocument>,
+    course: Option<&'a UserSteps>,
 }
 
 impl Args {

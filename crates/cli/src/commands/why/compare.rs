@@ -158,7 +158,7 @@ impl Site<'_> {
         };
         writeln!(out)?;
         self.line(
-            &format!("By the factor, where the job formula asks for it: {}.", deserving(by_factor)),
+            &format!("By the fairshare factor, if the job formula uses it: {}.", deserving(by_factor)),
             out,
         )?;
         self.line(
@@ -187,10 +187,10 @@ impl Site<'_> {
         };
         if equal {
             let rule = match (bank(one.node), bank(other.node)) {
-                (false, false) => "neither is put before the other by it",
+                (false, false) => "it puts neither user before the other",
                 (true, true) => {
-                    "Slurm's program visits the banks in the order of the input; the first user below the later one \
-                     shares the rank of the last user before"
+                    "Slurm's program visits the banks in the order of the input; the first user of the later \
+                     bank shares the rank of the last user ranked before"
                 }
                 _ => self.policy.user_and_bank_tie(self.ranking.options()),
             };
@@ -206,7 +206,7 @@ impl Site<'_> {
         let (more, less) = if second > first { (second, first) } else { (first, second) };
         let (more, less) = (self.value(more), self.value(less));
         let compared = match more == less {
-            true => format!("The {name} of the one is more than that of the other"),
+            true => format!("The two values of {name} differ only in digits that are not printed"),
             false if more == "unused" => format!("A node without usage is ahead of any with {name} {less}"),
             false => format!("{more} is more than {less}"),
         };

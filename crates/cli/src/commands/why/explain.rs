@@ -104,8 +104,7 @@ impl Site<'_> {
                 let Some(level) = explanation.levels.last() else { return Ok(()) };
                 self.level(level, out)
             }
-            None if is_bank => self.line("No level has used more than its share.", out),
-            None if self.ranking.rank(node).is_none() => {
+            None if !is_bank && self.ranking.rank(node).is_none() => {
                 let dead = |bank: &NodeId| !self.tree.is_active(*bank);
                 let above = std::iter::successors(self.tree.parent(node), |bank| self.tree.parent(*bank));
                 let whose = match above.filter(dead).last() {
@@ -140,7 +139,7 @@ impl Site<'_> {
         sorted
     }
 
-    /// Prints a table of nodes, around the one at `place`, or the first ones.
+    /// Prints a table of the nodes around `place`, or of the first nodes if `place` is `None`.
     fn print_nodes(
         &self,
         nodes: &[(NodeId, f64)],

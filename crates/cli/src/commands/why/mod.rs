@@ -12,14 +12,13 @@ mod text;
 
 use std::io::Write;
 
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::rank;
-use crate::site::names::{bank_of, parts_of, unknown_user_text};
+use crate::site::names::{bank_of, find_associations, parts_of, several_banks_failure, unknown_user_text};
 use crate::ui::figures::{self};
 use crate::ui::messages::remark;
-use crate::ui::output::{Facts, write_pretty};
-use crate::ui::pager::Paper;
+use crate::ui::output::{Facts, print_either};
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
@@ -35,7 +34,7 @@ use site::Site;
 pub(super) fn run(args: &Args) -> Outcome {
     let mut texts = [Some(&args.first), args.second.as_ref()].into_iter().flatten();
     let names_a_job = || texts.clone().any(|text| job::is_job(text));
-    if !args.input.is_given() && (names_a_job() || texts.any(|text| job::is_live_job(args, text))) {
+    if !args.input.is_given() && (names_a_job() || texts.any(|text| job::is_known_job(args, text))) {
         return job::run(args);
     }
     let mut progress = Progress::start();
@@ -63,7 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         walk: ranking.pbs_walk(tree),
         site_has_walk: loaded.policy.has_scheduler_walk(),
     };
-    // Shell completion of a user name ends in a slash, behind which a bank may follow.
+    // Shell completion of a user name ends in a slash, so that the user can add a bank.
     let whole =
         |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
     let mut names = vec![whole(&args.first)];
@@ -116,7 +115,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
                 let names = [first.0, second.0].map(printable);
                 let [first, second] = &names;
-                Failure::Message(if a == b {
+                failure(if a == b {
                     let what = if tree.kind(a) == NodeKind::Bank { "bank" } else { "association" };
                     format!("{first} and {second} are the same {what}")
                 } else {
@@ -131,23 +130,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         _ => {}
     }
-    let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
-    if args.json {
-        write_pretty(&document, &mut out)?;
-    } else {
-        out.write_all(&text)?;
-    }
-    out.finish()?;
+    print_either(&screen, args.json.then_some(&document), &text)?;
     Ok(Answer::Yes)
 }
 
 /// Returns all associations of `USER` or `USER/BANK`, or else the bank with this name.
 fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
-    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
-    let found = match with_bank {
-        Some(leaf) => vec![leaf],
-        None => tree.leaves_of(name).collect(),
-    };
+    let found = find_associations(tree, name);
     if found.is_empty() { tree.bank(name).into_iter().collect() } else { found }
 }
 
@@ -184,20 +173,15 @@ fn describe_missing_name(tree: &Tree, name: &str) -> String {
     elsewhere.unwrap_or_else(|| unknown_user_text(tree, name))
 }
 
-fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
+fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId> {
     match found.as_slice() {
         [node] => Ok(*node),
-        several => {
-            let names: Vec<String> =
-                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
-            let text = format!("{name} is in several banks: say {}", names.join(" or "));
-            Err(Failure::Message(printable(&text).into_owned()))
-        }
+        several => Err(several_banks_failure(tree, name, several)),
     }
 }
 
 /// Adds the boundaries that are not counted yet and the number of stored periods to the decay of a database.
-fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
+fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
@@ -206,7 +190,7 @@ fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pac
 }
 
 /// Returns the recorded usage by period; empty if the tree does not come from a database.
-fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
+fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
     let Some(database) = args.input.database() else { return Ok(Vec::new()) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;

@@ -10,7 +10,7 @@ use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare::{Level, NodeId, NodeKind, Overtake, Shares};
 use fairshare_accounting::store::{Pace, UsageBin};
 
-/// Future boundaries for which recorded usage is shown.
+/// The number of future boundaries for which recorded usage is shown.
 const BOUNDARIES: u32 = 3;
 
 impl Site<'_> {
@@ -95,7 +95,7 @@ impl Site<'_> {
         });
         let (low, high) = (self.full_name(low.node), self.full_name(high.node));
         match (shares, usage) {
-            (None, None) => format!("{low} would come before {high} only once {high} uses something."),
+            (None, None) => format!("{low} would come before {high} only if {high} had usage."),
             (shares, usage) => {
                 let ways: Vec<String> = shares.into_iter().chain(usage).collect();
                 format!("{low} would come before {high} {}.", ways.join(", or "))
@@ -147,8 +147,8 @@ impl Site<'_> {
         writeln!(out)?;
         self.line(
             &format!(
-                "Given the usage of its siblings, the share of {} is {}. Its usage is back there {when}, {idle} while the \
-                 others continue as before.",
+                "Given the usage of its siblings, the share of {} is {}. Its usage is back at this share {when}, {idle} while the others \
+                 continue as before.",
                 self.full_name(level.node),
                 self.unit.amount(even),
             ),
@@ -175,12 +175,12 @@ impl Site<'_> {
         let left = if pace.factor == 0.5 {
             "is halved".to_owned()
         } else {
-            format!("keeps {} of itself", crate::ui::figures::percent(pace.factor))
+            format!("falls to {}", crate::ui::figures::percent(pace.factor))
         };
         let unit =
             if self.unit.name() == "usage" { String::new() } else { format!(", in {}", self.unit.name()) };
         let heading = format!(
-            "Recorded usage{unit}; every {} each part {left}, the last of {} is dropped:",
+            "Recorded usage by period{unit}; every {}, each part {left}, and the last of {} is dropped:",
             duration(pace.period),
             count(pace.periods as usize, "part")
         );
@@ -216,7 +216,7 @@ impl Site<'_> {
 
     /// Returns the dates between which the jobs of a period ended.
     fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
-        // If counting is late, the stored present period is an older one.
+        // If the next count is overdue, period 0 of the database is an older period.
         let periods_ago = period + i64::from(pace.due);
         let end = next - periods_ago as f64 * pace.period;
         let begin = date(end - pace.period, pace.half_life());
@@ -232,8 +232,9 @@ impl Site<'_> {
     }
 }
 
-/// Returns in how many seconds the usage in `bins`, pairs of period and usage, has decayed to `wanted` without new usage: continuously with
-/// `half_life`, or else at the period boundaries of `pace`. Returns `None` if this never happens.
+/// Returns the seconds until the usage in `bins`, pairs of period and usage, has decayed to `wanted` without
+/// new usage. The usage decays continuously with `half_life`, or else at the period boundaries of `pace`.
+/// Returns `None` if this never happens.
 pub(crate) fn when_below(
     half_life: Option<f64>,
     pace: Option<Pace>,
@@ -247,7 +248,7 @@ pub(crate) fn when_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    // The next count alone may cross enough boundaries.
+    // The boundaries that the next count crosses may be enough.
     if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }

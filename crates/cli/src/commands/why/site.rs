@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 
+use crate::site::names::leaves_below;
 use crate::ui::figures::Unit;
 use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
-use fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
+use fairshare::{NodeId, PbsWalk, Policy, Ranking, Tree};
 use fairshare_accounting::store::Pace;
 
 /// A ranked tree, and options for the text.
@@ -24,9 +25,9 @@ pub(super) struct Site<'a> {
     pub(super) half_life: Option<f64>,
     /// Seconds since the epoch.
     pub(super) now: f64,
-    /// `pbs`: the scheduler's own order.
+    /// The order of OpenPBS's scheduler; `None` under a policy other than `pbs`.
     pub(super) walk: Option<PbsWalk>,
-    /// True if the ranking policy of the site has a scheduler's own order.
+    /// True if the scheduler of the site has an order of its own under the site's ranking policy.
     pub(super) site_has_walk: bool,
 }
 
@@ -39,12 +40,7 @@ impl Site<'_> {
     /// Returns the three associations below a bank with the largest usage.
     pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
         let mut top: Vec<(NodeId, f64)> = Vec::new();
-        let mut todo = vec![bank];
-        while let Some(node) = todo.pop() {
-            if self.tree.kind(node) == NodeKind::Bank {
-                todo.extend(self.tree.children(node));
-                continue;
-            }
+        for node in leaves_below(self.tree, bank) {
             let usage = self.ranking.counted_usage(self.tree, node);
             if usage > 0.0 {
                 let at =

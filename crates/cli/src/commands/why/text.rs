@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::site::Site;
 use crate::site::names::bank_of;
 use crate::ui::columns::Served;
-use crate::ui::figures::{number, ordinal, percent, ratio};
+use crate::ui::figures::{describe_ahead, number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
@@ -29,19 +29,9 @@ impl Site<'_> {
         let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
             return "inactive, without a fair-share".to_owned();
         };
-        let ahead = match place - 1 {
-            0 => "no one is ahead of".to_owned(),
-            1 => "1 is ahead of".to_owned(),
-            more => format!("{} are ahead of", number(more)),
-        };
-        let tied = match self.ranking.tied_with(node) {
-            0 => String::new(),
-            1 => ", tied with 1 other".to_owned(),
-            more => format!(", tied with {} others", number(more)),
-        };
+        let ahead = describe_ahead(place - 1, &self.name(node), self.ranking.tied_with(node));
         let (place, ranked) = (ordinal(place), number(self.ranking.ranked()));
-        let by_value =
-            format!("{place} of {ranked}: {ahead} {}{tied}; fair-share {fairshare:.6}", self.name(node));
+        let by_value = format!("{place} of {ranked}: {ahead}; fair-share {fairshare:.6}");
         match self.walk_place(node) {
             Some(walk) if self.walk_counts() => format!("{walk}; by the formula's factor {by_value}"),
             Some(walk) => format!("{by_value}; {walk}"),
@@ -143,7 +133,8 @@ impl Site<'_> {
         if self.policy.is_rank() { ratio(value) } else { format!("{value:.6}") }
     }
 
-    /// Formats a level's value; empty for a user with `fairshare=parent`, which is ahead of all siblings.
+    /// Formats a level's value. Returns an empty text for a user with `fairshare=parent`, who is ahead of all
+    /// siblings.
     fn value_of(&self, level: &Level, value: f64) -> String {
         if self.goes_first(level) { String::new() } else { self.value(value) }
     }
@@ -177,12 +168,12 @@ impl Site<'_> {
             let (part, used, all) = (percent(used / all), self.unit.figure(used), self.unit.amount(all));
             self.item(&format!("and {used} of the {all} used ({part}){users}"), out)?;
         } else {
-            self.item("and no one has used anything at this level", out)?;
+            self.item("and no user at this level has usage", out)?;
         }
         if self.goes_first(level) {
             let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
             let text = format!(
-                "Usage does not move such a user: {} puts them first in bank {bank}, tied with others like them.",
+                "The usage of such a user has no effect: {} puts the user first in bank {bank}, tied with other such users.",
                 self.policy
             );
             return self.item(&text, out);

@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::outcome::Failure;
+use crate::outcome::{Result, failure};
 use crate::replaced;
 
 /// Fails if `path` can't be replaced. Commands call it before they begin their work.
-pub(crate) fn check(path: &Path) -> Result<(), Failure> {
-    check_file_type(path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
+pub(crate) fn check(path: &Path) -> Result<()> {
+    check_file_type(path).map_err(|error| failure(format!("{}: {error}", path.display())))
 }
 
 /// Fails if `path` exists and is not a regular file.

@@ -71,6 +71,7 @@ startStandings();
 startPolicies();
 startUsage();
 startHeld();
+startBudgets();
 startPrint(redraw);
 redraw();
 drawnFor = plotWidth();

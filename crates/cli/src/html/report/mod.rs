@@ -10,6 +10,7 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("policies.js"),
     include_str!("usage.js"),
     include_str!("held.js"),
+    include_str!("budgets.js"),
     include_str!("user.js"),
     include_str!("main.js"),
 );

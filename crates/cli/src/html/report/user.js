@@ -33,7 +33,7 @@ function describeOutlook(user) {
   const lost = users.lost[user];
   if (lost === null) {
     const text = !ranks[user] ? 'An inactive association has no place.'
-      : data.by_rank ? 'No level used more than its share: nothing was lost.'
+      : data.by_rank ? 'No level used more than its share.'
         : `The policy ${data.policy} has no usage that equals a share; less usage is always better.`;
     return element('p', { class: 'even-again' }, text);
   }
@@ -42,11 +42,11 @@ function describeOutlook(user) {
   const seconds = users.even_in[user];
   const name = lost < 0 ? shown(users.name[user]) : nodeLabel(node);
   const idle = lost < 0 ? 'if idle' : 'if everyone below it is idle';
-  if (even === null) return element('p', { class: 'even-again' }, `Most was lost at ${name}, which used ${times(ratioOf(node))} its share.`);
-  const when = seconds === null ? 'the time when it is back at its share is unknown' : `it is back at its share in ${duration(seconds)} ${idle}, while the others continue as before`;
+  if (even === null) return element('p', { class: 'even-again' }, `The fair-share is lowered most at ${name}, which used ${times(ratioOf(node))} its share.`);
+  const when = seconds === null ? 'the time when the usage is back at this share is unknown' : `the usage is back at this share in ${duration(seconds)} ${idle}, while the others continue as before`;
   return element('div', null,
     element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Back at share on ${decayDate(data.generated + seconds)}. `),
-      `Most was lost at ${name}: it used ${amount(column(node, 'usage'))}. Compared with the others, ${amount(even)} would be its share; ${when}.`),
+      `The fair-share is lowered most at ${name}, which used ${amount(column(node, 'usage'))}. Given the usage of its siblings, the share of ${name} is ${amount(even)}; ${when}.`),
     drawDecay(node, user, even, seconds));
 }
 
@@ -108,7 +108,7 @@ function listLevels(path, user) {
       ? element('a', { href: `#bank=${encodeURIComponent(nameOf(node))}` }, shown(nameOf(node))) : shown(nameOf(node));
     const worst = users.lost[user] === (isBank(node) ? node : -1);
     return [name, isBank(node) ? 'bank' : 'user', percent(column(node, 'share')), percent(column(node, 'part')),
-      meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio)), worst ? 'most was lost here' : ''];
+      meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio)), worst ? 'lowers the fair-share most' : ''];
   });
   return table('From the bank below the root down; the mark is at the share', [['Level', 'name'], ['Kind'], ['Share', 'number'], ['Used', 'number'], ['Used, with the share', 'wide-cell'], ['Used / share', 'number'], ['Remark']], rows, { class: 'bars' });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the generation, the reported differences and the switches after each change.
+//! Tests of changes to a `Book`: its generation, the reported differences, and the settings of a site
+//! document.
 
 use super::*;
 
@@ -14,10 +15,10 @@ fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
 
 #[test]
 fn a_document_sets_its_switches() {
-    let both_switches = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
+    let both_switches = ConfigPatch { zero_score: Some(ZeroScore::Floor), deny_unknown_queues: Some(true) };
     let mut book = Book::default();
     book.replace(Policy { config: both_switches, ..Policy::default() });
-    assert_eq!(book.config(), both_switches);
+    assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn switches_of_several_parts_are_merged() {
     let mut book = Book::default();
     book.begin(false);
     for config in [hold, deny, floor] {
-        book.stage(PolicyPart { config, ..make_part(vec![]) });
+        book.stage(Policy { config, ..Policy::default() });
     }
     assert!(book.is_staging());
     assert_eq!(book.config(), Config::default());

@@ -16,15 +16,16 @@ pub struct Heading {
     pub generation: u64,
     /// Whether fair-share is live.
     pub live: bool,
-    /// The number of pushes, and of refreshes that changed a fair-share.
+    /// The number of pushes plus the number of refreshes that changed a fair-share.
     pub live_generation: u64,
     /// The ranking policy of the live tree, if there is a tree.
     pub policy: Option<Word>,
-    /// Set while another priority plugin decides.
+    /// Set while another priority plugin sets the priorities of jobs.
     pub overruled: Option<Overruled>,
 }
 
-/// A job whose priority in Flux differs from the posted one, which shows that another priority plugin decides.
+/// A job whose priority in Flux differs from the posted priority, which shows that another priority plugin
+/// sets the priorities of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overruled {
@@ -42,7 +43,7 @@ impl Overruled {
     /// Returns a sentence about the job. `job` is its id as text.
     pub fn sentence(&self, job: &str) -> String {
         format!(
-            "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",
+            "another priority plugin decides: job {job} has priority {} in Flux, but mf_priority posted {}",
             self.in_flux, self.posted
         )
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits that a held job exceeds now, and the jobs whose end would free headroom. A dependency keeps the name of
-//! the limit that first held the job, even if another limit holds it now.
+//! The limits that a held job exceeds now, and the jobs whose end would free headroom. A dependency keeps the
+//! name of the limit that first held the job, even if another limit holds the job now.
 
 use super::super::View;
 use crate::accounts::{AssociationId, Target};
@@ -41,7 +41,7 @@ pub struct HoldNow {
     pub cap: u64,
     /// The amount that the job needs.
     pub needed: u64,
-    /// The overtaken job for which the scope keeps its headroom.
+    /// The overtaken job for which the scope reserves headroom.
     pub kept_for: Option<JobId>,
     /// The hold in a sentence.
     pub text: String,
@@ -49,7 +49,8 @@ pub struct HoldNow {
     pub frees: Vec<Freeing>,
     /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,
-    /// When the ends of running jobs have freed enough headroom for this job alone, in seconds since the epoch.
+    /// The latest time at which running jobs that end have freed enough headroom, if only this job needs
+    /// headroom, in seconds since the epoch.
     pub latest: Option<f64>,
 }
 
@@ -60,7 +61,7 @@ pub struct HoldNow {
 pub struct Freeing {
     /// The job.
     pub id: JobId,
-    /// `run`, `sched`, or `released` if it is on its way to SCHED.
+    /// `run`, `sched`, or `released` if the job is on its way to SCHED.
     pub state: Word,
     /// The amount that it uses.
     pub amount: u64,
@@ -74,7 +75,8 @@ impl HoldNow {
         self.name.is_some()
     }
 
-    /// Returns true if the end of no other job frees enough headroom.
+    /// Returns true if the job needs more than the whole cap, so that no end of another job frees enough
+    /// headroom.
     pub fn exceeds_whole_cap(&self) -> bool {
         self.needed > self.cap
     }
@@ -103,8 +105,9 @@ impl HoldNow {
     }
 }
 
-/// Returns the kind of a limit scope: that of its target, or for a limit in a record, the kind of the record.
-pub(super) fn scope_kind(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
+/// Returns the kind of a limit scope: the kind of its target, or the kind of the record if the limit is in a
+/// record.
+pub fn scope_kind(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
     Cow::Borrowed(match (target, queue) {
         (Some(target), _) => target.kind(),
         (None, Some(_)) => "queue",
@@ -121,7 +124,7 @@ fn state_name(job: &Job) -> &'static str {
 }
 
 /// Returns the limits that a held job exceeds, in the order of the table of limits, with limits over limit scopes last.
-pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
+pub fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
     let Some(association) = job.association().filter(|_| may_be_held(job)) else {
         return Vec::new();
     };
@@ -130,12 +133,12 @@ pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec
     holding.map(|holding| show_hold(view, association, holding, is_stopped, now)).collect()
 }
 
-/// Returns true if limits hold the job, or if its eventlog may show that they do.
+/// Returns true if limits hold the job, or if the eventlog of the job may show that limits hold it.
 fn may_be_held(job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
 }
 
-pub(super) fn show_hold(
+pub fn show_hold(
     view: &View<'_>,
     association: AssociationId,
     holding: Holding,
@@ -143,23 +146,25 @@ pub(super) fn show_hold(
     now: f64,
 ) -> HoldNow {
     let owner = describe_owner(view, association, &holding);
-    let Holding {
-        hold,
-        amount: Amount { stage, measure },
-        target,
-        queue,
-        used,
-        reserved,
-        limit,
-        needed,
-        kept_for,
-    } = holding;
+    let Holding { hold, amount, target, queue, used, reserved, limit, needed, kept_for } = holding;
+    let Amount { stage, measure } = amount;
     let cap = limit.cap();
     let counted = format!("{} {}", stage.adjective(), measure.name());
     let in_use = used.saturating_sub(reserved);
     let show = |amount| measure.show_number(amount);
-    let mut text = format!("{} of {} {counted} of {owner} are in use", show(in_use), show(cap));
-    if reserved > 0 {
+    let mut text = match amount.is_budget() {
+        true if !view.ended.is_done() => {
+            format!("the plugin has not read all ended jobs that are charged to the budget of {owner}")
+        }
+        true => format!(
+            "{} of {} {} in the budget of {owner} are spent, or committed to released jobs",
+            show(used),
+            show(cap),
+            measure.name()
+        ),
+        false => format!("{} of {} {counted} of {owner} are in use", show(in_use), show(cap)),
+    };
+    if reserved > 0 && !amount.is_budget() {
         text.push_str(&format!(", {} are reserved for released jobs", show(reserved)));
     }
     text.push_str(&format!("; this job takes {}", show(needed)));
@@ -186,14 +191,17 @@ pub(super) fn show_hold(
         frees_total: 0,
         latest: None,
     };
-    add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
+    // The amount that a budget gets back at the end of a job is unknown.
+    if !amount.is_budget() {
+        add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
+    }
     hold.show_in_cap_units(measure);
     hold
 }
 
-/// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one association,
-/// because other associations may take the headroom of a shared one. `is_stopped` says whether the queue of the held
-/// job is stopped: then suspended reservations count.
+/// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one
+/// association, because other associations may take the headroom of a shared limit. `is_stopped` is true if
+/// the queue of the held job is stopped. Then suspended reservations count.
 fn add_freeing_jobs(
     view: &View<'_>,
     hold: &mut HoldNow,
@@ -215,7 +223,7 @@ fn add_freeing_jobs(
         let Some(other) = view.ledger.job(id) else { continue };
         let amount = stage.amount_taken(other, measure, is_stopped);
         let other_queue = other.queue.as_ref().map(QueueName::as_str);
-        if amount == 0 || !view.book.site_limits().counts_in(hold.queue.as_ref(), other_queue) {
+        if amount == 0 || !view.book.site_limits().counts_in(target, hold.queue.as_ref(), other_queue) {
             continue;
         }
         hold.frees_total += 1;
@@ -238,7 +246,7 @@ fn describe_owner(view: &View<'_>, association: AssociationId, holding: &Holding
             .map_or_else(String::new, |known| format!("user {} in bank {}", known.user, known.bank)),
         Some(Target::Association(user, bank)) => format!("user {user} in bank {bank}"),
         Some(Target::EachAssociation) => "its association".to_owned(),
-        Some(Target::Bank(bank)) => format!("bank {bank} with all below it"),
+        Some(Target::Bank(bank)) => format!("bank {bank} and the banks below it"),
         Some(Target::EachBank) => "its bank".to_owned(),
         Some(Target::User(user)) => format!("user {user} over all banks"),
         Some(Target::EachUser) => "its user over all banks".to_owned(),

@@ -7,6 +7,7 @@ use super::heading::Heading;
 use super::holds::{HoldNow, list_holds};
 use super::note;
 use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestions};
+use super::queue_rules::QueueRules;
 use super::release::{Release, foresee_release};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};
@@ -50,11 +51,11 @@ pub struct Note {
     pub text: String,
 }
 
-/// The difference of a stale posted priority.
+/// The difference between a stale posted priority and the current priority, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lag {
-    /// The current priority minus the posted one.
+    /// The current priority minus the posted priority.
     pub by: i64,
     /// Why the current priority was not posted.
     #[serde(flatten)]
@@ -114,7 +115,7 @@ pub struct PostedPriority {
     pub generation: u64,
     /// All reasons in one text.
     pub reason: Option<Note>,
-    /// The changes since the priority before, the most important first.
+    /// The changes since the previous priority, the most important first.
     #[serde(default)]
     pub reasons: Vec<Note>,
     /// The last change by a push, an update or the configuration, if only usage and age changed since.
@@ -147,6 +148,9 @@ pub struct Why {
     pub queue: Option<QueueName>,
     /// The parent queue, if its queue is a virtual queue.
     pub parent_queue: Option<QueueName>,
+    /// The rules of its queue.
+    #[serde(flatten)]
+    pub queue_rules: QueueRules,
     /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
     pub one_queue_list: Option<bool>,
     /// The project of its jobspec.
@@ -157,9 +161,9 @@ pub struct Why {
     pub state: Word,
     /// When it was submitted, in seconds since the epoch.
     pub submitted: Option<f64>,
-    /// The nodes of its size.
+    /// The requested nodes.
     pub nodes: u64,
-    /// The cores of its size.
+    /// The requested cores.
     pub cores: u64,
     /// Its time limit in seconds, if it has one.
     pub duration: Option<f64>,
@@ -169,16 +173,16 @@ pub struct Why {
     pub posted: Option<PostedPriority>,
     /// Its place in its scheduler queue, as [`ListedJob::place`](super::ListedJob::place). The caller of [`why`] sets it.
     pub place: Option<PlaceInLine>,
-    /// Its current priority, if it has a posted one.
+    /// Its current priority, if it has a posted priority.
     pub exact: Option<ExplainedPriority>,
     /// Set if the posted priority is stale.
     pub lag: Option<Lag>,
-    /// Its number in the interleaved order, if jobs of an association take turns.
+    /// Its number within its association, if jobs of different associations are interleaved.
     pub turn: Option<Turn>,
     /// True if limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
     #[serde(rename = "held")]
     pub is_held: bool,
-    /// The names of our dependencies on it.
+    /// The names of this plugin's dependencies that the job has.
     pub carries: Vec<String>,
     /// The limits that it exceeds now.
     pub holds: Vec<HoldNow>,
@@ -187,9 +191,9 @@ pub struct Why {
     pub release: Release,
     /// Its position among the held jobs that are released in the same order.
     pub line: Option<PlaceInLine>,
-    /// The keepers that block it.
+    /// The reasons besides limits why it does not run yet.
     pub others: Vec<Keeper>,
-    /// The number of `others`, and of the dependencies of other plugins that are not named there.
+    /// The number of `others`, plus the number of dependencies of other plugins that `others` does not name.
     pub others_total: usize,
     /// Suggestions, best first.
     pub helps: Vec<Note>,
@@ -213,6 +217,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         bank: view.bank_of_job(job),
         queue: job.queue.clone(),
         parent_queue: job.queue.as_ref().and_then(|queue| view.queues.parent(queue)).cloned(),
+        queue_rules: view.queue_rules(job.queue.as_ref()),
         one_queue_list: view.queues.is_one_list(),
         project: facts.project.map(str::to_owned),
         urgency: facts.urgency,
@@ -224,7 +229,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         fairshare: association.and_then(|association| view.fairshare(association)),
         posted: priced.as_ref().map(|priced| explain_posted(view, job, priced, age)),
         place: None,
-        exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.urgency, age)),
+        exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.noted.urgency, age)),
         lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),
         is_held: job.is_held() || !holds.is_empty(),
@@ -249,58 +254,73 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
-fn explain_posted(view: &View<'_>, job: &Job, priced: &PricedJob, age: f64) -> PostedPriority {
-    let reasons = list_reasons(view, job, priced, priced.changes);
+fn explain_posted(view: &View<'_>, job: &Job, priced: &PricedJob<'_>, age: f64) -> PostedPriority {
+    let reasons = list_reasons(view, job, priced, priced.noted.changes);
     PostedPriority {
-        made: ExplainedPriority::new(&priced.posted, priced.urgency, age),
-        when: Some(priced.when),
-        generation: priced.generation,
+        made: ExplainedPriority::new(&priced.posted, priced.noted.urgency, age),
+        when: Some(priced.noted.when),
+        generation: priced.noted.generation,
         reason: join_notes(&reasons),
         before: explain_earlier_change(view, job, priced),
         reasons,
     }
 }
 
-/// Joins `notes` into one note, with the code of the first and the texts of all. Returns `None` if `notes` is empty.
+/// Joins `notes` into one note, with the code of the first note and the texts of all notes. Returns `None` if
+/// `notes` is empty.
 fn join_notes(notes: &[Note]) -> Option<Note> {
     let text = notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ");
     notes.first().map(|first| Note { code: first.code.clone(), text })
 }
 
 /// Returns the reasons for the posted priority.
-fn list_reasons(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes) -> Vec<Note> {
+fn list_reasons(view: &View<'_>, job: &Job, priced: &PricedJob<'_>, changes: Changes) -> Vec<Note> {
     changes.iter().map(|change| describe_change(view, job, priced, changes, change)).collect()
 }
 
 /// Returns the last change before usage or age alone changed the priority. Returns `None` if that change was the
 /// submission or a load.
-fn explain_earlier_change(view: &View<'_>, job: &Job, priced: &PricedJob) -> Option<EarlierChange> {
-    let (changes, when) = priced.earlier?;
+fn explain_earlier_change(view: &View<'_>, job: &Job, priced: &PricedJob<'_>) -> Option<EarlierChange> {
+    let (changes, when) = priced.noted.earlier?;
     if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.contains(change)) {
         return None;
     }
     Some(EarlierChange { reason: join_notes(&list_reasons(view, job, priced, changes))?, when })
 }
 
-fn describe_change(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes, change: Change) -> Note {
+fn describe_change(
+    view: &View<'_>,
+    job: &Job,
+    priced: &PricedJob<'_>,
+    changes: Changes,
+    change: Change,
+) -> Note {
+    let queue = || job.queue.as_ref().map_or(String::new(), |queue| format!(" {queue}"));
     let bank = || view.bank_of(job.association()).map_or(String::new(), |bank| format!(" {bank}"));
     match change {
-        Change::Submitted => note("submitted", "it is the first since the job was submitted"),
-        Change::Loaded => note("loaded", "it is the first since the plugin was loaded or Flux restarted"),
-        Change::Data => note("data", "a push brought the job's association"),
+        Change::Submitted => note("submitted", "this is the first priority since the job was submitted"),
+        Change::Loaded => {
+            note("loaded", "this is the first priority since the plugin was loaded or Flux restarted")
+        }
+        Change::Data => note("data", "a push contained the data of the job's association"),
         Change::Released => note("released", "the limits that held the job released it"),
         Change::Urgency => {
             let former = changes.former_urgency().unwrap_or_default();
-            note("urgency", format!("the job's urgency was changed from {former} to {}", priced.urgency))
+            note(
+                "urgency",
+                format!("the job's urgency was changed from {former} to {}", priced.noted.urgency),
+            )
         }
         Change::Jobspec => note("jobspec", "the job's jobspec was updated"),
         Change::Weights => describe_weight_change(view, changes),
         Change::ZeroScore => {
-            note("zero-score", "a push changed what a score of 0 or less means (zero_score)")
+            note("zero-score", "a push changed the setting zero_score, which applies to scores of 0 or less")
+        }
+        Change::MaxPriority => {
+            note("max-priority", format!("the configuration changed the max-priority of queue{}", queue()))
         }
         Change::QueuePriority => {
-            let queue = job.queue.as_ref().map_or(String::new(), |queue| format!(" {queue}"));
-            note("queue-priority", format!("a push changed the priority of queue{queue}"))
+            note("queue-priority", format!("a push changed the priority of queue{}", queue()))
         }
         Change::BankPriority => {
             note("bank-priority", format!("a push changed the priority of bank{}", bank()))
@@ -340,7 +360,7 @@ fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
     note("weight", text)
 }
 
-fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
+fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob<'_>) -> Option<Lag> {
     let difference = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
     if difference == 0 {
         return None;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `jobs`: pending and held jobs, briefly, in pages.
+//! The answer to `jobs`: short descriptions of pending and held jobs, in pages.
 
 use super::super::View;
-use super::super::posted::shown_terms;
+use super::super::posted::{shown_terms, shown_weights};
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -11,6 +11,7 @@ use crate::priority::Explanation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The most jobs that are visited for one page.
 const MOST_VISITED: usize = 4000;
@@ -18,7 +19,7 @@ const MOST_VISITED: usize = 4000;
 /// The filter of a request for jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobsWanted {
-    /// Only jobs with higher ids.
+    /// Only jobs whose ids are higher than this id.
     pub after: Option<JobId>,
     /// Only these jobs.
     pub ids: Option<Vec<JobId>>,
@@ -28,11 +29,11 @@ pub struct JobsWanted {
     pub bank: Option<String>,
     /// Only jobs of this queue.
     pub queue: Option<String>,
-    /// The most jobs of a page.
+    /// The largest number of jobs in a page.
     pub most: usize,
 }
 
-/// A pending or held job, briefly.
+/// A short description of a pending or held job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListedJob {
@@ -79,19 +80,19 @@ pub struct ListedJob {
 
 /// The answer to `jobs`: a page of the pending and held jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct JobsPage {
     /// The time of the answer, in seconds since the epoch.
     pub now: f64,
     /// Number of accepted updates.
-    #[serde(default)]
     pub generation: u64,
     /// Whether fair-share is live.
-    #[serde(default)]
     pub live: bool,
     /// The names of the terms, in the order in which they are summed.
     pub terms: Vec<Word>,
+    /// The present weights of the terms.
+    pub weights: Vec<i64>,
     /// The weights of the terms that made the posted priorities.
-    #[serde(default)]
     pub weighings: Vec<Vec<i64>>,
     /// The jobs, by id.
     pub jobs: Vec<ListedJob>,
@@ -103,7 +104,7 @@ pub struct JobsPage {
     /// On an empty page: true if the plugin knows the queue of the request.
     #[serde(default = "default_true")]
     pub has_queue: bool,
-    /// Set while another priority plugin decides.
+    /// Set while another priority plugin sets the priorities of jobs.
     pub overruled: Option<Overruled>,
 }
 
@@ -115,7 +116,7 @@ fn default_true() -> bool {
 #[derive(Default)]
 struct ResultCache {
     headrooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
-    /// The index of weights in [`JobsPage::weighings`], by their key.
+    /// The index in [`JobsPage::weighings`] of each set of weights, by the address of the set.
     weighings: HashMap<usize, usize>,
 }
 
@@ -132,6 +133,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         generation: view.generation(),
         live: view.is_live(),
         terms: term_names(view),
+        weights: shown_weights(&view.weighed),
         ..JobsPage::default()
     };
     let mut shared = ResultCache::default();
@@ -164,7 +166,8 @@ fn knows_bank(view: &View<'_>, bank: &str) -> bool {
     view.book.has_bank(bank) || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
 }
 
-/// Returns the ids of candidates in ascending order, and true if there are no others.
+/// Returns the ids of jobs that may match the request, in ascending order. Also returns true if the list is
+/// complete.
 fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
     let is_after = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
     if let Some(ids) = &wanted.ids {
@@ -181,8 +184,8 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             is_all = found.len() < MOST_VISITED;
         }
         Some(user) => {
-            // Each list contributes its first ids. Above the last id of a list that was cut, ids may be missing. So ids above the lowest
-            // such id are dropped.
+            // Each list contributes its first ids. Above the last id of a list that was cut, ids may be
+            // missing. So ids above the lowest last id of all cut lists are dropped.
             let mut last_complete = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
                 let first_ids: Vec<JobId> = ids.take(wanted.most + 1).collect();
@@ -230,11 +233,12 @@ fn list_job(
     weighings: &mut Vec<Vec<i64>>,
     shared: &mut ResultCache,
 ) -> ListedJob {
-    let stored = view.posted.job_priority(id);
-    let posted = stored.as_ref();
-    let weighing = posted.map(|posted| {
-        *shared.weighings.entry(posted.weighing_key()).or_insert_with(|| {
-            weighings.push(posted.shown_weights());
+    let priority = view.posted.pending().get(id);
+    let posted = priority.map(|(job, posted)| (posted, posted.explanation(job.posted)));
+    let weighing = posted.map(|(posted, _)| {
+        // Priorities with the same weights share one `weighing`, so its address identifies the weights.
+        *shared.weighings.entry(Arc::as_ptr(&posted.weighing).addr()).or_insert_with(|| {
+            weighings.push(shown_weights(&posted.weighing.weighed));
             weighings.len() - 1
         })
     });
@@ -262,20 +266,20 @@ fn list_job(
             Phase::Priority => "priority",
             Phase::New | Phase::Depend | Phase::Run | Phase::Cleanup => "depend",
         }),
-        urgency: posted.map(|posted| posted.urgency),
+        urgency: posted.map(|(posted, _)| posted.urgency),
         nodes: job.size.nodes,
         cores: job.size.cores,
         submitted: job.submitted,
-        priority: posted.map(|posted| posted.posted),
+        priority: priority.map(|(priority, _)| priority.posted),
         place: None,
-        exact: posted.map(|posted| posted.exact),
-        outcome: posted.map(|posted| Cow::Borrowed(posted.made.outcome.name())),
+        exact: priority.map(|(priority, _)| priority.current),
+        outcome: posted.map(|(_, made)| Cow::Borrowed(made.outcome.name())),
         weighing,
         values: posted
-            .map(|posted| term_values(&posted.made, view.age_without_offset(job, now)))
+            .map(|(_, made)| term_values(&made, view.age_without_offset(job, now)))
             .unwrap_or_default(),
-        sum: posted.filter(|posted| posted.made.is_by_terms()).map(|posted| posted.made.sum),
-        when: posted.map(|posted| posted.when),
+        sum: posted.filter(|(_, made)| made.is_by_terms()).map(|(_, made)| made.sum),
+        when: posted.map(|(posted, _)| posted.when),
         holds,
         is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers to people and programs, computed from a [`View`](super::View). Answers change nothing. They call the
-//! functions that also make the decisions.
+//! Answers to people and programs, computed from a [`View`](super::View). Answers change no state. They are
+//! computed by the functions that make the decisions of the engine.
 //!
 //! The types of answers are the JSON of the plugin's methods: the plugin sends them, and the command reads them. A reader ignores
 //! fields that it does not know, so that the versions of plugin and command may differ. In types that an older plugin may send with
@@ -11,9 +11,10 @@
 //! | `heading` | the members with which several answers begin |
 //! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
-//! | `list` | pending and held jobs, briefly |
+//! | `list` | short descriptions of pending and held jobs |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
-//! | `stats` | counts of the rounded instance |
+//! | `budgets` | budgets with the amounts that jobs have spent and may still spend, for `query` and `stats` |
+//! | `stats` | counts of the whole instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
 //! | `priorities` | posted and current priorities of pending jobs, in pages |
@@ -23,6 +24,7 @@
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
 //! associations.
 
+mod budgets;
 mod charges;
 mod check;
 mod heading;
@@ -33,6 +35,7 @@ mod list;
 mod others;
 mod priorities;
 mod push;
+mod queue_rules;
 mod release;
 mod snapshot;
 mod standing;
@@ -40,7 +43,8 @@ mod stats;
 mod submission;
 mod usages;
 
-pub use charges::{ChargeShown, ChargeStats};
+pub use budgets::BudgetShown;
+pub use charges::{ChargeRecord, ChargeStats};
 pub use check::{Check, Drift, check};
 pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};
@@ -49,6 +53,7 @@ pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
+pub use queue_rules::QueueRules;
 pub use release::Release;
 pub use snapshot::{
     AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,

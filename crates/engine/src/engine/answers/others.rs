@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The keepers that block a job besides limits, and suggestions for its user.
+//! The reasons besides limits why a job does not run (keepers), and suggestions for its user.
 
 use super::super::View;
-use super::super::{JobFacts, PricedJob, State};
+use super::super::{JobFacts, PricedJob, State, validate::find_fitting_bank};
 use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
 use super::{format_span, note, round_up};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association_text;
-use crate::ids::{JobId, QueueName, Word};
+use crate::ids::{JobId, QueueName, Word, f58};
 use crate::limits::{Demand, Job, Keepers, Phase, ScanCursor};
 use crate::priority::{Outcome, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Keeper {
     pub text: String,
     /// The name of the dependency, if the keeper is a dependency with a known name.
     pub name: Option<String>,
-    /// When the job is no longer blocked, in seconds since the epoch; `None`: unknown.
+    /// When this reason ends, in seconds since the epoch; `None` if unknown.
     pub at: Option<f64>,
 }
 
@@ -90,17 +90,17 @@ fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
 }
 
 /// Returns the number of dependencies of other plugins that an answer does not name.
-pub(super) fn count_unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
+pub fn count_unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
     let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
     names.map_or(0, |names| names.outstanding_count().saturating_sub(MOST_NAMED))
 }
 
-pub(super) fn list_keepers(
+pub fn list_keepers(
     view: &View<'_>,
     id: JobId,
     job: &Job,
     facts: &JobFacts<'_>,
-    priced: Option<&PricedJob>,
+    priced: Option<&PricedJob<'_>>,
 ) -> Vec<Keeper> {
     let mut found = Vec::new();
     if facts.state > State::Sched {
@@ -123,7 +123,7 @@ pub(super) fn list_keepers(
         let text = match view.book.has_data() {
             false => "the instance has no data about users and banks yet".to_owned(),
             true => {
-                format!("{}: it waits until a push brings one", unknown_association_text(job.user))
+                format!("{}: the job waits until a push adds this entry", unknown_association_text(job.user))
             }
         };
         found.push(Keeper::plain("association", text));
@@ -133,7 +133,7 @@ pub(super) fn list_keepers(
     } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
         found.push(Keeper::plain("score", "the sum of its terms is 0 or less, and the site holds such jobs"));
     }
-    // At priority 0 Flux withdraws its request to the scheduler.
+    // At priority 0, Flux withdraws the job's request for resources from the scheduler.
     if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
         found.push(Keeper::plain("resources", "it is waiting for resources"));
     }
@@ -141,7 +141,7 @@ pub(super) fn list_keepers(
 }
 
 /// Returns suggestions, best first.
-pub(super) fn list_suggestions(
+pub fn list_suggestions(
     view: &View<'_>,
     job: &Job,
     facts: &JobFacts<'_>,
@@ -153,7 +153,7 @@ pub(super) fn list_suggestions(
     let mut found = Vec::new();
     let id = facts.id;
     if facts.urgency == URGENCY_HOLD {
-        found.push(note("urgency", format!("flux job urgency {id} 16 allows it to run")));
+        found.push(note("urgency", format!("flux job urgency {} 16 allows it to run", f58(id.0))));
     }
     if others.iter().any(|keeper| keeper.cause == "score") {
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
@@ -189,8 +189,9 @@ pub(super) fn list_suggestions(
     found
 }
 
-/// Returns true if the end of `other` alone releases the held job `id`. Other held jobs may come before it. Returns
-/// false if other associations share a limit, because their jobs are not simulated.
+/// Returns true if the end of job `other` alone would release the held job `id`, although other held jobs may
+/// be released first. Returns false if other associations share a limit, because their jobs are not
+/// simulated.
 fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
     if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
@@ -213,29 +214,23 @@ fn has_headroom(view: &View<'_>, association: AssociationId, queue: Option<&Queu
     view.limits().headroom(association, queue).exceeded(job.size).is_empty()
 }
 
-/// Suggests another bank of the user that accepts the job, and in which no limit holds the job. Returns `None` if
-/// it finds none.
+/// Suggests another bank of the user that accepts the job, and in which no limit holds the job. Returns
+/// `None` if no bank fits.
 fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
-    let permits =
-        |queue: &QueueName, other: AssociationId| view.forbidden_queue(other, Some(queue.as_str())).is_none();
-    let mut banks = view.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
-    let (_, bank) = banks.find(|(other, record)| {
-        record.active
-            && !record.is_full(view.ledger.accounts().active_jobs(*other))
-            && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
-            && view.forbidden_project(*other, facts.project).is_none()
-            && has_headroom(view, *other, job.queue.as_ref(), job)
-    })?;
-    let (bank, id) = (&bank.bank, facts.id);
+    let is_free = |other, _: &_| {
+        view.limits().active_headroom(other, facts.queue) > 0
+            && has_headroom(view, other, job.queue.as_ref(), job)
+    };
+    let (bank, id) = (find_fitting_bank(view, own, facts, is_free)?, f58(facts.id.0));
     Some(note("bank", format!("bank {bank} has headroom for it: flux update {id} bank={bank}")))
 }
 
-/// Suggests another queue in which no limit holds the job. Returns `None` if it finds none.
+/// Suggests another queue in which no limit holds the job. Returns `None` if no queue fits.
 fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
     let queues = view.book.association(own)?.queues.iter();
     let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);
     let known = |queue: &QueueName| view.book.queue(queue.as_str()).is_some();
     let queue = queues.find(|queue| known(queue) && has_headroom(view, own, Some(queue), job))?;
-    job.queue.as_ref()?;
+    let id = job.queue.as_ref().map(|_| f58(id.0))?;
     Some(note("queue", format!("queue {queue} has headroom for it: flux update {id} queue={queue}")))
 }

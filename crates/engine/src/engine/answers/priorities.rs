@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct JobSelection {
     /// Only these jobs.
     pub ids: Option<Vec<JobId>>,
-    /// Only jobs with a later id.
+    /// Only jobs whose ids are higher than this id.
     pub after: Option<JobId>,
     /// The maximum number of jobs.
     pub most: usize,
@@ -33,13 +33,13 @@ pub struct ListedPriorities {
     pub id: JobId,
     /// When its priority was posted, in seconds since the epoch.
     pub when: f64,
-    /// The generation of live fair-shares from which it was computed.
+    /// The generation of the live fair-shares from which the posted priority was computed.
     pub generation: u64,
     /// The priority by which Flux schedules.
     pub posted: ListedPriority,
     /// The current priority.
     pub exact: ListedPriority,
-    /// The number of the job in its association, if jobs interleave.
+    /// The job's number within its association, if jobs of different associations are interleaved.
     pub turn: Option<usize>,
 }
 
@@ -75,8 +75,8 @@ fn list_priorities(view: &View<'_>, id: JobId, now: f64) -> Option<ListedPriorit
     };
     Some(ListedPriorities {
         id,
-        when: priced.when,
-        generation: priced.generation,
+        when: priced.noted.when,
+        generation: priced.noted.generation,
         posted: show_priority(&priced.posted),
         exact: show_priority(&priced.exact),
         turn: priced.turn.map(|turn| turn.number),

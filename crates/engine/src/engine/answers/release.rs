@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes when limits release a held job: the latest time, and the time if all jobs started at once. For the second time, a simulation
-//! starts the jobs of the association at once, and ends them one after another. After each end, the release rule of the engine releases
-//! held jobs.
+//! Computes two times at which limits may release a held job: the latest time, and the time if all jobs
+//! started now. For the time if all jobs started now, a simulation starts the jobs of the association, and
+//! ends them one after another. After each end, the release rule of the engine releases held jobs.
 
 use super::super::View;
 use super::holds::{HoldNow, MOST_VISITED};
@@ -14,11 +14,11 @@ use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase, ScanCursor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The most held jobs that may come before a job. With more, the time is unknown.
+/// The most held jobs that may come before a job. If there are more, the time of its release is unknown.
 pub(super) const MOST_RIVALS: usize = 500;
-/// The most visits of held jobs, over all ends of jobs. Each end may visit all held jobs if their sizes are chosen for that:
-/// a thousand ends of five hundred jobs took 0.1 s, in which the job manager does nothing else. Beyond this the time is
-/// unknown.
+/// The largest number of visits of held jobs in one answer. Beyond it, the time of the release is unknown. In
+/// the worst case, each end of a job visits all held jobs: 1,000 ends with 500 held jobs took 0.1 s, in which
+/// the job manager does nothing else.
 const MOST_VISITS: usize = 40_000;
 
 /// When a job is released, in seconds since the epoch.
@@ -39,10 +39,10 @@ struct Simulation<'a> {
     view: View<'a>,
     association: AssociationId,
     ledger: Ledger,
-    /// Jobs that start now, one after another. After each start, held jobs may be released before the next one counts
-    /// as running.
+    /// Jobs that start now, one after another. After each start, held jobs may be released before the next
+    /// job counts as running.
     starting: BTreeSet<JobId>,
-    /// Jobs that end, by the bits of the time in seconds since the epoch.
+    /// The ends of jobs: the bits of the time in seconds since the epoch, and the job.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
@@ -78,8 +78,8 @@ impl Simulation<'_> {
         true
     }
 
-    /// Starts the next job that can start. Returns true if that start, or headroom that was freed before (`has_freed_headroom`), may
-    /// release another job.
+    /// Starts the next job that can start. Returns true if another job may be released now, because the job
+    /// started, or because `has_freed_headroom` is true: headroom was freed before.
     fn start_next(&mut self, at: f64, has_freed_headroom: bool) -> bool {
         while let Some(next) = self.starting.pop_first() {
             if self.start(next, at) || has_freed_headroom {
@@ -89,8 +89,8 @@ impl Simulation<'_> {
         false
     }
 
-    /// Returns the time of the release of `wanted` in seconds since the epoch, or `None` if it is unknown. Subtracts
-    /// the visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    /// Returns the time of the release of `wanted` in seconds since the epoch, or `None` if it is unknown.
+    /// Subtracts the number of visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
     fn find_release(mut self, wanted: JobId, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
@@ -125,7 +125,7 @@ impl Simulation<'_> {
     }
 }
 
-pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
+pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
     let without_time = |reason| Release { latest: None, reason, if_started: None };
     if holds.is_empty() && !job.is_held() {
         return without_time(note("free", "no limit holds it"));
@@ -147,7 +147,7 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let Some(association) =
         job.association().filter(|association| !view.ledger.accounts().is_unread(*association))
     else {
-        return without_time(note("unread", "eventlogs are still being read, and no job is released before"));
+        return without_time(note("unread", "no job is released until the plugin has read all eventlogs"));
     };
     if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
         let text = "it also counts under limits over banks or users: the order of releases is decided when there is headroom";
@@ -160,7 +160,8 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let is_cut = counted.len() > MOST_VISITED;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
-    // The jobs that were left out must be known to end later. Jobs with an unknown end come last.
+    // The jobs that were left out must be known to end later. Jobs with an unknown end come last, so the last
+    // job shows whether all ends are known.
     let last_to_end = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last_to_end.is_some_and(|(_, by)| by.is_some());
     let mut visits = MOST_VISITS;
@@ -185,8 +186,9 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let reason = match latest {
         Some(latest) => {
             let after = format_span(latest - now);
-            let text =
-                format!("released within {after} if jobs run to their time limit and no other job comes");
+            let text = format!(
+                "released within {after} if jobs run to their time limit and no other job is submitted"
+            );
             note("bounded", text)
         }
         None if is_cut => too_many(),
@@ -197,7 +199,7 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
         None if has_unstarted_job(view, &counted) || !rivals.is_empty() => {
             note("needs-start", "jobs before it must start first, and their start times are unknown")
         }
-        None => note("no-time-limit", "jobs in its way have no time limit"),
+        None => note("no-time-limit", "the jobs that must end first have no time limit"),
     };
     Release { latest, reason, if_started }
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answers to `query` and `associations`: the whole configuration with all counters at one moment. Keys, nesting and order of the
-//! JSON are an interface of flux-accounting's plugin, whose answer has fewer keys. Keys may be added at the top.
+//! The answers to `query` and `associations`: the whole configuration with all counters at one moment. The
+//! keys, the nesting and the order of the JSON are an interface that flux-accounting's plugin defined, so
+//! they must not change. Only keys at the top level may be added.
 
 use super::super::{LiveSnapshot, View};
+use super::budgets::{BudgetShown, list_budgets};
+use super::queue_rules::QueueRules;
 use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf, Target};
 use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
-use crate::limits::{Counts, Knowledge, ScopeUsage};
+use crate::limits::{Knowledge, ScopeUsage, Tally};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The most users without data that are shown. Before the first push, all users are without data.
+/// The largest number of users without data in an answer. Before the first push, all users are without data.
 const MAX_WAITING: usize = 1000;
 
 /// The answer to `query`. The plugin adds its version, the time and the sender of the last data, and the cost of the last refresh.
@@ -38,6 +41,9 @@ pub struct Snapshot {
     pub banks: BTreeMap<BankName, f64>,
     /// Limits over limit scopes, with their use.
     pub limits: Vec<LimitUse>,
+    /// The budgets of the last push. If there are no budgets, the answer does not contain the key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetShown>,
     /// The switches.
     pub config: Config,
     /// The number of jobs without an association; `None` from flux-accounting's plugin.
@@ -50,12 +56,15 @@ pub struct Snapshot {
     pub version: Option<Word>,
     /// The time of the last data, in seconds since the epoch.
     pub updated: Option<f64>,
-    /// The user who pushed the last data; `None` if the plugin got them at its load or from its snapshot.
+    /// The user who pushed the last data; `None` if the plugin got the data at its load or from its snapshot.
     pub pushed_by: Option<UserId>,
     /// Live fair-share.
     pub live: LiveSnapshot,
     /// The rules of the limits on running jobs.
     pub running_limits: RunningLimitsOf,
+    /// The rules of queues for limits and priorities.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub queue_rules: BTreeMap<QueueName, QueueRules>,
 }
 
 /// A user with their associations.
@@ -95,7 +104,7 @@ pub struct AssociationSnapshot {
     pub queue_factor: i64,
     /// The projects that it may use.
     pub projects: Vec<ProjectName>,
-    /// The project of jobs that name none; empty if there is none.
+    /// The default project; empty if there is none.
     pub def_project: ProjectName,
     /// Cap on the nodes of its running jobs.
     pub max_nodes: Limit,
@@ -111,8 +120,8 @@ pub struct AssociationSnapshot {
     pub cur_sched_jobs: i64,
     /// Cap on its jobs in SCHED.
     pub max_sched_jobs: Limit,
-    /// The resources of its jobs by queue. A queue stays listed once a job has counted in it. The key has another form in older
-    /// versions of flux-accounting's plugin, so it is not read.
+    /// The resources of its jobs by queue. A queue stays listed once a job has counted in it. The key has
+    /// another form in older versions of flux-accounting's plugin, so the command does not read it.
     #[serde(skip_deserializing)]
     pub queue_usage: BTreeMap<QueueName, QueueUsage>,
     /// Its held jobs.
@@ -142,10 +151,10 @@ pub struct HeldJob {
     pub nnodes: i64,
     /// The requested cores.
     pub ncores: i64,
-    /// The queue of its jobspec; empty if it names none.
+    /// The queue of its jobspec; empty if the jobspec names no queue.
     pub queue: QueueName,
-    /// The names of the dependencies that hold it. A job in PRIORITY has none, and those of a replayed job are
-    /// unknown until its eventlog is read: then these are the limits that it exceeds now.
+    /// The names of the dependencies that hold it. For a job in PRIORITY, and for a replayed job whose
+    /// eventlog is not read yet, these are the names of the limits that it exceeds now.
     pub deps: Vec<String>,
 }
 
@@ -159,16 +168,17 @@ pub struct LimitUse {
     pub limit: Limit,
     /// The name of the amount.
     pub measure: String,
-    /// The name in the scope; `*` for each.
+    /// The name of the association, bank, user or queue; `*` for a limit on each of them.
     pub name: String,
-    /// The queue of the counted jobs; `None` for all queues, and if `name` is the queue.
+    /// The queue of the counted jobs; `None` if jobs in all queues count, or if `name` is the name of the
+    /// queue.
     pub queue: Option<QueueName>,
-    /// How much of `used` is reserved for released jobs.
+    /// The amount in `used` that is reserved for released jobs.
     pub reserved: Option<u64>,
     /// `association`, `bank`, `user` or `queue`.
     pub scope: Word,
-    /// How much is in use, in the unit of the limit and rounded up. `None` for a limit on each association, bank, user or queue, because
-    /// each has a counter, and for a limit on one job.
+    /// The amount in use, in the unit of the limit, rounded up. `None` for a limit on each association, bank,
+    /// user or queue, because each of them has its own counter. Also `None` for a limit on single jobs.
     pub used: Option<u64>,
 }
 
@@ -194,7 +204,7 @@ pub struct PageWanted {
     pub after: Option<(UserId, String)>,
     /// Only associations of this user.
     pub user: Option<UserId>,
-    /// The most associations of a page.
+    /// The largest number of associations in a page.
     pub most: usize,
     /// The page ends after this many held jobs.
     pub most_held: usize,
@@ -243,7 +253,8 @@ pub struct SiteSize {
 /// Returns the answer to a `query` of the plugin.
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
-    let weights = view.book.weights().iter().chain(factors);
+    let weights = view.book.weights().iter().map(|(name, weight)| (name.as_str(), *weight)).chain(factors);
+    let settings = &view.settings;
     let mut users = Vec::new();
     for (id, record) in view.book.associations(None) {
         add_to_user(&mut users, record.user, show_association(view, id, record));
@@ -256,12 +267,14 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         factors: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
         banks: view.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
         limits: view.limits().scope_usages().into_iter().map(LimitUse::from).collect(),
+        budgets: list_budgets(view, view.now),
         config: view.book.config(),
         waiting: Some(view.ledger.waiting().values().flatten().count()),
         waiting_users: view.ledger.waiting().keys().copied().take(MAX_WAITING).collect(),
         removed_associations: list_removed(view, None),
         live: view.live_snapshot(),
         running_limits: view.settings.running.clone(),
+        queue_rules: view.rules_of_queues(settings.exempt.keys().chain(settings.max_priorities.keys())),
         ..Snapshot::default()
     }
 }
@@ -286,7 +299,7 @@ pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
     page
 }
 
-/// Adds an association to its user, who is the last of `users` or new.
+/// Adds an association to the last user in `users` if that is its user, and to a new user otherwise.
 fn add_to_user(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSnapshot) {
     match users.last_mut().filter(|last| last.userid == userid) {
         Some(last) => last.banks.push(association),
@@ -315,10 +328,11 @@ fn to_signed(count: u64) -> i64 {
 fn show_association(view: &View<'_>, id: AssociationId, association: &Association) -> AssociationSnapshot {
     let usage = view.ledger.accounts().usage(id);
     let latest = view.ledger.accounts().latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
-    let Counts { run, sched, .. } = usage.map(|usage| usage.total.charged).unwrap_or_default();
+    let (active, total) = view.limits().usage_over_queues(id);
+    let Tally { run, sched, .. } = total;
     let queues = usage.into_iter().flat_map(|usage| usage.queues());
     let queue_usage = queues.map(|(name, tally)| {
-        let Counts { run, sched, .. } = tally.charged;
+        let Tally { run, sched, .. } = tally;
         let shown = QueueUsage {
             cur_run_jobs: to_signed(run.jobs()),
             cur_nodes: to_signed(run.nodes()),
@@ -336,7 +350,7 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         max_run_jobs: association.max_running_jobs,
         cur_run_jobs: to_signed(run.jobs()),
         max_active_jobs: association.max_active_jobs,
-        cur_active_jobs: to_signed(view.ledger.accounts().active_jobs(id)),
+        cur_active_jobs: to_signed(active),
         queues: association.queues.to_vec(),
         queue_factor: latest.map_or(0, |queue| queue.priority),
         projects: association.projects.to_vec(),

@@ -3,10 +3,12 @@
 //! The site decides how much of the tree guests see.
 
 use super::super::{Shared, View};
+use super::budgets::{BudgetShown, list_budgets};
 use super::heading::Heading;
 use super::holds::scope_kind;
-use crate::accounts::{Association, AssociationId, Target};
-use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
+use super::queue_rules::QueueRules;
+use crate::accounts::{Association, AssociationId, Scope, Target};
+use crate::ids::{Amount, BankName, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
 use crate::limits::{Holding, ScopeUsage};
 use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
 use serde::{Deserialize, Serialize};
@@ -16,11 +18,12 @@ use std::collections::BTreeMap;
 
 /// The most siblings of one level that are shown.
 const MOST_SIBLINGS: usize = 200;
-/// The most siblings of a page. A page with more gets no further association.
+/// The most siblings of a page. A page that exceeds the number gets no further association.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
 /// The most limits of a page. Each queue adds limits.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
-/// The most siblings that are compared to find the first.
+/// The largest number of siblings of one level that are compared to find the siblings with the highest
+/// values.
 const MOST_COMPARED: usize = 2000;
 
 /// The part of the tree that a guest may see.
@@ -28,7 +31,7 @@ const MOST_COMPARED: usize = 2000;
 pub enum Open {
     /// Only the association's own numbers.
     Own,
-    /// Also the banks above it, and their siblings.
+    /// The association's own numbers, the banks above it, and the siblings of these banks.
     Banks,
     /// The whole tree.
     All,
@@ -47,7 +50,7 @@ impl Open {
     /// Returns true if users may see how much of a limit over `target` is in use. The use of a limit on a bank or a queue reveals the
     /// use by other users.
     pub fn shows_use_of(self, target: &Target) -> bool {
-        self != Open::Own || matches!(target.kind(), "association" | "user")
+        self != Open::Own || matches!(target.scope(false), Scope::Association | Scope::User)
     }
 }
 
@@ -116,9 +119,9 @@ pub struct LimitShown {
     pub measure: Word,
     /// The stage: `active`, `running`, `scheduled`, or `both`.
     pub stage: Word,
-    /// In use, reservations excluded; `None` if the caller may not see it.
+    /// The amount in use, without reservations; `None` if the caller may not see it.
     pub used: Option<u64>,
-    /// Reserved for released jobs; `None` if the caller may not see it.
+    /// The amount reserved for released jobs; `None` if the caller may not see it.
     pub reserved: Option<u64>,
     /// The cap; `None` is unlimited.
     #[serde(rename = "limit_is")]
@@ -135,7 +138,7 @@ pub struct RankShown {
     pub of: usize,
     /// The number of associations with a better place.
     pub before: usize,
-    /// The number of others with the same place.
+    /// The number of other associations with the same place.
     #[serde(default)]
     pub tied: usize,
 }
@@ -174,16 +177,17 @@ pub struct Sibling {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LevelShown {
-    /// The node of the path.
+    /// The node of the path on this level.
     #[serde(flatten)]
     pub node: Sibling,
-    /// True if the association loses the most on this level.
+    /// True if this level has the smallest value of all levels below the root. False for all levels if none
+    /// used more than its share.
     #[serde(rename = "worst")]
     pub is_worst: bool,
-    /// The usage at which its fraction of the usage equals its fraction of the shares.
+    /// The usage of the node at which its fraction of the usage would equal its fraction of the shares.
     pub even_usage: Option<f64>,
-    /// When its usage has decayed to `even_usage` while the usage of the siblings does not change, in seconds since
-    /// the epoch.
+    /// When the usage of the node has decayed to `even_usage` if the usage of its siblings does not change,
+    /// in seconds since the epoch.
     pub even_at: Option<f64>,
     /// Its siblings, the one with the highest value first.
     pub siblings: Vec<Sibling>,
@@ -202,11 +206,11 @@ pub struct AssociationJobs {
     pub max_active: Option<u64>,
     /// Jobs that limits hold.
     pub held: u64,
-    /// Jobs with a priority.
+    /// Jobs with a priority above 0.
     pub pending: u64,
     /// Running jobs.
     pub running: u64,
-    /// The nodes of running jobs. If several jobs share a node, each counts it.
+    /// The nodes of running jobs. If several jobs share a node, each of them counts the node.
     pub nodes: u64,
     /// The cores of running jobs.
     pub cores: u64,
@@ -236,6 +240,9 @@ pub struct AssociationStanding {
     pub usage: Option<f64>,
     /// The queues that it may use.
     pub queues: Vec<QueueName>,
+    /// The rules of these queues for limits and priorities.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub queue_rules: BTreeMap<QueueName, QueueRules>,
     /// The projects that it may use.
     pub projects: Vec<ProjectName>,
     /// Its default project.
@@ -244,13 +251,17 @@ pub struct AssociationStanding {
     pub jobs: AssociationJobs,
     /// Its limits.
     pub limits: Vec<LimitShown>,
+    /// The budgets that pay for its jobs, with one entry for each window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetShown>,
     /// Its rank, if it has one.
     pub rank: Option<RankShown>,
     /// The levels of the path from the root to it.
     pub levels: Vec<LevelShown>,
 }
 
-/// Returns the siblings of `node` that the caller may see, and their total number. If there are very many, returns those next to `node`.
+/// Returns the siblings of `node` that the caller may see, and their total number. If there are more than
+/// [`MOST_COMPARED`], returns those next to `node`.
 fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
     let Some(parent) = tree.parent(node) else { return (Vec::new(), 0) };
     let is_shown = |other: &NodeId| *other != node && (with_users || tree.kind(*other) == NodeKind::Bank);
@@ -285,6 +296,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
     let is_after =
         |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
     let mut page = StandingsPage::default();
+    let budgets = list_budgets(view, now);
     let (mut siblings, mut limits) = (0, 0);
     let mut add = |id, record: &Association| {
         let is_full = siblings > MOST_SIBLINGS_OF_PAGE || limits > MOST_LIMITS_OF_PAGE;
@@ -293,7 +305,10 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
                 page.associations.last().map(|last: &AssociationStanding| (last.userid, last.bank.clone()));
             return false;
         }
-        let standing = show_association(view, id, record, wanted.open, now);
+        let mut standing = show_association(view, id, record, wanted.open, now);
+        let targets: Vec<Target> = view.book.site_limits().targets_of(record.user, &record.bank).collect();
+        let show = |budget: &BudgetShown| budget.shown_to(&targets, wanted.open);
+        standing.budgets = budgets.iter().filter_map(show).collect();
         siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
         limits += standing.limits.len();
         page.associations.push(standing);
@@ -326,13 +341,14 @@ fn show_association(
 ) -> AssociationStanding {
     let index = view.standing.find(record.user, &record.bank);
     let usage = view.ledger.accounts().usage(id);
-    let run = usage.map(|usage| usage.total.charged.given).unwrap_or_default();
+    let run = usage.map(|usage| usage.total.given).unwrap_or_default();
     let node = index.and_then(|index| view.standing.node(index)).filter(|_| view.is_live());
     AssociationStanding {
         userid: record.user,
         bank: record.bank.clone(),
         is_active: record.active,
         queues: record.queues.to_vec(),
+        queue_rules: view.rules_of_queues(record.queues.iter()),
         projects: record.projects.to_vec(),
         default_project: record.def_project.clone(),
         is_default: view.book.default_bank(record.user) == Some(&record.bank),
@@ -340,7 +356,7 @@ fn show_association(
         fairshare: view.fairshare(id),
         usage: index.and_then(|index| view.standing.usage(index, now)),
         jobs: AssociationJobs {
-            active: view.ledger.accounts().active_jobs(id),
+            active: view.limits().usage_over_queues(id).0,
             max_active: record.max_active_jobs.finite_cap(),
             held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
@@ -349,36 +365,37 @@ fn show_association(
             cores: run.cores(),
         },
         limits: show_limits(view, id, record, open),
+        budgets: Vec::new(),
         rank: node.and_then(|node| find_rank(view, node)),
         levels: node.map(|node| show_levels(view, node, open, now)).unwrap_or_default(),
     }
 }
 
 fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
-    let mut shown = vec![LimitShown {
-        limit: Cow::Borrowed("max-active-jobs"),
-        scope: scope_kind(None, None),
-        name: None,
-        queue: None,
-        measure: Cow::Borrowed("jobs"),
-        stage: Cow::Borrowed("active"),
-        used: Some(view.ledger.accounts().active_jobs(id)),
-        reserved: Some(0),
-        cap: record.max_active_jobs.finite_cap(),
-    }];
-    let show = |holding: &Holding, queue: Option<&QueueName>| LimitShown {
-        limit: Cow::Borrowed(holding.hold.name()),
+    let show = |name: &'static str, queue: Option<&QueueName>, amount: Amount, cap: Limit| LimitShown {
+        limit: Cow::Borrowed(name),
         scope: scope_kind(None, queue),
-        name: None,
         queue: queue.cloned(),
-        measure: Cow::Borrowed(holding.amount.measure.name()),
-        stage: Cow::Borrowed(holding.amount.stage.answer_name()),
+        measure: Cow::Borrowed(amount.measure.name()),
+        stage: Cow::Borrowed(amount.stage.answer_name()),
+        cap: cap.finite_cap(),
+        ..LimitShown::default()
+    };
+    let show_holding = |holding: &Holding, queue: Option<&QueueName>| LimitShown {
         used: Some(holding.used.saturating_sub(holding.reserved)),
         reserved: Some(holding.reserved),
-        cap: holding.limit.finite_cap(),
+        ..show(holding.hold.name(), queue, holding.amount, holding.limit)
     };
+    let active_jobs = Amount { stage: Stage::Active, measure: Measure::Jobs };
+    let mut shown = vec![LimitShown {
+        used: Some(view.limits().usage_over_queues(id).0),
+        reserved: Some(0),
+        ..show("max-active-jobs", None, active_jobs, record.max_active_jobs)
+    }];
     let own = view.limits().limits_in_records(id, None);
-    shown.extend(own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show(holding, None)));
+    shown.extend(
+        own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show_holding(holding, None)),
+    );
     let used =
         view.ledger.accounts().usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
     let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
@@ -389,28 +406,26 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         let is_shown =
             |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
-        shown.extend(queue_limits.map(|holding| show(holding, Some(queue))).filter(is_shown));
+        shown.extend(queue_limits.map(|holding| show_holding(holding, Some(queue))).filter(is_shown));
     }
     let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
+        // Amounts of budgets are in unit-milliseconds.
+        let unit = if limit.amount.is_budget() { limit.amount.measure.cap_unit() } else { 1 };
+        let [used, reserved] = [used, reserved].map(|amount| Some(amount?.div_ceil(unit)));
+        let shows_use = open.shows_use_of(&limit.target);
         LimitShown {
-            limit: Cow::Borrowed(name),
-            used: used
-                .filter(|_| open.shows_use_of(&limit.target))
-                .map(|used| used.saturating_sub(reserved.unwrap_or_default())),
-            reserved: reserved.filter(|_| open.shows_use_of(&limit.target)),
+            used: used.filter(|_| shows_use).map(|used| used.saturating_sub(reserved.unwrap_or_default())),
+            reserved: reserved.filter(|_| shows_use),
             scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),
             name: Some(limit.target.name()),
-            queue: limit.queue,
-            measure: Cow::Borrowed(limit.amount.measure.name()),
-            stage: Cow::Borrowed(limit.amount.stage.answer_name()),
-            cap: limit.cap.limit.finite_cap(),
+            ..show(name, limit.queue.as_ref(), limit.amount, Limit(limit.cap.limit.0 / unit.cast_signed()))
         }
     }));
     shown
 }
 
-pub(in crate::engine) fn find_rank(shared: &Shared, node: NodeId) -> Option<RankShown> {
+pub fn find_rank(shared: &Shared, node: NodeId) -> Option<RankShown> {
     let ranking = shared.standing.ranking()?;
     let place = ranking.place(node)?;
     let (before, tied) = (place.saturating_sub(1), ranking.tied_with(node));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `stats`: counts of the whole instance, for monitoring. The engine visits every live job to compute
-//! it, so guests may not ask for it.
+//! The answer to `stats`: counts of the whole instance, for monitoring. The engine visits every live job to
+//! compute the answer, so guests may not request it.
 
 use super::super::{LastRefresh, View};
+use super::budgets::{BudgetShown, list_budgets};
 use super::charges::{ChargeStats, charge_stats};
 use super::heading::Heading;
 use crate::ids::{BankName, QueueName, Word};
-use crate::limits::{Allocation, Job, Phase, Size};
+use crate::limits::{Allocation, Phase, Size};
 use fairshare::Shares;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -35,11 +36,14 @@ pub struct Stats {
     pub pending: Vec<Load>,
     /// Held jobs by bank and queue, with the requested nodes and cores.
     pub held: Vec<Load>,
-    /// Running jobs by bank and queue, with the nodes and cores that they got. If several jobs share a node, each
-    /// counts it.
+    /// Running jobs by bank and queue, with their allocated nodes and cores. If several jobs share a node,
+    /// each of them counts the node.
     pub running: Vec<Load>,
     /// The banks of the tree.
     pub banks: Vec<BankStats>,
+    /// The budgets of the last push. If there are no budgets, the answer does not contain the key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetShown>,
     /// Refreshes of live fair-share.
     pub refresh: RefreshStats,
     /// Pushes.
@@ -62,17 +66,17 @@ pub struct Stats {
 pub struct JobCounts {
     /// All live jobs.
     pub live: u64,
-    /// Jobs with resources.
+    /// Jobs with allocated resources.
     pub running: u64,
-    /// Jobs in PRIORITY or SCHED that no limit holds.
+    /// Jobs in PRIORITY or SCHED that no limit holds, except for those with priority 0.
     pub pending: u64,
-    /// Jobs that a limit of ours holds.
+    /// Jobs that a limit of this plugin holds.
     pub held: u64,
     /// Jobs without an association.
     pub waiting: u64,
-    /// Jobs in DEPEND that no limit of ours holds.
+    /// Jobs that something else than our limits holds: in DEPEND, or at priority 0.
     pub blocked: u64,
-    /// Jobs in CLEANUP without resources.
+    /// Jobs in CLEANUP without allocated resources.
     pub ending: u64,
 }
 
@@ -183,45 +187,6 @@ pub struct RequestStats {
     pub refused: u64,
 }
 
-/// The states of [`JobCounts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JobState {
-    Running,
-    Pending,
-    Held,
-    Waiting,
-    Blocked,
-    Ending,
-}
-
-impl JobState {
-    fn from_job(job: &Job) -> JobState {
-        match job.phase {
-            Phase::Run => JobState::Running,
-            Phase::Cleanup => JobState::Ending,
-            _ if job.association().is_none() => JobState::Waiting,
-            _ if job.is_held() => JobState::Held,
-            Phase::Sched | Phase::Priority => JobState::Pending,
-            Phase::New | Phase::Depend => JobState::Blocked,
-        }
-    }
-}
-
-impl JobCounts {
-    fn add(&mut self, state: JobState) {
-        self.live += 1;
-        let count = match state {
-            JobState::Running => &mut self.running,
-            JobState::Pending => &mut self.pending,
-            JobState::Held => &mut self.held,
-            JobState::Waiting => &mut self.waiting,
-            JobState::Blocked => &mut self.blocked,
-            JobState::Ending => &mut self.ending,
-        };
-        *count += 1;
-    }
-}
-
 /// The number of jobs, their nodes and their cores, by bank and queue.
 #[derive(Default)]
 struct Loads(BTreeMap<(Option<BankName>, Option<QueueName>), [u64; 3]>);
@@ -249,20 +214,26 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
         let bank_and_queue = || (view.bank_of_job(job), job.queue.clone());
-        let state = JobState::from_job(job);
-        jobs.add(state);
-        match state {
-            JobState::Running => {
+        jobs.live += 1;
+        match job.phase {
+            Phase::Run => {
+                jobs.running += 1;
                 running.add(bank_and_queue(), job.allocation.as_deref().map_or(job.size, Allocation::size));
             }
-            JobState::Pending => pending.add(bank_and_queue(), job.size),
-            JobState::Held => held.add(bank_and_queue(), job.size),
-            JobState::Waiting | JobState::Blocked | JobState::Ending => {}
-        }
-        if state == JobState::Held {
-            for hold in rules.members(view.limits().exceeded_by(id)) {
-                *held_by_limit.entry(Cow::Borrowed(hold.name())).or_default() += 1;
+            Phase::Cleanup => jobs.ending += 1,
+            _ if job.association().is_none() => jobs.waiting += 1,
+            _ if job.is_held() => {
+                jobs.held += 1;
+                held.add(bank_and_queue(), job.size);
+                for hold in rules.members(view.limits().exceeded_by(id)) {
+                    *held_by_limit.entry(Cow::Borrowed(hold.name())).or_default() += 1;
+                }
             }
+            Phase::Sched | Phase::Priority if view.posted.posted_priority(id) != Some(0) => {
+                jobs.pending += 1;
+                pending.add(bank_and_queue(), job.size);
+            }
+            _ => jobs.blocked += 1,
         }
     }
     let site_size = view.site_size();
@@ -277,6 +248,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
         held: held.into_list(),
         running: running.into_list(),
         banks: list_bank_stats(view, heading.now),
+        budgets: list_budgets(view, heading.now),
         refresh: RefreshStats {
             total,
             touched_total,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `check_job`: what would happen to a job if it were submitted now. The functions that decide about submitted jobs
-//! compute the answer from a job that is in no table.
+//! The answer to `check_job`: what would happen to a job if it were submitted now. The functions that decide
+//! about submitted jobs compute the answer, from a job that the engine does not store.
 
 use super::super::View;
 use super::super::life::{BROKEN, build_job};
-use super::super::{JobFacts, validate::rejection_of_job};
+use super::super::{JobFacts, validate::rejections_of_job};
 use super::heading::Heading;
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
+use super::queue_rules::QueueRules;
 use super::standing::Open;
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
-use crate::limits::Admission;
+use crate::limits::{ActiveJobsLimit, Admission};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -30,47 +31,53 @@ pub struct CheckedJob {
     pub queue: Option<QueueName>,
     /// The project of the jobspec, or the default project of the association.
     pub project: Option<ProjectName>,
-    /// The nodes of the job's size.
+    /// The requested nodes.
     pub nodes: u64,
-    /// The cores of the job's size.
+    /// The requested cores.
     pub cores: u64,
-    /// The GPUs of the job's size.
+    /// The requested GPUs.
     pub gpus: u64,
     /// The time limit in seconds, if the job has one.
     pub duration: Option<f64>,
     /// The text with which the plugin would reject the job; `None` if it would accept the job.
     pub rejection: Option<String>,
+    /// The texts of the other checks that the job fails.
+    pub further_rejections: Vec<String>,
     /// True if the job would wait until a push brings the association of its user.
     pub waits_for_data: bool,
     /// The limits that would hold the job.
     pub holds: Vec<HoldNow>,
-    /// The priority of the job when no limit holds it.
+    /// The priority that the job would get when no limit holds it.
     pub priority: Option<ExplainedPriority>,
     /// The parent queue, if its queue is a virtual queue.
-    #[serde(default)]
     pub parent_queue: Option<QueueName>,
+    /// The rules of its queue.
+    #[serde(flatten)]
+    pub queue_rules: QueueRules,
     /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
-    #[serde(default)]
     pub one_queue_list: Option<bool>,
     /// The place by priority among the pending jobs of its scheduler queue, if the priority is not 0; 1 is the first.
     pub place: Option<usize>,
-    /// The number of pending jobs of the scheduler queue, with the job.
+    /// The number of pending jobs of the scheduler queue, including the job.
     pub place_of: usize,
     /// The number of equal jobs that the request asks about.
     pub jobs: u64,
-    /// The number of these that would be rejected.
+    /// The number of these jobs that would be rejected.
     pub jobs_rejected: u64,
+    /// The limit on active jobs that would reject the last of these, and how many jobs are active.
+    pub active_limit: Option<String>,
     /// The largest number of these that limits would hold at first. Fewer are held if a job starts before the next is submitted and a
     /// limit on scheduled jobs comes first, or if no job starts and a limit on running jobs comes first.
     pub jobs_held: u64,
-    /// The limit that would hold the first of these.
+    /// The limit that would hold the first of the held jobs.
     pub first_limit: Option<Word>,
-    /// True if limits on banks are left out, because the site does not show their use to the caller.
-    pub leaves_out_banks: bool,
+    /// True if limits on banks and queues are left out, because the site does not show their use to the caller.
+    pub leaves_out_shared_limits: bool,
 }
 
-/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in `facts`. The answer leaves out
-/// limits whose use `open` hides: whether they hold a job of a given size reveals their use.
+/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in
+/// `facts`. The answer leaves out limits whose use `open` hides: from the answers for jobs of several sizes,
+/// a user could compute the use of these limits.
 pub fn check_job(
     view: &View<'_>,
     facts: &JobFacts<'_>,
@@ -82,12 +89,15 @@ pub fn check_job(
     let association = job.association();
     let record = association.and_then(|id| view.book.association(id));
     let is_broken = matches!(job.admission, Admission::Broken(_));
-    let rejection = rejection_of_job(view, facts).or_else(|| is_broken.then(|| BROKEN.to_owned()));
+    let mut rejections =
+        rejections_of_job(view, association, facts).chain(is_broken.then(|| BROKEN.to_owned()));
+    let rejection = rejections.next();
     let default_project = || record.and_then(|record| record.def_project.clone());
     let mut checked = CheckedJob {
         userid: job.user,
         bank: view.bank_of_job(&job),
         queue: job.queue.clone(),
+        queue_rules: view.queue_rules(job.queue.as_ref()),
         project: facts.project.map(Into::into).or_else(default_project),
         nodes: job.size.nodes,
         cores: job.size.cores,
@@ -97,24 +107,35 @@ pub fn check_job(
         jobs: count,
         jobs_rejected: count,
         rejection,
+        further_rejections: rejections.collect(),
         heading,
         ..CheckedJob::default()
     };
     if checked.rejection.is_some() {
         return checked;
     }
-    let Some((association, record)) = association.zip(record) else {
+    let (Some(association), Some(record)) = (association, record) else {
         checked.jobs_rejected = 0;
         return checked;
     };
     let now = checked.heading.now;
-    let active = view.ledger.accounts().active_jobs(association);
-    let in_scopes = view.limits().active_headroom(association, job.queue.as_ref());
-    checked.jobs_rejected = count - count.min(record.active_headroom(active)).min(in_scopes);
     let mut limits = view.limits().limits_on_job(facts.id, &job);
-    let all = limits.len();
+    let mut active_limits = view.limits().active_jobs_limits(association, job.queue.as_ref(), None);
+    let all = limits.len() + active_limits.len();
     limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_use_of(target)));
-    checked.leaves_out_banks = limits.len() < all;
+    active_limits.retain(|limit| open.shows_use_of(limit.target()));
+    checked.leaves_out_shared_limits = limits.len() + active_limits.len() < all;
+    let own = view.limits().active_headroom(association, facts.queue);
+    let in_scopes = active_limits.iter().min_by_key(|limit| limit.headroom());
+    let in_scopes = in_scopes.filter(|limit| limit.headroom() < own);
+    checked.jobs_rejected = count.saturating_sub(in_scopes.map_or(own, ActiveJobsLimit::headroom));
+    let describe_own = || {
+        let (active, most) = (view.limits().usage_over_queues(association).0, record.max_active_jobs.cap());
+        let (user, bank) = (job.user, &record.bank);
+        format!("max-active-jobs: {active} of {most} jobs of user {user} in bank {bank} are active now")
+    };
+    let describe = || in_scopes.map_or_else(describe_own, ActiveJobsLimit::describe);
+    checked.active_limit = (checked.jobs_rejected > 0).then(describe);
     let fitting = limits.iter().map(|limit| (limit.count_fitting(), limit.hold)).min();
     let accepted = count - checked.jobs_rejected;
     checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));
@@ -129,7 +150,7 @@ pub fn check_job(
         let queue = view.queues.scheduler_queue(job.queue.as_ref());
         checked.one_queue_list = view.queues.is_one_list();
         checked.parent_queue = queue.filter(|queue| job.queue.as_ref() != Some(queue)).cloned();
-        let (place, of) = view.posted.place_of_new(queue, made.priority);
+        let (place, of) = view.posted.pending().place_of_new(queue, made.priority);
         (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);
     }
     checked

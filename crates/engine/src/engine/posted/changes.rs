@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Why a priority was posted: the inputs that changed since the job's priority was posted before.
+//! Computes why a priority was posted: which inputs have changed since the previous priority of the job was
+//! posted.
 //!
-//! The terms of both priorities are compared. If a weight, or the priority of a queue or bank, differs, that is the reason. A changed
-//! fair-share has a reason only in its history, which is stored for each association: refreshes after a push that changed the tree or its
-//! rules differ from refreshes after which only usage changed.
+//! The terms of both priorities are compared. A different weight, or a different priority of a queue or bank,
+//! is a reason. The terms do not show why a fair-share changed. So the engine stores the last change of the
+//! fair-share of each association: in which refresh it followed a push that changed the tree or its rules,
+//! and in which refresh it followed from usage alone.
 
 use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
+use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, SIZE};
 
-/// An input that may have changed. Answers list the changes in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The job was submitted, and had no priority before.
     Submitted,
     /// The first priority since the plugin was loaded or Flux restarted.
     Loaded,
-    /// A push brought the association of a job that waited for data.
+    /// A push contained the association of a job that waited for data.
     Data,
-    /// A limit held the job after it had a priority, and released it.
+    /// After the job had a priority, a limit held the job and released it again.
     Released,
     /// The job's urgency.
     Urgency,
@@ -29,6 +31,8 @@ pub enum Change {
     Weights,
     /// How a score of 0 or less is treated (`zero-score`).
     ZeroScore,
+    /// The largest priority in the job's queue (`max-priority`).
+    MaxPriority,
     /// The priority of the job's queue.
     QueuePriority,
     /// The priority of the job's bank.
@@ -49,14 +53,14 @@ pub enum Change {
     SiteNodes,
     /// The usage of associations.
     Usage,
-    /// The job's turn among those of its association.
+    /// The job's number among the interleaved jobs of its association.
     Turn,
     /// The job's age.
     Age,
 }
 
 /// All changes, in the order of [`Change`].
-const ALL: [Change; 20] = [
+const ALL: [Change; 21] = [
     Change::Submitted,
     Change::Loaded,
     Change::Data,
@@ -65,6 +69,7 @@ const ALL: [Change; 20] = [
     Change::Jobspec,
     Change::Weights,
     Change::ZeroScore,
+    Change::MaxPriority,
     Change::QueuePriority,
     Change::BankPriority,
     Change::Shares,
@@ -118,22 +123,15 @@ impl Changes {
             .is_some_and(|bit| self.weights & bit != 0)
     }
 
-    /// Returns the urgency before the change; `None` if it did not change.
+    /// Returns the urgency before the change; `None` if the urgency did not change.
     pub fn former_urgency(self) -> Option<u8> {
         self.contains(Change::Urgency).then_some(self.former_urgency)
     }
 
-    /// Returns true if Flux posts the priority even if it is the same as before: the job is new, or its user changed the job.
+    /// Returns true if Flux posts the priority even if the priority is the same as before: the job is new, or
+    /// its user changed the job.
     pub(super) fn is_of_job(self) -> bool {
-        let of_job = [
-            Change::Submitted,
-            Change::Loaded,
-            Change::Data,
-            Change::Released,
-            Change::Urgency,
-            Change::Jobspec,
-        ];
-        of_job.into_iter().any(|change| self.contains(change))
+        self.iter().any(|change| change <= Change::Jobspec)
     }
 
     /// Returns true if only usage, turns and ages changed, which change all the time.
@@ -175,7 +173,7 @@ impl FairshareChanges {
 
 impl PostedPriorities {
     /// Returns the inputs that changed between the posted priority of job `id` and its new priority `made`.
-    pub(super) fn changes_since(
+    pub fn changes_since(
         &self,
         id: JobId,
         association: AssociationId,
@@ -184,7 +182,7 @@ impl PostedPriorities {
         now: &PriorityContext,
     ) -> Changes {
         let mut changes = Changes::default();
-        let Some((_, before)) = self.pending.get(id) else {
+        let Some((job, before)) = self.pending.get(id) else {
             changes.add(self.first_reason(id, now));
             return changes;
         };
@@ -196,7 +194,7 @@ impl PostedPriorities {
         if is_updated {
             changes.add(Change::Jobspec);
         }
-        let former = before.explanation();
+        let former = before.explanation(job.posted);
         if !former.is_by_terms() || !made.is_by_terms() {
             return changes;
         }
@@ -216,7 +214,8 @@ impl PostedPriorities {
                 FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
-                // The number of nodes is read when the size gets a weight.
+                // If the former weight was 0, the plugin had not read the number of nodes before. So only a
+                // change from another weight is a change of this number.
                 SIZE if old.weight != 0 => changes.add(Change::SiteNodes),
                 _ => {}
             }
@@ -224,7 +223,16 @@ impl PostedPriorities {
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
             changes.add(Change::ZeroScore);
         }
-        // Usage and ages change all the time: they are the reason only if there is no other.
+        // Only a change of `max-priority` lowers a priority to the largest priority of its queue, or raises a
+        // priority that was lowered to it.
+        let [is_lower, is_higher] = [made.priority < former.priority, made.priority > former.priority];
+        if !is_updated
+            && (is_lower && made.outcome == Outcome::LoweredInQueue
+                || is_higher && former.outcome == Outcome::LoweredInQueue)
+        {
+            changes.add(Change::MaxPriority);
+        }
+        // Usage and ages change all the time: they are the reason only if there is no other reason.
         if changes.is_empty()
             && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
         {
@@ -243,7 +251,8 @@ impl PostedPriorities {
         }
     }
 
-    /// Notes which push changed the fair-share of an association since a priority was posted. Returns the reason if no push did.
+    /// Notes which push changed the fair-share of an association since a priority was posted. Returns the
+    /// reason if no push changed the fair-share.
     fn fairshare_change(
         &self,
         before: &Posted,
@@ -260,7 +269,8 @@ impl PostedPriorities {
             return None;
         }
         let moves = self.groups.get(&association).map(|group| group.moves).unwrap_or_default();
-        // The fair-share of the next generation may be known while the jobs have no current priority of that generation.
+        // A refresh may have computed the fair-share of the next generation, but not yet the current
+        // priorities of the jobs.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;
         let marks = if is_known { marks } else { self.site_change };

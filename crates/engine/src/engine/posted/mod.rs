@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The posted priority of each pending job, with the terms that made it, so that an answer can explain it later exactly.
+//! Stores the posted priority of each pending job with its terms, so that an answer can explain the priority
+//! exactly later.
 
 mod changes;
 
@@ -9,7 +10,8 @@ use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
 use crate::priority::{
-    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, WeightedFactors,
+    AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Outcome, PRIORITY_LIMIT, Pending, PendingJob, PriorityBounds,
+    WeightedFactors,
     order::{Bounds, Plan},
 };
 use crate::standing::SiteChange;
@@ -20,8 +22,8 @@ use std::sync::Arc;
 
 /// The weights of the terms. All priorities posted between two pushes share them.
 #[derive(Clone, Debug)]
-pub(super) struct Weighing {
-    weighed: WeightedFactors,
+pub struct Weighing {
+    pub weighed: WeightedFactors,
     pub zero: ZeroScore,
 }
 
@@ -46,78 +48,51 @@ pub(super) struct PriorityContext {
 
 /// The inputs of a posted priority.
 #[derive(Clone, Debug)]
-pub(super) struct Posted {
+pub struct Posted {
+    /// The association of the job.
     pub association: AssociationId,
-    when: f64,
+    /// When it was posted, in seconds since the epoch.
+    pub when: f64,
     /// The refresh that computed its fair-share.
     pub generation: u64,
     /// Whether its fair-share is live, not pushed.
     pub is_live: bool,
+    /// The weights of its terms.
     pub weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
+    /// The urgency from which it was computed.
     pub urgency: u8,
-    changes: Changes,
+    /// True if the sum of the terms exceeds the largest priority of the queue, so that this priority was
+    /// posted.
+    is_lowered_in_queue: bool,
+    /// The inputs that changed before it was posted.
+    pub changes: Changes,
     /// The last change that is not gradual, with the time when its priority was posted, if only gradual changes followed.
-    earlier: Option<(Changes, f64)>,
+    pub earlier: Option<(Changes, f64)>,
 }
 
-/// The memory for each pending job is bounded.
+/// Limits the memory for each pending job.
 const _: () = assert!(size_of::<Posted>() <= 128);
 
-/// The posted priority of a job with its terms, and its current priority as of the last refresh.
-#[derive(Clone, Debug)]
-pub struct JobPriority {
-    /// The priority by which Flux schedules.
-    pub posted: u32,
-    /// The current priority as of the last refresh.
-    pub exact: u32,
-    /// The terms of the posted priority.
-    pub made: Explanation,
-    /// The urgency from which the posted priority was computed.
-    pub urgency: u8,
-    /// When the priority was posted, in seconds since the epoch.
-    pub when: f64,
-    weighing: Arc<Weighing>,
-}
-
-impl JobPriority {
-    /// Returns the weight of each term that answers show.
-    pub fn shown_weights(&self) -> Vec<i64> {
-        shown_terms(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
-            .map(|(_, weight)| weight)
-            .collect()
-    }
-
-    /// Returns a key that is equal for priorities with the same weights.
-    pub fn weighing_key(&self) -> usize {
-        Arc::as_ptr(&self.weighing).addr()
-    }
-}
-
 impl Posted {
-    /// Returns the posted priority of the job, and `exact` as its current one.
-    pub fn as_priced(&self, exact: Explanation, turn: Option<Turn>) -> PricedJob {
-        PricedJob {
-            posted: self.explanation(),
-            when: self.when,
-            generation: self.generation,
-            changes: self.changes,
-            earlier: self.earlier,
-            urgency: self.urgency,
-            exact,
-            turn,
-        }
-    }
-
-    /// Returns the posted priority with its terms.
-    pub fn explanation(&self) -> Explanation {
+    /// Returns `posted`, the posted priority, with its terms.
+    pub fn explanation(&self, posted: u32) -> Explanation {
         let Weighing { weighed, zero } = self.weighing.as_ref();
-        weighed.explain_values(i64::from(self.urgency), &self.values, *zero)
+        let max = if self.is_lowered_in_queue { posted } else { PRIORITY_LIMIT };
+        let bounds = PriorityBounds { zero: *zero, max };
+        weighed.explain_values(i64::from(self.urgency), &self.values, bounds)
     }
 }
 
-/// Returns the terms that answers show: those of the table, and after the age the offset that all ages share.
-pub(in crate::engine) fn shown_terms<T: Copy>(
+/// Returns the weight of each term that answers show.
+pub fn shown_weights(weighed: &WeightedFactors) -> Vec<i64> {
+    let weights = weighed.all().map(|(factor, weight)| (factor.name, weight));
+    shown_terms(weights).map(|(_, weight)| weight).collect()
+}
+
+/// Returns the terms that answers show: the terms of all factors, and after the age the offset that all ages
+/// share.
+pub fn shown_terms<T: Copy>(
     terms: impl Iterator<Item = (&'static str, T)>,
 ) -> impl Iterator<Item = (&'static str, T)> {
     terms.flat_map(|(name, of)| {
@@ -127,23 +102,15 @@ pub(in crate::engine) fn shown_terms<T: Copy>(
 }
 
 /// The posted and the current priority of a job.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PricedJob {
+#[derive(Clone, Debug)]
+pub struct PricedJob<'a> {
+    /// The inputs of the posted priority.
+    pub noted: &'a Posted,
     /// The priority by which Flux schedules, with its terms as they were when it was posted.
     pub posted: Explanation,
-    /// When it was posted, in seconds since the epoch.
-    pub when: f64,
-    /// The generation of live fair-shares from which it was computed.
-    pub generation: u64,
-    /// The inputs that changed before it was posted.
-    pub changes: Changes,
-    /// The last change that is not gradual, with the time when its priority was posted, if only gradual changes followed.
-    pub earlier: Option<(Changes, f64)>,
-    /// The urgency from which it was computed.
-    pub urgency: u8,
     /// The current priority.
     pub exact: Explanation,
-    /// The turn of the job, if jobs interleave: `exact` is computed from its fair-share.
+    /// The turn of the job, if jobs are interleaved. `exact` is computed from the fair-share of the turn.
     pub turn: Option<Turn>,
 }
 
@@ -151,7 +118,7 @@ pub struct PricedJob {
 #[derive(Clone, Debug, Default)]
 struct Group {
     jobs: BTreeSet<JobId>,
-    /// The fair-share from which all their current priorities were computed.
+    /// The fair-share from which the current priorities of these jobs were computed.
     fairshare: Option<f64>,
     /// Why the fair-share changed.
     moves: FairshareChanges,
@@ -171,13 +138,19 @@ pub(super) struct PostedPriorities {
     held_again: HashSet<JobId>,
     /// The weights of the last posted priority.
     weighing: Option<Arc<Weighing>>,
-    /// Priorities that are being posted, with the former ones in case Flux refuses them.
+    /// The former priorities of jobs whose new priorities are being posted, in case Flux refuses the new
+    /// priorities.
     under_way: HashMap<JobId, (PendingJob, Posted)>,
     /// Whether anything changed since the last plan.
     has_changed: bool,
 }
 
 impl PostedPriorities {
+    /// Returns the pending jobs with their posted and current priorities.
+    pub fn pending(&self) -> &Pending<Posted> {
+        &self.pending
+    }
+
     /// Removes a job that is not pending any more.
     pub fn remove_job(&mut self, id: JobId) {
         self.under_way.remove(&id);
@@ -214,7 +187,7 @@ impl PostedPriorities {
         plan
     }
 
-    /// Has the next plan check the orders again.
+    /// Makes the next plan check the orders again.
     pub fn note_change(&mut self) {
         self.has_changed = true;
     }
@@ -229,8 +202,8 @@ impl PostedPriorities {
         self.under_way.clear();
     }
 
-    /// Marks all posted priorities as incomparable: all current ones may have changed by the same amount, which their order does not
-    /// show.
+    /// Marks all posted priorities as incomparable. All current priorities may have changed by the same
+    /// amount, which their order does not show.
     pub fn mark_incomparable(&mut self) {
         self.pending.mark_incomparable();
     }
@@ -240,40 +213,9 @@ impl PostedPriorities {
         self.has_changed |= self.pending.set_current(id, priority);
     }
 
-    /// Returns true if the job is at a wrong position among the first `depth` jobs of its queue.
-    pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
-        self.pending.is_misplaced(id, depth)
-    }
-
-    /// Returns the posted and the current priority of job `id`, and the inputs of the posted priority. Returns `None` if the job is not
-    /// pending.
-    pub fn get(&self, id: JobId) -> Option<(PendingJob, &Posted)> {
-        self.pending.get(id)
-    }
-
-    /// Returns the place of a new job of `priority` in a scheduler queue, as [`Pending::place_of_new`].
-    pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
-        self.pending.place_of_new(queue, priority)
-    }
-
-    /// Returns the place of each job in its scheduler queue, as [`Pending::places`].
-    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
-        self.pending.places(ids)
-    }
-
     /// Returns the associations with pending jobs.
     pub fn associations(&self) -> Vec<AssociationId> {
         self.groups.keys().copied().collect()
-    }
-
-    /// Returns the pending jobs by ascending id, from the one after `after`.
-    pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
-        self.pending.ids_after(after)
-    }
-
-    /// Returns the number of pending jobs.
-    pub fn len(&self) -> usize {
-        self.pending.len()
     }
 
     /// Notes that a push changed the tree or its rules. Returns true if such a change waits for the refresh that computes all priorities.
@@ -350,8 +292,8 @@ impl PostedPriorities {
         is_other
     }
 
-    /// Removes a priority that Flux refused, and restores the former one if the job is still pending. Returns true if a refresh posted
-    /// the priority: then the next refresh tries again.
+    /// Removes a priority that Flux refused, and restores the former priority if the job is still pending.
+    /// Returns true if a refresh posted the priority: then the next refresh tries again.
     pub fn revert_post(&mut self, id: JobId, is_pending: bool) -> bool {
         let of_refresh = self.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();
@@ -365,8 +307,9 @@ impl PostedPriorities {
         is_of_refresh
     }
 
-    /// Begins to compute the current priorities of an association's jobs. Returns false if this is not necessary: no job is pending
-    /// there, or the fair-share has not changed and `always` is false.
+    /// Begins to compute the current priorities of an association's jobs. Returns false if this is not
+    /// necessary, because no job of the association is pending, or because the fair-share has not changed and
+    /// `always` is false.
     pub fn begin_association(
         &mut self,
         association: AssociationId,
@@ -384,7 +327,7 @@ impl PostedPriorities {
         always || is_other
     }
 
-    /// Returns the record of a priority: its inputs, and why it differs from the posted one.
+    /// Returns the record of a priority: its inputs, and why it differs from the posted priority.
     fn make_record(
         &mut self,
         id: JobId,
@@ -398,7 +341,8 @@ impl PostedPriorities {
         let (mut when, mut earlier) = (now.now, None);
         if let Some((job, before)) = self.pending.get(id) {
             if changes.is_empty() || job.posted == made.priority && !changes.is_of_job() {
-                // Flux does not post an equal number: the posted priority keeps its reason.
+                // Flux does not post a priority that equals the posted priority. So the posted priority keeps
+                // its reason.
                 (changes, when, earlier) = (before.changes, before.when, before.earlier);
             } else if changes.is_gradual() {
                 let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
@@ -413,12 +357,13 @@ impl PostedPriorities {
             weighing: self.share_weighing(now),
             values: made.values(),
             urgency,
+            is_lowered_in_queue: made.outcome == Outcome::LoweredInQueue,
             changes,
             earlier,
         }
     }
 
-    /// Returns the present weights. Priorities with the same weights share them.
+    /// Returns the present weights. Priorities with the same weights share one record.
     fn share_weighing(&mut self, now: &PriorityContext) -> Arc<Weighing> {
         let has_same_weights =
             |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
@@ -431,50 +376,33 @@ impl PostedPriorities {
     }
 
     /// Returns the urgency of a pending job that Flux reported last.
-    pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
+    pub fn urgency(&self, id: JobId) -> Option<i64> {
         self.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
-    /// Returns the pending jobs of an association by ascending id, from the one after `after`.
-    pub(in crate::engine) fn pending_of(
-        &self,
-        association: AssociationId,
-        after: Option<JobId>,
-    ) -> impl Iterator<Item = JobId> {
+    /// Returns the pending jobs of association `id` by ascending job id, from the one after `after`.
+    pub fn pending_of(&self, id: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         let from = (after.map_or(Unbounded, Excluded), Unbounded);
-        self.groups.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
+        self.groups.get(&id).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
 
-    /// Returns the number of pending jobs of an association.
-    pub(in crate::engine) fn pending_count(&self, association: AssociationId) -> usize {
-        self.groups.get(&association).map_or(0, |group| group.jobs.len())
+    /// Returns the number of pending jobs of an association, except for jobs of priority 0, which do not run.
+    pub fn pending_count(&self, association: AssociationId) -> usize {
+        self.pending_of(association, None).filter(|id| self.posted_priority(*id) > Some(0)).count()
     }
 
     /// Returns the number of pending jobs, and how many of their posted priorities are stale.
-    pub(in crate::engine) fn pending_and_stale(&self) -> (usize, usize) {
+    pub fn pending_and_stale(&self) -> (usize, usize) {
         (self.pending.len(), self.pending.stale_count())
     }
 
-    /// Returns the posted priority of a pending job, and its priority as of the last refresh.
-    pub(in crate::engine) fn job_priority(&self, id: JobId) -> Option<JobPriority> {
-        let (job, posted) = self.pending.get(id)?;
-        Some(JobPriority {
-            posted: job.posted,
-            exact: job.current,
-            made: posted.explanation(),
-            urgency: posted.urgency,
-            when: posted.when,
-            weighing: Arc::clone(&posted.weighing),
-        })
-    }
-
     /// Returns the posted priority of a pending job.
-    pub(in crate::engine) fn posted_priority(&self, id: JobId) -> Option<u32> {
+    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
         self.pending.get(id).map(|(job, _)| job.posted)
     }
 
     /// Returns true if the posted priority was stale at the last refresh.
-    pub(in crate::engine) fn is_stale(&self, id: JobId) -> bool {
+    pub fn is_stale(&self, id: JobId) -> bool {
         self.pending.get(id).is_some_and(|(job, _)| job.is_stale())
     }
 }

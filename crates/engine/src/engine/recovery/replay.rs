@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that Flux shows when the plugin is loaded or the job manager restarts.
 //!
-//! These callbacks are not enough. Names that were added before are only in the eventlog. Flux does not ask for the priority of jobs in
-//! PRIORITY. Jobspec updates posted from these callbacks may reach other jobs. So a replayed job is only counted, and a timer without
-//! delay does the rest when Flux has shown all jobs. The jobs of an association are released when the eventlogs of all its jobs are
-//! known.
+//! The callbacks for these jobs do not give all facts. Dependencies that were added before are only in the
+//! eventlog. Flux does not ask for the priority of jobs in PRIORITY. Jobspec updates posted from these
+//! callbacks may reach other jobs. So the callbacks only count the jobs. When Flux has shown all jobs, a
+//! timer without delay does the rest. The jobs of an association are released when the eventlogs of all its
+//! jobs are known.
 
 use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;
@@ -17,29 +18,24 @@ use crate::engine::{
     hold, keepers,
 };
 use crate::ids::JobId;
-use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
+use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
 use std::collections::BTreeSet;
 
-/// Replayed jobs whose eventlogs were not asked for yet.
+/// Replayed jobs whose eventlogs the engine has not requested yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
     /// Whether the next reactor turn carries out the end of a replay, even if no job was replayed.
     pub is_due: bool,
     /// Jobs in DEPEND, PRIORITY and SCHED.
     pending: Vec<JobId>,
-    /// Whether one of them is in PRIORITY.
+    /// True if a replayed job is in PRIORITY.
     has_unpriced: bool,
 }
 
 impl Recovery {
     /// Counts a replayed job by its state. No job is rejected or ended.
-    pub(in crate::engine) fn count_replayed(
-        &mut self,
-        shared: &mut Shared,
-        mut job: Job,
-        facts: &JobFacts<'_>,
-    ) -> Vec<Effect> {
+    pub fn count_replayed(&mut self, shared: &mut Shared, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
         job.phase = match facts.state {
             State::New => Phase::New,
             State::Depend => Phase::Depend,
@@ -54,8 +50,8 @@ impl Recovery {
             State::Inactive => return Vec::new(),
         };
         match job.phase {
-            // The job waited for data, was held, has a score of 0, or was just released. In each case it is held now, and a release scan
-            // decides.
+            // The job waited for data, was held, has a score of 0, or was just released. In each case the
+            // engine holds the job, and a release scan decides whether to release it.
             Phase::Priority => job.await_headroom(),
             Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_headroom(),
             Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
@@ -89,8 +85,9 @@ impl Recovery {
         effects
     }
 
-    /// Handles all replayed jobs after their callbacks: asks for their eventlogs and, if a job is in PRIORITY, for all priorities.
-    pub(in crate::engine) fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    /// Handles all replayed jobs after their callbacks: asks for their eventlogs. If a job is in PRIORITY,
+    /// makes Flux ask for all priorities.
+    pub fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let Replay { is_due, pending, has_unpriced } = std::mem::take(&mut self.replay);
         if !is_due {
             return Vec::new();
@@ -100,7 +97,7 @@ impl Recovery {
         self.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
-            // Jobs that came during the comparison may be held because of records that were wrong.
+            // Jobs that came during the comparison may be held because of wrong records.
             shared.scan_all_held_later();
         }
         self.end_comparison_if_known(shared);
@@ -111,15 +108,12 @@ impl Recovery {
         effects
     }
 
-    /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, the eventlog contains the outstanding names.
-    /// For a job in SCHED, the eventlog shows whether the job was released and has a reservation; this matters if a limit on running jobs
-    /// is in reach, now or [later](Recovery::ask_for_unasked_eventlogs). If ages have a weight, the eventlogs of all jobs are read for their eligible
-    /// time, but no release scan waits for these.
-    pub(in crate::engine) fn read_eventlogs(
-        &mut self,
-        shared: &mut Shared,
-        pending: Vec<JobId>,
-    ) -> Vec<Effect> {
+    /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, the eventlog
+    /// contains the outstanding dependencies. For a job in SCHED, the eventlog shows whether the job was
+    /// released and has a reservation. The engine needs this if a limit on running jobs is in reach, now or
+    /// [later](Recovery::ask_for_unasked_eventlogs). If ages have a weight, the eventlogs of all jobs are
+    /// read for their eligible time, but no release scan waits for these eventlogs.
+    pub fn read_eventlogs(&mut self, shared: &mut Shared, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
             let Some(job) = shared.ledger.job(id) else { continue };
@@ -130,8 +124,8 @@ impl Recovery {
                 }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
-            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If no limit on running jobs is
-            // in reach, its eventlog affects nothing.
+            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If
+            // no limit on running jobs is in reach, its eventlog affects no decision.
             let (is_unread, counts_age) = (job.is_unread(), shared.weighed.weight(AGE) != 0);
             let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
@@ -146,8 +140,8 @@ impl Recovery {
         effects
     }
 
-    /// Stores the dependency names of an eventlog; `None` if it cannot be read.
-    pub(in crate::engine) fn take_eventlog(
+    /// Stores the dependency names of an eventlog. `history` is `None` if the eventlog cannot be read.
+    pub fn take_eventlog(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -163,7 +157,8 @@ impl Recovery {
         let mut effects = Vec::from_iter(start);
         let (our_names, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
-        // The names that callbacks reported since then are stored already, and may be newer than this eventlog.
+        // Callbacks may have reported names after this eventlog was read. These names are stored already, and
+        // may be newer.
         effects.extend(note_foreign(shared, id, &foreign));
         if knowledge != Knowledge::Known {
             shared.ledger.change(id, |job| {
@@ -176,7 +171,7 @@ impl Recovery {
         effects
     }
 
-    /// Marks the names of a job as known. They show whether the job was released.
+    /// Marks the names of a job as known. The names show whether the job was released.
     fn mark_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
@@ -194,14 +189,13 @@ impl Recovery {
             }
         });
         self.end_comparison_if_known(shared);
-        match shared.ledger.job(id).and_then(Job::association) {
-            Some(association) => self.scan_if_all_read(shared, association),
-            None => schedule_put_off_scans(shared),
-        }
+        let association = shared.ledger.job(id).and_then(Job::association);
+        self.scan_if_all_read(shared, association)
     }
 
-    /// Handles an eventlog that cannot be read. For a job in DEPEND, Flux is asked for its outstanding names until it answers; meanwhile
-    /// the job is not released, but other jobs of its association are. A job in SCHED gets a reservation, as if it had been released.
+    /// Handles an eventlog that cannot be read. For a job in DEPEND, the engine asks Flux for the outstanding
+    /// names until Flux answers. Meanwhile the job is not released, but other jobs of its association are. A
+    /// job in SCHED gets a reservation, as if it had been released.
     fn handle_unreadable_eventlog(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         let Some(job) = shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
@@ -215,25 +209,26 @@ impl Recovery {
             });
             self.end_comparison_if_known(shared);
             // The job may be held in PRIORITY, where its names do not matter.
-            let association = association.filter(|_| knowledge != Knowledge::Known);
-            return association.map(|a| self.scan_if_all_read(shared, a)).unwrap_or_default();
+            let was_known = knowledge == Knowledge::Known;
+            return if was_known { Vec::new() } else { self.scan_if_all_read(shared, association) };
         }
         let mut effects = Vec::new();
         if self.unreadable.insert(id) {
-            let text =
-                format!("job {id}: its eventlog can't be read; trying again until its names are known");
+            let text = format!(
+                "job {id}: its eventlog can't be read; the plugin retries until it has read the dependencies of the job"
+            );
             effects.push(Effect::Log(Level::Error, text));
         }
         effects.push(Effect::ReadDependencies(id));
         if knowledge == Knowledge::Unread {
             shared.ledger.change(id, |job| job.knowledge = Knowledge::Unreadable);
-            effects.extend(association.map(|a| self.scan_if_all_read(shared, a)).unwrap_or_default());
+            effects.extend(self.scan_if_all_read(shared, association));
         }
         effects
     }
 
     /// Stores the outstanding names of a job whose eventlog cannot be read.
-    pub(in crate::engine) fn take_dependencies(
+    pub fn take_dependencies(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -255,82 +250,82 @@ impl Recovery {
         effects
     }
 
-    /// Schedules a release scan if all eventlogs of an association are read. The scan also holds replayed jobs that exceed a limit, if
-    /// that was not decided before.
-    pub(in crate::engine) fn scan_if_all_read(
+    /// If all eventlogs of an association are read, schedules a release scan, and holds replayed jobs that exceed a limit, unless that was
+    /// decided before. If all eventlogs of all jobs are read, does so for the associations that waited for other associations.
+    pub fn scan_if_all_read(
         &mut self,
         shared: &mut Shared,
-        association: AssociationId,
+        association: Option<AssociationId>,
     ) -> Vec<Effect> {
-        if shared.ledger.accounts().is_unread(association) {
+        let is_read =
+            |of: &AssociationId| !shared.ledger.accounts().is_unread(*of) && !self.half_pushed.contains(of);
+        if let Some(association) = association.filter(is_read) {
+            shared.due.scan_association(association);
+            if self.undecided.contains(&association) {
+                shared.due.note_scan(Scan::HoldReplayed(association));
+            }
+        }
+        if shared.ledger.has_unread() {
             return Vec::new();
         }
-        let effects = schedule_put_off_scans(shared);
-        if self.half_pushed.contains(&association) {
-            return effects;
+        for association in self.undecided.difference(&self.half_pushed) {
+            shared.due.note_scan(Scan::HoldReplayed(*association));
         }
-        shared.due.scan_association(association);
-        if self.undecided.contains(&association) {
-            shared.due.note_scan(Scan::HoldReplayed(association));
-        }
-        effects
+        let deferred = shared.ledger.take_deferred();
+        shared.due.schedule_scans(deferred.into_iter())
     }
 
     /// Notes that a job with an unread eventlog has left an association, or can no longer be released there.
-    pub(in crate::engine) fn note_unread_left(&mut self, association: AssociationId) {
+    pub fn note_unread_left(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
 
     /// Schedules release scans for the noted associations whose eventlogs are all read.
-    pub(in crate::engine) fn scan_where_unread_left(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn scan_where_unread_left(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let left = std::mem::take(&mut self.unread_left);
-        left.into_iter().flat_map(|association| self.scan_if_all_read(shared, association)).collect()
+        left.into_iter().flat_map(|association| self.scan_if_all_read(shared, Some(association))).collect()
     }
 
     /// Notes that an incomplete push has assigned a replayed job to an association.
-    pub(in crate::engine) fn note_half_pushed(&mut self, association: AssociationId) {
+    pub fn note_half_pushed(&mut self, association: AssociationId) {
         self.half_pushed.insert(association);
     }
 
     /// Returns the associations to which an incomplete push has assigned replayed jobs.
-    pub(in crate::engine) fn half_pushed(&self) -> &BTreeSet<AssociationId> {
+    pub fn half_pushed(&self) -> &BTreeSet<AssociationId> {
         &self.half_pushed
     }
 
-    /// Ends the push for those of its associations for which `is_whole` is true. Returns those whose replayed jobs can be held now. If
-    /// eventlogs of an association are being read, the engine decides when all are read.
-    pub(in crate::engine) fn end_push(
-        &mut self,
-        shared: &Shared,
-        is_whole: impl Fn(&AssociationId) -> bool,
-    ) -> Vec<AssociationId> {
-        let whole = self.half_pushed.extract_if(.., |association| is_whole(association));
-        let (unread, read): (Vec<_>, _) =
-            whole.partition(|association| shared.ledger.accounts().is_unread(*association));
-        self.undecided.extend(unread);
-        read
+    /// Ends the push for those of its associations for which `is_whole` is true, and returns them.
+    pub fn end_push(&mut self, is_whole: impl Fn(&AssociationId) -> bool) -> Vec<AssociationId> {
+        self.half_pushed.extract_if(.., |association| is_whole(association)).collect()
     }
 
-    /// Holds replayed jobs of the association that have no name of this plugin and exceed a limit.
-    pub(in crate::engine) fn hold_replayed(
-        &mut self,
-        shared: &mut Shared,
-        association: AssociationId,
-    ) -> Vec<Effect> {
-        self.undecided.remove(&association);
-        let is_free = |id: &JobId| {
-            shared.ledger.job(*id).is_some_and(|job| {
+    /// Holds replayed jobs of the association that have no name of this plugin and exceed a limit. While eventlogs of jobs under the same
+    /// limits are being read, jobs in SCHED may count with reservations that they do not have, so the engine decides later.
+    pub fn hold_replayed(&mut self, shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
+        let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
+        let free_job = |id: JobId| {
+            let is_free = |job: &&Job| {
                 job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
-            })
+            };
+            Some((id, ledger.job(id).filter(is_free)?))
         };
-        let free: Vec<JobId> =
-            shared.ledger.accounts().jobs_before_sched(association, None).filter(is_free).collect();
+        let free: Vec<_> = accounts.jobs_before_sched(association, None).filter_map(free_job).collect();
+        let shares = |(_, job): &(JobId, &Job)| accounts.shares_with_unread(association, job.queue.as_ref());
+        if accounts.is_unread(association) || free.iter().any(shares) {
+            self.undecided.insert(association);
+            return Vec::new();
+        }
+        self.undecided.remove(&association);
+        let free: Vec<JobId> = free.into_iter().map(|(id, _)| id).collect();
         free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
     }
 }
 
-/// Notes the names of other plugins. If the plugin was subscribed while the eventlog was read, all names are known now. If it was not,
-/// and other plugins block the job, it subscribes and reads the eventlog again.
+/// Notes the names of other plugins. If the plugin was subscribed while the eventlog was read, all names are
+/// known now. If the plugin was not subscribed, and other plugins block the job, the plugin subscribes and
+/// reads the eventlog again.
 fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
         foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
@@ -341,15 +336,6 @@ fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> V
     foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
     if others.may_block_job() && is_here { keepers::watch_job(shared, id) } else { Vec::new() }
-}
-
-/// Schedules release scans for associations whose scans waited for the eventlogs of other associations with the same limits.
-fn schedule_put_off_scans(shared: &mut Shared) -> Vec<Effect> {
-    if shared.ledger.has_unread() {
-        return Vec::new();
-    }
-    let deferred = shared.ledger.take_deferred();
-    deferred.into_iter().flat_map(|association| shared.due.schedule_scan(association, Line::All)).collect()
 }
 
 fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach. A push, a configuration or
-//! further jobs may bring a limit in reach later. Then the eventlogs are read before any other job takes the reservation of one of these
-//! jobs.
+//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach
+//! ([`is_in_reach`]). A push, a configuration or further jobs may bring a limit in reach later. Then the
+//! eventlogs are read before any other job takes the reservation of one of these jobs.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -9,16 +9,17 @@ use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Grant, Job, Knowledge, Phase};
 
 impl Recovery {
-    /// Notes that the eventlog of a job in SCHED affects nothing for now.
-    pub(in crate::engine) fn note_unasked(&mut self, shared: &mut Shared, id: JobId) {
+    /// Notes a job in SCHED whose eventlog affects no decision for now.
+    pub fn note_unasked(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
             self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
         }
     }
 
-    /// Asks for the eventlogs of jobs for which a limit has come in reach: of association `of`, or of all if it is `None`.
-    pub(in crate::engine) fn ask_for_unasked_eventlogs(
+    /// Asks for the eventlogs of noted jobs for which a limit is in reach now: of association `of`, or of all
+    /// associations if `of` is `None`.
+    pub fn ask_for_unasked_eventlogs(
         &mut self,
         shared: &mut Shared,
         of: Option<AssociationId>,
@@ -40,13 +41,13 @@ impl Recovery {
     }
 
     /// Notes that limits may have changed.
-    pub(in crate::engine) fn note_limits_moved(&mut self) {
+    pub fn note_limits_moved(&mut self) {
         self.limits_moved = true;
     }
 
-    /// If limits may have changed, asks for the eventlogs of jobs for which one is in reach now. Called before each release scan, so that
-    /// no job takes a reservation of these jobs.
-    pub(in crate::engine) fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    /// If limits may have changed, asks for the eventlogs of noted jobs for which a limit is in reach now.
+    /// Called before each release scan, so that no job takes a reservation of these jobs.
+    pub fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut self.limits_moved) {
             self.ask_for_unasked_eventlogs(shared, None)
         } else {
@@ -54,8 +55,8 @@ impl Recovery {
         }
     }
 
-    /// Removes a job from its former association and queue. Returns true if it was there.
-    pub(in crate::engine) fn remove_unasked(
+    /// Removes a noted job, given its former association and queue. Returns true if the job was noted.
+    pub fn remove_unasked(
         &mut self,
         id: JobId,
         association: Option<AssociationId>,
@@ -76,11 +77,7 @@ impl Recovery {
 
 /// Returns true if the active jobs of an association could reach a limit on running jobs, for jobs in `queue`. If they cannot, it does
 /// not matter which jobs have reservations.
-pub(in crate::engine) fn is_in_reach(
-    shared: &Shared,
-    association: AssociationId,
-    queue: Option<&QueueName>,
-) -> bool {
+pub fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&QueueName>) -> bool {
     if shared.book.association(association).is_none() {
         return false;
     }

@@ -25,8 +25,8 @@ impl FluxLoop {
         self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
     }
 
-    /// Returns true if the loop is the better way to post `touches` priorities: it takes less time than single posts, which is true from
-    /// about 75 on, and no longer than allowed.
+    /// Returns true if the loop takes less time to post `touches` priorities than single posts, and no longer
+    /// than allowed. The loop takes less time from about 75 priorities on.
     pub fn is_better_for(self, touches: usize) -> bool {
         let single_posts = touches.saturating_mul(post_cost(self.pending));
         touches > MAX_SINGLE_POSTS
@@ -35,26 +35,28 @@ impl FluxLoop {
     }
 }
 
-/// Returns how many priorities are posted one by one in the `refresh` seconds between two refreshes. If `refresh` is 0, there is no
-/// bound.
-pub(super) fn posts_per_refresh(pending: usize, refresh: f64) -> usize {
+/// Returns how many priorities may be posted one by one in the `refresh` seconds between two refreshes. If
+/// `refresh` is 0, the number is not limited.
+pub fn posts_per_refresh(pending: usize, refresh: f64) -> usize {
     let most = refresh * POSTING_FRACTION * 1e6 / post_cost(pending) as f64;
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
 }
 
-/// Returns the seconds to wait after `posts` posts, so that posts take no more than [`POSTING_FRACTION`] of the time.
-pub(super) fn pause_seconds(pending: usize, posts: usize) -> f64 {
+/// Returns the seconds to wait after `posts` posts, so that posts take at most [`POSTING_FRACTION`] of the
+/// time between two refreshes.
+pub fn pause_seconds(pending: usize, posts: usize) -> f64 {
     posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / POSTING_FRACTION - 1.0)
 }
 
-/// Returns how many priorities are posted in one turn.
-pub(super) fn posts_per_turn(pending: usize) -> usize {
+/// Returns the largest number of priorities to post in one turn.
+pub fn posts_per_turn(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
-/// Returns the time that one post takes Flux, in microseconds. It consists of the job's events, and the walk to the job's new place in
-/// the list of pending jobs, which always begins at the end of the list. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the
-/// head of the queue: 33 us with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
+/// Returns the time that one post takes Flux, in microseconds. The time consists of the events of the job,
+/// and of the search for the job's new place in Flux's list of pending jobs. The search always begins at the
+/// end of the list. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the head of the queue: 33 us
+/// with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
 fn post_cost(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }

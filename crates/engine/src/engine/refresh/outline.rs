@@ -14,7 +14,7 @@ pub struct LiveOutline {
     pub is_on: bool,
     /// The policy of the tree, with its options, if there is a tree.
     pub rule: Option<(Policy, Options)>,
-    /// Counts refreshes that changed a fair-share, and pushes.
+    /// The number of pushes plus the number of refreshes that changed a fair-share.
     pub generation: u64,
     /// The half-life of usage in seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
@@ -47,12 +47,12 @@ pub struct RefreshProgress {
 
 impl Refresh {
     /// Returns the number of refreshes that have ended, and of the priorities that they posted.
-    pub(in crate::engine) fn totals(&self) -> (u64, u64) {
+    pub fn totals(&self) -> (u64, u64) {
         self.totals
     }
 
     /// Returns the last refresh that has ended, and whether one is in progress.
-    pub(in crate::engine) fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
+    pub fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
         (self.last, !matches!(self.stage, Stage::Idle))
     }
 }

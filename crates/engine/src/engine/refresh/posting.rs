@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How current priorities get to Flux: by its loop over all pending jobs if that is short, and otherwise one by one in slices, the head
-//! of each queue first.
+//! Posts current priorities to Flux. If Flux's loop over all pending jobs is short, the loop posts them.
+//! Otherwise the engine posts them one by one in slices, the head of each queue first.
 
 use super::{
     LoopPosts,
@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 /// The jobs whose priorities are still to be posted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Posts {
-    /// Jobs that have no priority yet. After a push, a release scan follows when Flux was asked for all of them.
+    /// Jobs that have no priority yet. After a push, a release scan follows when the engine has asked for the
+    /// urgencies of all these jobs.
     unpriced: VecDeque<JobId>,
     /// Jobs whose current priority is to be posted.
     to_post: VecDeque<JobId>,
@@ -40,11 +41,7 @@ pub(super) struct UnpricedSearch {
 impl Refresh {
     /// Plans which priorities to post and how, when all current priorities are known. `unpriced` are the jobs without a priority, if the
     /// engine searched for them.
-    pub(in crate::engine) fn post_plan(
-        &mut self,
-        shared: &mut Shared,
-        unpriced: Option<Vec<JobId>>,
-    ) -> Vec<Effect> {
+    pub fn post_plan(&mut self, shared: &mut Shared, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
         let (depth, budget) =
             (shared.batches.ordered, budget(&shared.posted, &shared.settings, &shared.batches));
         let refreshes_stale = self.stale.is_due;
@@ -75,8 +72,8 @@ impl Refresh {
         effects
     }
 
-    /// Posts the next priorities, each with its present value.
-    pub(in crate::engine) fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    /// Posts the next priorities, each with its current value.
+    pub fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.end_posts();
         let flux_loop = cost_of_loop(&shared.posted, &shared.batches);
         let most = posts_per_turn(flux_loop.pending);
@@ -86,12 +83,9 @@ impl Refresh {
         let asked_jobs: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
         let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked_jobs.len())).collect();
         let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && to_post.is_empty());
-        // If posts take so long that the loop is not allowed, Flux serves other requests between them.
+        // If posts take so long that the loop is not allowed, Flux serves other requests between the posts.
         let posts = if flux_loop.is_short(0) { 0 } else { asked_jobs.len() + batch.len() };
         let mut effects: Vec<Effect> = asked_jobs.into_iter().map(Effect::AskUrgency).collect();
-        if all_asked && std::mem::take(&mut self.pushed) {
-            effects.push(Effect::Then(Step::ReleaseAll));
-        }
         let mut scans = Vec::new();
         for id in batch {
             let urgency = shared.posted.urgency(id).unwrap_or_default();
@@ -108,6 +102,9 @@ impl Refresh {
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
+        if all_asked && std::mem::take(&mut self.pushed) {
+            effects.push(Effect::Then(Step::ReleaseAll));
+        }
         shared.due.note_scan(Scan::Several(scans));
         if is_done {
             effects.extend(self.finish_posts(shared));
@@ -135,14 +132,14 @@ impl Refresh {
     }
 
     /// Ends a refresh. If a job has come to a wrong position since the last plan, returns the effect that arms the timer of the next slice.
-    pub(in crate::engine) fn end_refresh(&mut self) -> Option<Effect> {
+    pub fn end_refresh(&mut self) -> Option<Effect> {
         self.stage = Stage::Idle;
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Returns true if the engine must search for jobs without a priority: after a push, if Flux's loop, which would ask for them, is too
-    /// long.
-    pub(super) fn must_search_unpriced(&self, shared: &Shared) -> bool {
+    /// Returns true if the engine must search for jobs without a priority. After a push, Flux's loop would
+    /// ask for the priorities of these jobs, but the loop may be too long.
+    pub fn must_search_unpriced(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.batches)
                 .is_short(shared.posted.pending_and_stale().1.min(shared.batches.posted))
@@ -151,12 +148,12 @@ impl Refresh {
 
 /// Returns the cost of Flux's loop over all pending jobs.
 fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
-    FluxLoop { pending: posted.len(), longest: batches.longest_loop }
+    FluxLoop { pending: posted.pending().len(), longest: batches.longest_loop }
 }
 
-/// Returns how many priorities a refresh posts at most: [`Batches::posted`], or fewer if Flux's loop would take too long, so that the
-/// priorities are posted one by one.
-pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
+/// Returns the largest number of priorities that a refresh posts: [`Batches::posted`]. The number is smaller
+/// if Flux's loop would take too long, so that the priorities are posted one by one.
+pub fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
     let (most, flux_loop) = (batches.posted, cost_of_loop(posted, batches));
     if flux_loop.is_short(most) {
         most
@@ -165,9 +162,10 @@ pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, 
     }
 }
 
-/// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if so many were found that Flux's
-/// loop has to ask. Otherwise returns the search, to be continued.
-pub(super) fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<JobId>, UnpricedSearch> {
+/// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if
+/// there are so many that Flux's loop must ask for their priorities. Otherwise returns where the search
+/// continues.
+pub fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<JobId>, UnpricedSearch> {
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
         (visited, at.after) = (visited + 1, Some(id));
@@ -182,8 +180,8 @@ pub(super) fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result
 }
 
 /// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.
-pub(in crate::engine) fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
+pub fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
-    let has_none = || shared.unpriced.contains(&id) || shared.posted.get(id).is_none();
+    let has_none = || shared.unpriced.contains(&id) || shared.posted.pending().get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The stages of a refresh: fair-shares, then current priorities, then posts. Each runs in slices over several reactor turns.
+//! The stages of a refresh: fair-shares, then current priorities, then posts. Each stage runs in slices over
+//! several reactor turns.
 
 use super::{
     posting::{Posts, UnpricedSearch},
@@ -40,8 +41,8 @@ pub(super) enum Stage {
     CappedSweep(CappedSweep),
     /// Turns are computed. All priorities follow.
     Turns(Box<TurnComputation>),
-    /// The priorities of these associations' jobs are computed: of all associations, or of those with a changed fair-share. For the first
-    /// one, the id is that of the last job done.
+    /// The priorities of the jobs of these associations are computed. If the flag is false, associations with
+    /// an unchanged fair-share are skipped. The id is the last computed job of the first association.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
     UnpricedSearch(UnpricedSearch),
@@ -67,7 +68,7 @@ pub struct LastRefresh {
     pub touched: usize,
     /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
-    /// The depth to which the order of each queue is correct; `None` if the whole order is.
+    /// The depth to which the order of each queue is correct; `None` if the whole order is correct.
     pub right_to: Option<usize>,
     /// The time that it took, in seconds. The plugin measures it.
     pub seconds: Option<f64>,
@@ -77,7 +78,7 @@ pub struct LastRefresh {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveSnapshot {
-    /// `elapsed` or `committed`: which usage a running job counts with.
+    /// The usage with which a running job counts: `elapsed` or `committed`.
     pub accrual: Word,
     /// The state of ages.
     pub ages: AgeSnapshot,
@@ -85,9 +86,9 @@ pub struct LiveSnapshot {
     pub associations: usize,
     /// The number of stored ended jobs.
     pub ended: usize,
-    /// Counts refreshes that changed a fair-share, and pushes.
+    /// The number of pushes plus the number of refreshes that changed a fair-share.
     pub generation: u64,
-    /// Whether the jobs of associations take turns.
+    /// Whether jobs of different associations are interleaved.
     pub interleave: bool,
     /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
@@ -112,7 +113,8 @@ pub struct LiveSnapshot {
 }
 
 impl Refresh {
-    /// Notes that settings came. Returns true for the first settings: before them, no client carried out questions.
+    /// Notes new settings. Returns true for the first settings. Before these, requests to Flux were not
+    /// carried out.
     pub fn note_settings(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
         self.is_armed &= !is_first;
@@ -134,7 +136,8 @@ impl Refresh {
         effects
     }
 
-    /// Ends refreshes because fair-share is not live any more. The next reactor turn asks Flux for all priorities.
+    /// Ends refreshes because fair-share is not live any more. In the next reactor turn, Flux asks for all
+    /// priorities.
     pub fn stop_refreshes(&mut self) -> Effect {
         self.stage = Stage::Idle;
         self.pushed = true;
@@ -142,11 +145,7 @@ impl Refresh {
     }
 
     /// Begins the refresh that follows a push with a tree. A release scan of all associations follows the refresh.
-    pub(in crate::engine) fn begin_after_push(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &Recovery,
-    ) -> Vec<Effect> {
+    pub fn begin_after_push(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         let mut effects = Vec::from_iter(shared.ended.ask_job_list(&mut shared.standing, shared.now));
         effects.extend(self.arm_refresh(shared));
         effects.extend(self.refresh_on_request(shared, recovery));
@@ -154,11 +153,7 @@ impl Refresh {
     }
 
     /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
-    pub(in crate::engine) fn refresh_on_request(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &Recovery,
-    ) -> Vec<Effect> {
+    pub fn refresh_on_request(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         (self.recomputes_all, self.pushed) = (true, true);
         self.stale.note_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
@@ -170,11 +165,7 @@ impl Refresh {
     }
 
     /// Handles the timer of refreshes.
-    pub(in crate::engine) fn handle_refresh_timer(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &Recovery,
-    ) -> Vec<Effect> {
+    pub fn handle_refresh_timer(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
         if !shared.is_live() {
@@ -187,11 +178,7 @@ impl Refresh {
     }
 
     /// Computes the next slice of a refresh.
-    pub(in crate::engine) fn continue_refresh(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &Recovery,
-    ) -> Vec<Effect> {
+    pub fn continue_refresh(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         if recovery.is_comparing() {
             // The jobs in Flux are not known yet.
             return vec![Effect::Arm(Timer::Slice)];
@@ -290,7 +277,7 @@ impl Refresh {
 
     /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again when the next refresh is
     /// due, or after one period if that time is past. The refresh does not begin at once, because it may have caused the panic.
-    pub(in crate::engine) fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
+    pub fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.restart();
         (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
         let (left, is_lost) = (self.due - shared.now, shared.is_live() && shared.settings.refresh <= 0.0);
@@ -303,7 +290,7 @@ impl Refresh {
         Some(Effect::ArmIn(Timer::Refresh, delay))
     }
 
-    pub(in crate::engine) fn arm_refresh(&mut self, shared: &mut Shared) -> Option<Effect> {
+    pub fn arm_refresh(&mut self, shared: &mut Shared) -> Option<Effect> {
         let refresh = shared.settings.refresh;
         let period = if shared.is_live() { refresh } else { age_period(shared) };
         let is_another = !self.is_armed || self.period != period;
@@ -322,11 +309,12 @@ impl Refresh {
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
-        // The next refresh uses the answer.
+        // The next refresh uses the answer about the scheduler.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 
-    /// Begins the computation of priorities when all fair-shares are known: of all jobs, or of associations with a changed fair-share.
+    /// Begins the computation of priorities, when all fair-shares are known. If `all` is false, only the
+    /// priorities of associations with a changed fair-share are computed.
     fn begin_priorities(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
@@ -341,17 +329,14 @@ impl Refresh {
     }
 
     /// Makes a refresh or Flux's loop post all priorities. A release scan of all associations follows.
-    pub(in crate::engine) fn reprioritize(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &Recovery,
-    ) -> Vec<Effect> {
+    pub fn reprioritize(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         shared.due.set_push_ended(true);
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
         }
         age::move_reference(shared);
-        // Priorities are now posted from pushed fair-shares, and cannot be compared with those posted while fair-share is live.
+        // Priorities are now posted from pushed fair-shares, and cannot be compared with priorities that were
+        // posted while fair-share was live.
         self.terms = None;
         let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));

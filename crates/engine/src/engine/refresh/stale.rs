@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A push or a request also posts stale priorities of which only the usage or the age changed, at most once an hour. If a weight, a share,
-//! a queue or a bank changed, the new priorities are posted at once.
+//! If a weight, a share, a queue or a bank changes, the new priorities are posted at once. A push or a
+//! request also posts priorities that are stale only because the usage or the age changed, at most once an
+//! hour.
 
 use super::{Refresh, stage::Stage};
 use crate::engine::{Effect, Shared, Timer, posted::Posted};
@@ -15,8 +16,8 @@ const PERIOD: f64 = 3_600.0;
 /// Whether stale priorities are to be posted, and when they were posted last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct StaleRefresh {
-    /// Whether the next plan posts stale priorities, because a push or a request asks for it, or because an admin changed an input of all
-    /// priorities.
+    /// True if the next plan posts stale priorities. The reason is a push, a request, or a change of an input
+    /// of all priorities by an admin.
     pub is_due: bool,
     /// Whether Flux's present loop posts stale priorities.
     pub is_looping: bool,
@@ -45,11 +46,11 @@ impl StaleRefresh {
 impl Refresh {
     /// Returns true if a job that Flux asks about in a loop keeps its posted priority, because only usage or ages changed and the
     /// priority was posted within the last hour.
-    pub(in crate::engine) fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
+    pub fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
         if !shared.is_live() || self.touching.is_some() {
             return false;
         }
-        let Some((priced, noted)) = shared.posted.get(id) else { return false };
+        let Some((priced, noted)) = shared.posted.pending().get(id) else { return false };
         let (posted, association) = (priced.posted, noted.association);
         let is_same = i64::from(noted.urgency) == urgency && !shared.unpriced.contains(&id);
         let is_settled = shared.ledger.job(id).is_some_and(|job| {
@@ -74,11 +75,15 @@ impl Refresh {
 
     /// Corrects the order in the next reactor turn if the job is at a wrong position of its queue, because the jobs around it have stale
     /// priorities.
-    pub(in crate::engine) fn correct_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
+    pub fn correct_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
         let depth = shared.batches.ordered;
-        // If a refresh used up its budget, the next one continues.
+        // If a refresh used up its budget, the next refresh continues.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
-        if !shared.is_live() || !is_right || self.is_misplaced || !shared.posted.is_misplaced(id, depth) {
+        if !shared.is_live()
+            || !is_right
+            || self.is_misplaced
+            || !shared.posted.pending().is_misplaced(id, depth)
+        {
             return None;
         }
         self.is_misplaced = true;
@@ -86,28 +91,28 @@ impl Refresh {
     }
 
     /// Notes that a push or the configuration changed the tree or its rules.
-    pub(in crate::engine) fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
+    pub fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
         self.stale.is_due |= shared.posted.note_site_change(change);
     }
 
     /// Notes that Flux begins to ask for all priorities.
-    pub(in crate::engine) fn begin_loop(&mut self, shared: &Shared) {
+    pub fn begin_loop(&mut self, shared: &Shared) {
         self.stale.is_looping = self.stale.is_allowed(shared.now);
     }
 
-    /// Assumes that the posted priorities are unknown.
-    pub(in crate::engine) fn forget_posts(&mut self) {
+    /// Allows posts of stale priorities at once, because priorities that were posted may be lost.
+    pub fn forget_posts(&mut self) {
         self.stale.last = None;
     }
 
     /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
-    pub(in crate::engine) fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
+    pub fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
         self.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
             && is_pending()
             && !shared.unpriced.contains(&id)
-            && shared.posted.get(id).is_some_and(has_same_urgency)
+            && shared.posted.pending().get(id).is_some_and(has_same_urgency)
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities that change for other reasons than a fair-share: those of all jobs at once, and those of jobs at the largest age.
+//! Computes priorities that change for other reasons than a fair-share: the priorities of all jobs at once,
+//! and the priorities of jobs at the largest age.
 
 use super::stage::JOB_COST;
 use crate::engine::{Refresh, Shared, age::is_capped};
@@ -33,9 +34,10 @@ pub(super) struct CappedSweep {
 }
 
 impl Refresh {
-    /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and has all current priorities
-    /// computed. If an admin changed the terms, the plan posts all priorities.
-    pub(in crate::engine) fn note_changed_terms(&mut self, shared: &mut Shared) {
+    /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and
+    /// makes this refresh compute all current priorities. If an admin changed the terms, the plan posts all
+    /// priorities.
+    pub fn note_changed_terms(&mut self, shared: &mut Shared) {
         let terms = collect_terms(shared);
         if self.terms.as_ref() != Some(&terms) {
             let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
@@ -47,15 +49,12 @@ impl Refresh {
     }
 }
 
-/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the remaining work of this turn, in
-/// units of one job checked. Returns where the computation continues, or `None` if all jobs were checked.
-pub(in crate::engine) fn update_capped_jobs(
-    shared: &mut Shared,
-    at: CappedSweep,
-    left: &mut usize,
-) -> Option<CappedSweep> {
+/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the
+/// remaining work of this turn, in units of the time to check one job. Returns where the computation
+/// continues, or `None` if all jobs were checked.
+pub fn update_capped_jobs(shared: &mut Shared, at: CappedSweep, left: &mut usize) -> Option<CappedSweep> {
     let mut after = at.after;
-    let ids: Vec<JobId> = shared.posted.ids_after(after).take(*left).collect();
+    let ids: Vec<JobId> = shared.posted.pending().ids_after(after).take(*left).collect();
     for id in ids {
         if *left == 0 {
             break;

@@ -2,16 +2,17 @@
 //! Interleave: the priority of a pending job is computed as if the jobs before it in its association had been charged.
 //!
 //! # Rules
-//! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
-//!   have no turn. The first [`Batches::ordered`](super::super::Batches) of each association have one; later jobs have
-//!   the fair-share of the last of them until they move up.
+//! - An association's jobs come in the order of their priorities without interleave, the earlier id first.
+//!   Held and zero-score jobs have no turn. The first [`Batches::ordered`](super::super::Batches) of each
+//!   association have one; later jobs have the fair-share of the last turn until they move up.
 //! - A job is charged for its nodes and cores, by the weights of the tree, over its time limit. A job without a time limit is charged for a
 //!   day.
-//! - Under a policy with a formula, the fair-share of a turn is that of the association after the charges, all others unchanged. Under a
-//!   policy of ranks and under pbs, the later jobs of all associations would then be equal. There the turns are those of OpenPBS: each job
-//!   that gets a turn is charged at once, and [`Charging::list_fairshares`] computes the fair-shares.
-//! - Turns are as of the last refresh. A job that came after that refresh began, or from another association, has the turn of the last job
-//!   of its association.
+//! - Under a policy with a formula, the fair-share of a turn is the fair-share of the association after the
+//!   charges, with all other associations unchanged. Under a policy of ranks and under pbs, the later jobs of
+//!   all associations would then be equal. Under these policies the turns are those of OpenPBS: each job that
+//!   gets a turn is charged at once, and [`Charging::list_fairshares`] computes the fair-shares.
+//! - Turns are as of the last refresh. A job that came after that refresh began, or that moved from another
+//!   association, has the turn of the last job of its association.
 //! - A turn never holds a job: if the turn would make the priority 0, the job keeps the fair-share of its association.
 //!
 //! [`Charging::list_fairshares`]: crate::standing::Charging::list_fairshares
@@ -33,25 +34,26 @@ use std::collections::{HashMap, VecDeque};
 const SLICE: usize = 4_000;
 /// The number of jobs that one slice sorts.
 const JOBS: usize = 2_000;
-/// The time limit that is charged for a job without one, in seconds.
+/// The time that is charged for a job without a time limit, in seconds.
 const DAY: f64 = 86_400.0;
 
 /// Turns that are being computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnComputation {
-    /// Associations whose jobs are not in order yet. The priorities of some jobs of the first are in `computed`.
+    /// Associations whose jobs are not in order yet. `computed` has the priorities of some jobs of the first
+    /// association.
     left: VecDeque<AssociationId>,
     computed: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
-    /// The charge of each job of the other associations, in the order of the jobs.
+    /// For each association whose jobs are in order, the charges of the jobs in that order.
     asked: Vec<(Index, Vec<f64>)>,
     charging: Option<Charging>,
     /// The jobs of each association in their order.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-/// Begins to compute turns, if jobs interleave.
-pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
+/// Begins to compute turns, if jobs are interleaved.
+pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     if !shared.settings.interleave {
         shared.turns = JobTurns::default();
         return None;
@@ -60,7 +62,7 @@ pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<TurnComputat
 }
 
 /// Computes the next slice. Returns true when all turns are known.
-pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
+pub fn take_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {
@@ -98,8 +100,8 @@ fn charged_seconds(job: &Job) -> f64 {
     job.time_limit().unwrap_or(DAY)
 }
 
-/// Computes the priorities of at most `most` jobs of an association, and brings its jobs into their order when all are computed. Returns
-/// how many more jobs this slice may take.
+/// Computes the priorities of at most `most` jobs of an association, and sorts its jobs when all are
+/// computed. Returns how many more jobs this slice may take.
 fn order_jobs(
     shared: &Shared,
     taking: &mut TurnComputation,

@@ -7,7 +7,6 @@ use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
-use crate::limits::SizeError;
 use crate::standing::SitePart;
 
 fn make_site() -> Host {
@@ -125,7 +124,7 @@ fn a_job_whose_size_cannot_be_counted_is_rejected_even_without_data() {
     for mut host in [make_site(), Host::new()] {
         let job = HostJob::new(7);
         let mut facts = Host::facts(JobId(1), &job);
-        facts.size = Err(SizeError::NoSlot);
+        facts.size = Err("resources have no slot".to_owned());
         let effects = host.engine.handle(NOW, Event::Validate(facts));
         assert!(
             matches!(effects.as_slice(), [Effect::Log(..), Effect::Reject(text)] if text == "unable to count resources for job; resources have no slot"),
@@ -215,7 +214,8 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// In flux-accounting's push, the owner's record comes last, after the reprioritize. So this record must start a release scan.
+/// In flux-accounting's push, the record of the instance owner comes last, after the reprioritize. So this
+/// record must start a release scan.
 #[test]
 fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     let narrow_queue = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
@@ -235,12 +235,13 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
-    // A record of another user may come in the same request.
+    // The request with the owner's record may also have a record of another user.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
     host.send_event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
-    // If the owner is the only user, the owner's record also comes first, before the queues. It must release no job then.
+    // If the owner is the only user, the push has the owner's record twice: before the queues, and last. The
+    // first record must release no job.
     host.start_job(jobs[1]);
     host.replay_jobs(true, Engine::with_small_batches());
     for event in [own(), Event::Queues(vec![narrow_queue()]), Event::Reprioritize, own()] {
@@ -252,7 +253,8 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// Between the data and the reprioritize, another plugin may update the job without a check by our plugin.
+/// Another plugin updates the job between the data and the reprioritize. Our plugin did not check this
+/// update, so it must still check the project.
 #[test]
 fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
@@ -280,7 +282,7 @@ fn a_name_of_more_than_1024_bytes_is_rejected() {
             let text = host.submit(job).unwrap_err();
             let other =
                 ["cannot find user/bank", "project \"xxx"].iter().any(|known| text.starts_with(known));
-            let wanted = format!("{what}: a name of 1025 bytes; no name has more than 1024");
+            let wanted = format!("{what}: expected a name of at most 1024 bytes, got 1025 bytes");
             assert!(text == wanted || (has_data && other), "{has_data} {what}: {text}");
         }
         assert!(has_data || host.submit(HostJob::new(7).bank(&long_name[1..])).is_ok());

@@ -72,7 +72,8 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     for (at, name, shares, usage, usage_part, even, even_at) in [
         (0, "root", None, 114.0, None, None, None),
         (1, "A", Some(0.25), 14.0, Some(14.0 / 114.0), Some(100.0 / 3.0), None),
-        // The other users of the bank have a usage of 5. User 8 has a quarter of the shares, so an even usage is a third of 5.
+        // The siblings of user 8 have three quarters of the shares and a usage of 5. So user 8, with the last
+        // quarter, has an even usage of a third of 5.
         (
             2,
             "8",
@@ -99,7 +100,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     in_bank.sort_unstable();
     assert_eq!((names(1), in_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
     assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().userid, Some(UserId(7)));
-    // Pages of one association each contain all associations, in order.
+    // Pages with one association each must list all associations, in order.
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
@@ -319,6 +320,29 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
 }
 
 #[test]
+fn a_job_of_urgency_0_is_not_pending_in_standing_statistics_and_places() {
+    let mut host = make_site();
+    let [pending_job, off_job] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let count = |host: &Host| {
+        let view = host.engine.view();
+        let wanted =
+            StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+        let standing = crate::engine::answers::standings(&view, &wanted, host.now);
+        let heading = crate::engine::answers::Heading::new(&view, host.now, None);
+        let stats = crate::engine::answers::stats(&view, heading).jobs;
+        let ids = JobsWanted { ids: Some(vec![pending_job]), most: 1, ..JobsWanted::default() };
+        let place = crate::engine::answers::jobs_page(&view, &ids, host.now).jobs[0].place.unwrap();
+        let in_standing = standing.associations.iter().map(|it| it.jobs.pending).sum::<u64>();
+        (in_standing, stats.pending, stats.blocked, place.of)
+    };
+    assert_eq!(count(&host), (2, 2, 0, 2));
+    host.set_urgency(off_job, 0);
+    assert_eq!(count(&host), (1, 1, 1, 1));
+    host.set_urgency(off_job, 16);
+    assert_eq!(count(&host), (2, 2, 0, 2));
+}
+
+#[test]
 fn a_list_of_jobs_contains_the_requested_jobs() {
     let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![
@@ -463,16 +487,7 @@ fn a_preview_and_its_commit_report_the_same_difference() {
     assert_ne!(difference(&host, &less_accounts), nothing);
     host.send_event(Event::PolicyBegin { keeps_config: false });
     assert!(host.engine.view().missing_array().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
-    let part = crate::accounts::PolicyPart {
-        parents: Vec::new(),
-        limits: Vec::new(),
-        associations: Some(less_accounts.associations.clone()),
-        queues: Some(less_accounts.queues.clone()),
-        projects: Some(less_accounts.projects.clone()),
-        banks: Some(less_accounts.banks.clone()),
-        weights: Some(less_accounts.weights.clone()),
-        config: less_accounts.config.into(),
-    };
+    let part = Accounts { arrays: Accounts::ARRAYS.into(), ..less_accounts.clone() };
     host.send_event(Event::PolicyPart(part, SitePart::default()));
     assert_eq!(host.engine.view().missing_array(), None);
     let wanted = difference(&host, &less_accounts);

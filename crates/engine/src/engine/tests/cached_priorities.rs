@@ -19,7 +19,8 @@ pub fn check_cached_priority(engine: &Engine, now: f64, id: JobId, urgency: i64)
     computed.drop_cached_priority(id);
     let [cached, computed] = [&mut cached, &mut computed].map(|engine| {
         let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
-        let noted = engine.view().priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
+        let noted =
+            engine.view().priced(id).map(|it| (it.posted.priority, it.noted.urgency, it.exact.priority));
         let eligible = engine.ledger().job(id).map(|job| job.eligible);
         (effects, noted, eligible)
     });
@@ -188,11 +189,11 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     for other in [20, 0] {
         let (mut host, id) = make_site();
         host.engine.handle(host.now, Event::Priority(id, other));
-        assert_eq!(host.engine.view().priced(id).unwrap().urgency, other as u8);
+        assert_eq!(host.engine.view().priced(id).unwrap().noted.urgency, other as u8);
         check_cached_priority(&host.engine, host.now, id, 16);
         host.engine.handle(host.now, Event::PriorityGet(id, 16));
         let priced = host.engine.view().priced(id).unwrap();
-        assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
+        assert_eq!((priced.posted.priority, priced.noted.urgency), (60_000, 16));
         assert!(
             host.engine.ledger().job(id).unwrap().eligible.since().is_some(),
             "the job is eligible again"
@@ -200,7 +201,7 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     }
 }
 
-/// Another plugin keeps the job in PRIORITY, so Flux's loop asks for the priority after the update.
+/// Another plugin keeps the job in PRIORITY. The job manager therefore asks for the job's priority after the update.
 #[test]
 fn a_priority_is_computed_again_after_an_update() {
     let (mut host, id) = make_site();

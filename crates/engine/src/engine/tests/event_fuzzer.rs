@@ -13,13 +13,14 @@ use self::stage_oracle::StageOracle;
 use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
-use crate::accounts::{Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target, ZeroScore};
+use crate::accounts::{Budget, Cap, ConfigPatch, Policy, SiteLimit, Target, ZeroScore};
+use crate::budgets::BudgetMode;
 use crate::engine::answers::PageWanted;
 use crate::engine::{
     Batches, Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, Settings, State, Timer,
 };
-use crate::ids::{Amount, JobId, Limit, UserId};
-use crate::limits::{Allocation, Resources, Size, SizeError};
+use crate::ids::{Amount, JobId, Limit, Measure, UserId};
+use crate::limits::{Allocation, Resources, Size};
 use crate::standing::SitePart;
 use fairshare::Policy as Rule;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
@@ -49,7 +50,7 @@ fn choose_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
         bank: choices.pick(&BANKS),
         queue: choices.pick(&QUEUES),
         project: choices.pick(&[None, Some("*"), Some("unknown")]),
-        size: if choices.below(8) == 7 { Err(SizeError::TooLarge) } else { Ok(size) },
+        size: if choices.below(8) == 7 { Err("too large".to_owned()) } else { Ok(size) },
         submitted: choices.pick(&[Some(NOW), None, Some(f64::NAN), Some(-1.0)]),
         duration: choices.pick(&[3600.0, 0.0, f64::INFINITY, -1.0]),
         resources: choose_resources(choices),
@@ -149,7 +150,26 @@ fn choose_site(choices: &mut Choices<'_>) -> SitePart {
     let [nodes, cores, gpus] = [choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS)];
     let totals = fairshare::periods::Resources { nodes, cores, gpus };
     part.charges.rules.push(ChargeByChange { since, charge_by, totals });
+    part.budgets = choose_budgets(choices);
     part
+}
+
+fn choose_budgets(choices: &mut Choices<'_>) -> Vec<Budget> {
+    let targets =
+        [Target::Association(UserId(7), "A".into()), Target::Bank("root".into()), Target::User(UserId(8))];
+    let budgets = (0..choices.below(8).saturating_sub(5)).map(|_| {
+        let start = choices.pick(&[0, NOW as i64 - 9, NOW as i64, i64::MAX - 1]);
+        Budget {
+            target: choices.pick(&targets),
+            measure: choices.pick(&[Measure::NodeTime, Measure::CoreTime, Measure::GpuTime]),
+            start,
+            end: start.saturating_add(choices.pick(&[1, 100, i64::MAX])),
+            deposited: choices.pick(&[0, -5, 36_000_000, i64::MAX - 1]),
+            spent: choices.pick(&[0, 1_000, i64::MAX]),
+            rate: 0,
+        }
+    });
+    budgets.collect()
 }
 
 fn choose_settings(choices: &mut Choices<'_>) -> Settings {
@@ -163,6 +183,7 @@ fn choose_settings(choices: &mut Choices<'_>) -> Settings {
         interleave: choices.below(2) == 1,
         annotate: choices.below(2) == 1,
         charges: [("q1".into(), choices.pick(&[1.0, 0.0, 2.5, 1000.0, -1.0, f64::NAN]))].into(),
+        budgets: choices.pick(&[BudgetMode::Hold, BudgetMode::Reject, BudgetMode::Warn]),
         ..Settings::default()
     }
 }
@@ -176,6 +197,7 @@ fn choose_ended_job(choices: &mut Choices<'_>, id: JobId) -> EndedJob {
         nodes: choices.pick(&AMOUNTS),
         cores: choices.pick(&AMOUNTS),
         ran: (choices.below(3) != 2).then(|| (choices.pick(&TIMES), choices.pick(&TIMES))),
+        allocated: (choices.below(3) == 0).then(|| (choices.pick(&TIMES), choices.pick(&TIMES))),
         end: choices.pick(&TIMES),
     }
 }
@@ -218,18 +240,8 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
         22 | 23 => Event::Policy(choose_policy(choices), choose_site(choices)),
         24 => Event::PolicyBegin { keeps_config: choices.below(2) == 1 },
         25 => {
-            let Policy { associations, queues, projects, banks, parents, limits, weights, .. } =
-                choose_policy(choices);
-            let part = PolicyPart {
-                associations: Some(associations).filter(|_| choices.below(4) != 3),
-                queues: Some(queues).filter(|_| choices.below(4) != 3),
-                projects: Some(projects).filter(|_| choices.below(4) != 3),
-                banks: Some(banks).filter(|_| choices.below(4) != 3),
-                parents,
-                limits,
-                weights: Some(weights).filter(|_| choices.below(4) != 3),
-                config: ConfigPatch::default(),
-            };
+            let mut part = choose_policy(choices);
+            part.arrays = Policy::ARRAYS.into_iter().filter(|_| choices.below(4) != 3).collect();
             Event::PolicyPart(part, choose_site(choices))
         }
         26 => Event::PolicyCommit,
@@ -271,7 +283,8 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
     }
 }
 
-/// Returns the name of a value's variant. The fuzzer continues from inputs with new combinations of names.
+/// Returns the name of the enum variant of `value`. The fuzzer keeps an input that leads to a new combination
+/// of names.
 fn variant_name(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
@@ -343,7 +356,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         pending_effects.extend(effects);
         pending_effects.truncate(64);
     }
-    // After any history, queries must not panic.
+    // No query may panic, whatever the history was.
     let _ = (
         crate::engine::answers::snapshot(&engine.view()),
         crate::engine::answers::stats(
@@ -396,7 +409,7 @@ fn assert_engine_agrees(engine: &Engine, oracle: &StageOracle) {
     let (book, ledger) = (&engine.shared.book, &engine.shared.ledger);
     let usages =
         book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.accounts().usage(id));
-    let gpus: u64 = usages.map(|usage| usage.total.charged.run.gpus()).sum();
+    let gpus: u64 = usages.map(|usage| usage.total.run.gpus()).sum();
     assert_eq!(gpus, oracle.running_gpus(), "GPUs of running jobs, of {oracle:?}");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The hand-over to flux-accounting's plugin: the fate of held jobs under that plugin, and the request `rest`, which removes our dependencies
-//! from held jobs before that plugin is loaded.
+//! The hand-over to flux-accounting's plugin: which held jobs that plugin would end, and the request `rest`,
+//! which removes our dependencies from held jobs before that plugin is loaded.
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
@@ -137,7 +137,7 @@ fn a_rest_request_removes_our_dependencies_under_a_full_limit_and_reserves_nothi
     assert_eq!(list_fates(&host), []);
     let ledger = host.engine.ledger();
     let association = ledger.job(held).and_then(|job| job.association()).unwrap();
-    assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved.run.jobs(), 0);
+    assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved_run.jobs(), 0);
 }
 
 #[test]
@@ -159,7 +159,8 @@ fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
     assert_eq!(list_fates(&host), [(held_job, Fate::Held)]);
 }
 
-/// The fate of a job depends on its names, so there is no answer until all eventlogs are read.
+/// The dependency names of a job decide whether flux-accounting's plugin ends the job. So there is no answer
+/// until all eventlogs are read.
 #[test]
 fn hand_over_has_no_answer_before_all_names_are_known() {
     let new_engine = || {
@@ -169,7 +170,7 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
         engine
     };
     let (mut host, held) = make_host_with_held_job();
-    // The replay has shown a running job, and may show others.
+    // Flux has replayed one running job, and may replay others.
     let mut engine = new_engine();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));

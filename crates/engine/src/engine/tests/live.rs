@@ -32,10 +32,11 @@ pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
     }
 }
 
-/// Returns a tree with banks A and B, and usages of the time `at`.
+/// Returns a tree with banks A and B, and with usages as of the time `at`.
 pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
     SitePart {
         charges: Charges::default(),
+        budgets: Vec::new(),
         rule: Some(Rule {
             instant: at,
             half_life: HalfLife::new(HALF_LIFE).unwrap(),
@@ -312,8 +313,8 @@ fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
     assert_explained(&host);
 }
 
-/// The engine posts few priorities by id, and many by Flux's loop. It posts by id again if the loop would block the job manager for too
-/// long.
+/// The engine posts a few priorities by id, and many priorities by Flux's loop. If the loop would block the
+/// job manager for too long, the engine posts many priorities by id too.
 #[test]
 fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
     let check_refresh = |pending: usize, by_loop: bool| {

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Effect, Event, JobFacts, State, Timer};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Admission, SizeError};
+use crate::limits::Admission;
 
 const ID: JobId = JobId(1);
 
@@ -75,7 +75,10 @@ fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted
 fn a_job_whose_size_cannot_be_counted_is_logged() {
     let mut host = make_site(|_| ());
     let job = HostJob { state: State::Sched, ..make_job(Some("A"), Some("*")) };
-    let facts = JobFacts { size: Err(SizeError::TooLarge), ..Host::facts(ID, &job) };
+    let facts = JobFacts {
+        size: Err("resources exceed 1099511627776 of a kind".to_owned()),
+        ..Host::facts(ID, &job)
+    };
     let effects = host.engine.handle(NOW, Event::New(facts));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
 }

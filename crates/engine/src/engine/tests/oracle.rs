@@ -2,14 +2,20 @@
 //! Computes which jobs may be released, and in which order, from the jobs of the host and the pushed limits. The rules are those of the
 //! specification (tables 4.3 and 5.1, and limits over scopes). No code of the engine is used.
 
+mod budgets;
 mod job_state;
 mod scopes;
 mod strict;
 
+pub use budgets::Record;
+
 use super::site::HostJob;
-use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
+use crate::accounts::{
+    Association, AssociationRecord, ExemptQueues, Policy, Queue, Scope, SiteLimit, Target,
+};
 use crate::engine::{Event, State};
-use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
+use crate::ids::{BankName, JobId, Limit, Measure, QueueName, Stage, UserId};
+use budgets::BudgetRules;
 use job_state::{has_no_limit_dependency, is_held_past_depend, is_on_its_way, was_held};
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictQueues;
@@ -43,7 +49,8 @@ fn find_limit_name(name: &str) -> Option<&str> {
                 .contains(&scope);
         is_known.then_some(())
     };
-    (NAMES.contains(&base) || is_over_scope().is_some()).then_some(base)
+    let is_known = NAMES.contains(&base) || base.starts_with("budget-") || is_over_scope().is_some();
+    is_known.then_some(base)
 }
 
 fn is_ours(name: &str) -> bool {
@@ -62,7 +69,11 @@ pub struct Oracle {
     pub limits: Vec<SiteLimit>,
     /// The limits in force that only reject jobs at submission.
     submission_limits: Vec<SiteLimit>,
+    pub budgets: BudgetRules,
     strict: StrictQueues,
+    exempt: ExemptQueues,
+    max_priorities: BTreeMap<QueueName, u32>,
+    queue_parents: BTreeMap<String, String>,
     parents: BTreeMap<BankName, BankName>,
     /// Whether a release scan visits all associations. The specification does not fix their order.
     pub scans_all: bool,
@@ -81,7 +92,8 @@ pub struct Oracle {
     weight: Option<i64>,
     /// Jobs that the current scan released and that other plugins hold in DEPEND. They count until the scan ends.
     freed: BTreeSet<JobId>,
-    /// Jobs to whose events the plugin is subscribed. The plugin does not know whether other plugins hold any other job.
+    /// Jobs to whose events the plugin is subscribed. For other jobs, no event shows whether other plugins
+    /// hold them.
     pub subscribed: BTreeSet<JobId>,
     /// Jobs with unknown dependencies. A scan skips them.
     pub unknown: BTreeSet<JobId>,
@@ -115,10 +127,18 @@ impl Oracle {
             Event::Policy(policy, site) => {
                 self.is_live = site.rule.is_some();
                 self.apply_policy(policy);
+                self.budgets.apply_push(site);
             }
             Event::Settings(settings) => {
                 self.scans_all = true;
                 self.strict = StrictQueues::from_settings(settings);
+                self.exempt = settings.exempt.clone();
+                self.max_priorities = settings.max_priorities.clone();
+            }
+            Event::ConfiguredQueues(queues) => {
+                let parents = queues.iter().filter_map(|(queue, parent)| Some((queue, parent.as_ref()?)));
+                self.queue_parents =
+                    parents.map(|(queue, parent)| (queue.to_string(), parent.to_string())).collect();
             }
             Event::Reprioritize => {
                 self.scans_all = true;
@@ -168,6 +188,31 @@ impl Oracle {
         self.freed.clear();
     }
 
+    /// Returns the queue of the job, and its parent queue if it is virtual.
+    fn queues_of<'a>(&'a self, job: &'a HostJob) -> impl Iterator<Item = &'a str> {
+        let parent = job.queue.as_ref().and_then(|queue| self.queue_parents.get(queue));
+        job.queue.iter().chain(parent).map(String::as_str)
+    }
+
+    /// Returns the largest priority of a job in the queue of `job`.
+    fn max_priority(&self, job: &HostJob) -> i64 {
+        let caps = self.queues_of(job).filter_map(|queue| self.max_priorities.get(queue));
+        caps.copied().min().map_or(i64::MAX, i64::from)
+    }
+
+    fn is_exempt(&self, job: &HostJob, scope: Scope) -> bool {
+        let is_in = |queue: &str| self.exempt.get(queue).is_some_and(|scopes| scopes.contains(&scope));
+        self.queues_of(job).any(is_in)
+    }
+
+    /// Returns true if a limit counts the jobs in the queue of the job.
+    fn counts_queue_of(&self, limit: &SiteLimit, job: &HostJob) -> bool {
+        match &limit.queue {
+            Some(queue) => Some(queue.as_str()) == job.queue.as_deref(),
+            None => !self.is_exempt(job, limit.target.scope(false)),
+        }
+    }
+
     fn association(&self, job: &HostJob) -> Option<&Association> {
         self.record(job).map(|record| &record.association)
     }
@@ -207,14 +252,14 @@ impl Oracle {
                 || self.is_released(*id, job)
                 || self.is_strict(job) && is_on_its_way(job)
         };
-        // Returns true for a running job, and for a released job that does not run yet, unless it cannot be scheduled.
+        // Returns true for a running job, and for a released job that does not run yet but can be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
                 || was_held(job)
                     && has_no_limit_dependency(job)
                     && !is_held_past_depend(job)
                     && matches!(job.state, State::Priority | State::Sched);
-            // If running limits are strict, each job counts that is in SCHED or moves there.
+            // If running limits are strict, each job that is in SCHED or moves there counts.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
             // A job in a stopped queue counts only against other jobs in stopped queues. If running limits are strict, it counts against
             // all jobs.
@@ -233,19 +278,24 @@ impl Oracle {
             let used = total(&in_queue, &runs, nodes) + total(&in_queue, &sched, nodes);
             note(4, full(queue.max_nodes_per_assoc, used, job.size.nodes));
         }
-        note(5, full(limits.max_running_jobs, total(&siblings, &may_run, one), 1));
-        note(6, full(limits.max_sched_jobs, total(&siblings, &sched, one), 1));
-        note(
-            7,
-            full(limits.max_nodes, total(&siblings, &may_run, nodes), job.size.nodes)
-                || full(limits.max_cores, total(&siblings, &may_run, cores), job.size.cores),
-        );
+        if !self.is_exempt(job, Scope::Association) {
+            let is_counted =
+                |(_, sibling): &&(&JobId, &HostJob)| !self.is_exempt(sibling, Scope::Association);
+            let counted: Vec<(&JobId, &HostJob)> = siblings.iter().filter(is_counted).copied().collect();
+            note(5, full(limits.max_running_jobs, total(&counted, &may_run, one), 1));
+            note(6, full(limits.max_sched_jobs, total(&counted, &sched, one), 1));
+            note(
+                7,
+                full(limits.max_nodes, total(&counted, &may_run, nodes), job.size.nodes)
+                    || full(limits.max_cores, total(&counted, &may_run, cores), job.size.cores),
+            );
+        }
         let mine = (limits.user, &limits.bank);
         for limit in self.limits_on(job) {
             let others = jobs.iter().filter(|(other, theirs)| {
                 let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
-                    && applies_to_queue_of(limit, theirs)
+                    && self.counts_queue_of(limit, theirs)
                     && association.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
             });
             let others: Vec<(&JobId, &HostJob)> = others.collect();
@@ -264,7 +314,7 @@ impl Oracle {
                 Measure::Cores => |job| job.allocated_size().cores,
                 Measure::Gpus => |job| job.allocated_size().gpus,
                 Measure::Jobs => one,
-                // Amounts of time count requested resources.
+                // Limits on amounts of time count requested resources, also for running jobs.
                 Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
             };
             let running = if limit.amount.measure.is_time() {
@@ -290,6 +340,7 @@ impl Oracle {
                 }
             }
         }
+        exceeded.extend(self.exceeded_budgets(jobs, id));
         exceeded
     }
 
@@ -330,8 +381,9 @@ impl Oracle {
         }
     }
 
-    /// Returns true if Flux will not schedule the job, because its urgency or its priority is 0. The priority is the last one that was computed:
-    /// the posted one, or in DEPEND that of the release.
+    /// Returns true if Flux will not schedule the job, because its urgency or its priority is 0. For a job in
+    /// DEPEND, this is the priority that the job would get at its release. For other jobs it is the last
+    /// answer to Flux.
     fn is_unschedulable(&self, job: &HostJob) -> bool {
         if self.counts_priority_0 && job.urgency != 0 {
             return false;
@@ -356,11 +408,12 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// Returns the limits that job `id` would exceed if it were released now. An association may be in several scans that share limits.
-    /// Then jobs do not count that an earlier scan released and that other plugins hold in DEPEND.
+    /// Returns the limits that job `id` would exceed if it were released now. If several scans share limits,
+    /// jobs that an earlier scan released and that other plugins hold in DEPEND do not count.
     fn exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.scans_all || self.is_deferred_turn;
-        if self.is_moving || are_several && !self.limits.is_empty() {
+        let has_scopes = !self.limits.is_empty() || !self.budgets.budgets.is_empty();
+        if self.is_moving || are_several && has_scopes {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
         }
         self.exceeded(jobs, id)
@@ -369,9 +422,10 @@ impl Oracle {
     /// Checks that the limit of a removed dependency has headroom. If the job has no other dependency of ours, checks that the job may be
     /// released.
     pub fn check_removed_dependency(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
-        // The dependencies of a job are removed one by one. The removal of the first reserves headroom for this same job.
+        // The dependencies of a job are removed one by one. The first removal reserves headroom for this job
+        // itself.
         let exceeded = self.exceeded_in_scan(jobs, id);
-        // Dependencies that a test invents have no limit here.
+        // If a test made up the name of the dependency, there is no limit to check.
         let Some(limit) = find_limit_name(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
         assert!(!is_full, "{name} is removed from job {id}, and {exceeded:?} are full");
@@ -441,9 +495,4 @@ impl Oracle {
             }
         }
     }
-}
-
-/// Returns true if a limit applies to the queue of the job.
-fn applies_to_queue_of(limit: &SiteLimit, job: &HostJob) -> bool {
-    limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }

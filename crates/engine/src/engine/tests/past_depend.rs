@@ -84,7 +84,7 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     assert_eq!(held, 1);
 }
 
-/// The request removes dependencies, and a job held in PRIORITY has none.
+/// The request `rest` removes our dependencies, and a job held in PRIORITY has none of them.
 #[test]
 fn a_rest_request_changes_nothing_for_a_job_held_in_priority() {
     let (mut host, jobs) = push_after_three_jobs();
@@ -152,7 +152,7 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     assert_eq!(which_may_run(&host, &[job_a, job_b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
-        host.engine.ledger().accounts().usage(id).unwrap().total.charged.sched.jobs(),
+        host.engine.ledger().accounts().usage(id).unwrap().total.sched.jobs(),
         1,
         "the held job no longer counts as scheduled"
     );
@@ -341,7 +341,7 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
     }
 }
 
-/// No push follows that would ask for the priority of a job that was in PRIORITY when the plugin was loaded.
+/// A job that was in PRIORITY when the plugin was loaded must get its priority then, because no push follows.
 #[test]
 fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
     for is_reload in [true, false] {

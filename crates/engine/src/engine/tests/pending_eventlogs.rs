@@ -31,7 +31,8 @@ fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Four jobs of one node depend on another job, which ends before their eventlogs are read. The queue allows one node.
+/// Four jobs with one node each depend on another job, which ends before the eventlogs of the four jobs are
+/// read. The queue allows one node.
 #[test]
 fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unread() {
     let (own, narrow) = (association(7, "A"), Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") });
@@ -142,17 +143,52 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     }
 }
 
-/// The new job is of another association, and comes under the same limit on the bank as the held job.
-#[test]
-fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
+fn limit_bank_to_one_running_job() -> Event<'static> {
     let limit = SiteLimit {
         target: Target::Bank("A".into()),
         queue: None,
         amount: Amount::parse("run-jobs").unwrap(),
         cap: Cap { limit: Limit(1), is_given: false },
     };
-    let settings = || Event::Settings(Settings { limits: vec![limit.clone()], ..Settings::default() });
-    let both = || Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into());
+    Event::Settings(Settings { limits: vec![limit], ..Settings::default() })
+}
+
+fn push_two_users() -> Event<'static> {
+    Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into())
+}
+
+/// Until its eventlog is read, a job in SCHED counts with a reservation, which a job that was never held does not have.
+#[test]
+fn a_replayed_job_is_held_when_the_eventlogs_of_jobs_under_the_same_limit_are_read() {
+    for was_held in [true, false] {
+        let mut host = Host::new();
+        [limit_bank_to_one_running_job(), push_two_users()].into_iter().for_each(|it| host.send_event(it));
+        let blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+        let first_job = host.submit(HostJob::new(8)).unwrap();
+        if was_held {
+            host.start_job(first_job);
+        }
+        let scheduled_job = host.submit(HostJob::new(8)).unwrap();
+        host.end_job(first_job);
+        assert_eq!(list_states(&host, &[blocked_job, scheduled_job]), [Depend, Sched]);
+        let mut engine = Engine::with_small_batches();
+        for event in [limit_bank_to_one_running_job(), push_two_users()] {
+            engine.handle(host.now, event);
+        }
+        host.never_answered = [scheduled_job].into();
+        host.replay_jobs(true, engine);
+        assert_eq!(host.names(blocked_job), ["afterany:1"], "{was_held}");
+        deliver_eventlog(&mut host, scheduled_job);
+        let names = if was_held { vec!["afterany:1", "max-run-jobs-bank"] } else { vec!["afterany:1"] };
+        assert_eq!(host.names(blocked_job), names);
+        assert_no_drift(&host);
+    }
+}
+
+/// The new job is of another association, and comes under the same limit on the bank as the held job.
+#[test]
+fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
+    let (settings, both) = (limit_bank_to_one_running_job, push_two_users);
     let mut host = Host::new();
     [settings(), both()].into_iter().for_each(|event| host.send_event(event));
     let first_job = host.submit(HostJob::new(7)).unwrap();

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
-use crate::accounts::{ChangeCounts, Others, Policy as Accounts, PolicyPart};
+use crate::accounts::{ChangeCounts, Others, Policy as Accounts};
 use crate::engine::answers::{DefaultBankChange, Move, Preview, PushChanges, RemovedAssociation};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, UserId};
@@ -14,18 +14,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 fn stage_push(host: &mut Host, accounts: Accounts, site: SitePart) {
-    let part = PolicyPart {
-        parents: Vec::new(),
-        limits: Vec::new(),
-        associations: Some(accounts.associations),
-        queues: Some(accounts.queues),
-        projects: Some(accounts.projects),
-        banks: Some(accounts.banks),
-        weights: Some(accounts.weights),
-        config: accounts.config.into(),
-    };
     host.send_event(Event::PolicyBegin { keeps_config: false });
-    host.send_event(Event::PolicyPart(part, site));
+    host.send_event(Event::PolicyPart(accounts, site));
 }
 
 fn list_priorities(host: &Host) -> BTreeMap<JobId, i64> {
@@ -178,7 +168,7 @@ fn the_answer_to_a_push_has_the_documented_members() {
     assert_eq!(serde_json::to_value(preview).unwrap(), document);
 }
 
-/// An older plugin counts fewer kinds of records.
+/// The answer of an older plugin has fewer kinds of records.
 #[test]
 fn a_kind_that_the_answer_to_a_push_lacks_has_no_changes() {
     let text = r#"{"generation":3,"added":1,"changed":0,"removed":0,"unchanged":0,"queues":{"added":1}}"#;
@@ -201,7 +191,7 @@ fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
     }
 }
 
-/// A change of a default bank is no change of an association.
+/// A changed default bank does not count as a change of an association.
 #[test]
 fn a_preview_lists_the_users_whose_default_bank_changes() {
     let mut host = Host::new();

@@ -8,7 +8,9 @@ use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
-use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
+use crate::accounts::{
+    AssociationRecord, Cap, ExemptQueues, Policy, Queue, RunningLimits, Scope, SiteLimit, Target,
+};
 use crate::engine::{Batches, Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -117,7 +119,7 @@ impl World {
                 self.host.send_event(self.full_push());
             }
             Op::Rules(settings) => {
-                self.site.settings.running = settings.running.clone();
+                self.site.settings = settings.clone();
                 host.send_event(Event::Settings(self.site.settings.clone()));
             }
             Op::End(at) => pick_job(host, *at).into_iter().for_each(|id| host.end_job(id)),
@@ -199,8 +201,18 @@ impl World {
             let sum = |state: State, of: fn(&HostJob) -> u64| -> u64 {
                 jobs.iter().filter(|job| job.state == state && !job.is_held_in_sched).map(|job| of(job)).sum()
             };
-            let counts = usage.total.charged;
+            let counts = usage.total;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
+            let limited = jobs.iter().filter(|job| {
+                let exempt =
+                    job.queue.as_ref().and_then(|queue| self.site.settings.exempt.get(queue.as_str()));
+                !exempt.is_some_and(|scopes| scopes.contains(&Scope::Association))
+            });
+            let limited_nodes =
+                limited.clone().filter(|job| job.state == State::Run).map(|job| job.size.nodes);
+            let (active, tally) = self.host.engine.view().limits().usage_over_queues(id);
+            let expected = (limited.clone().count() as u64, limited_nodes.sum());
+            assert_eq!((active, tally.run.nodes()), expected, "under limits of {user} in {bank}");
             assert_eq!(counts.run.jobs(), sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
             assert_eq!(counts.run.nodes(), sum(State::Run, |job| job.size.nodes));
             assert_eq!(counts.run.cores(), sum(State::Run, |job| job.size.cores));
@@ -208,11 +220,7 @@ impl World {
             for queue in ["q1", "q2"] {
                 let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.is_scheduled();
                 let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
-                assert_eq!(
-                    usage.tally_in_queue(queue).charged.sched.nodes(),
-                    nodes,
-                    "scheduled nodes in {queue}"
-                );
+                assert_eq!(usage.tally_in_queue(queue).sched.nodes(), nodes, "scheduled nodes in {queue}");
             }
         }
     }
@@ -229,7 +237,7 @@ impl World {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
             let Some(usage) = self.host.engine.ledger().accounts().usage(id) else { continue };
-            let counts = usage.total.charged;
+            let counts = self.host.engine.view().limits().usage_over_queues(id).1;
             assert!(
                 limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
@@ -243,7 +251,7 @@ impl World {
                 assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.site.queues {
-                let counts = usage.tally_in_queue(queue.name.as_str()).charged;
+                let counts = usage.tally_in_queue(queue.name.as_str());
                 assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
                 assert!(
                     queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes(), 0),
@@ -280,8 +288,7 @@ fn any_limits() -> impl Strategy<Value = [i64; 5]> {
 fn any_site() -> impl Strategy<Value = Site> {
     let accounts =
         (prop::array::uniform4(any_limits()), prop::array::uniform2(any_limits()), any_scope_limits());
-    let ways =
-        (any::<bool>(), any_running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
+    let ways = (any::<bool>(), any_settings(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
     (accounts, ways).prop_map(
         |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
             records: make_records(associations),
@@ -339,7 +346,8 @@ fn run_with_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
-/// The refresh raises the priorities of ten jobs above 0 one after another. The first that it raises must reserve the only slot.
+/// The refresh raises the priorities of ten jobs above 0, one after another. The job whose priority rises
+/// first must reserve the only slot.
 #[test]
 fn a_refresh_releases_one_job_if_one_may_run() {
     let submit = |urgency| Op::Submit {
@@ -359,6 +367,40 @@ fn a_refresh_releases_one_job_if_one_may_run() {
         queues: make_queues([[1000; 5]; 2]),
         limits: Vec::new(),
         is_eager: true,
+        settings: running_limit_settings(RunningLimits::Strict, &[]),
+        batches: SINGLE_POSTS,
+        has_tree: true,
+    };
+    run_without_other_plugins(site, &ops, |_, _| ());
+}
+
+/// The refresh after a push posts the priority 0 of the job in SCHED. This ends the reservation of the job,
+/// so the refresh must release held jobs.
+#[test]
+fn a_held_job_is_released_after_flux_has_the_priority_0_of_the_job_before_it() {
+    let submit = |user, queue| Op::Submit {
+        user,
+        bank: Some(1),
+        queue,
+        nodes: 1,
+        gpus: 0,
+        urgency: 16,
+        foreign: ForeignDependency::None,
+    };
+    let ops = [
+        submit(8, 2),
+        Op::Urgency(0, 0),
+        submit(7, 0),
+        submit(7, 2),
+        Op::Urgency(0, 10),
+        Op::Weight(0),
+        Op::Reprioritize,
+    ];
+    let site = Site {
+        records: make_records([[0; 5], [1, 0, 1, 1, 1], [0; 5], [1, 0, 2, 1, 1]]),
+        queues: make_queues([[0; 5], [1; 5]]),
+        limits: Vec::new(),
+        is_eager: false,
         settings: running_limit_settings(RunningLimits::Strict, &[]),
         batches: SINGLE_POSTS,
         has_tree: true,

@@ -144,14 +144,14 @@ fn a_refresh_long_after_a_push_of_shares_has_the_reason_usage() {
 #[test]
 fn a_push_that_changes_nothing_keeps_the_reason() {
     let mut site = Site::new();
-    let when = site.host.engine.view().priced(site.of_7).unwrap().when;
+    let when = site.host.engine.view().priced(site.of_7).unwrap().noted.when;
     let number = posted_priority(&site.host, site.of_7);
     site.host.now += 1.0;
     site.host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     site.host.run_until_idle();
     assert_eq!(posted_priority(&site.host, site.of_7), number);
     let priced = site.host.engine.view().priced(site.of_7).unwrap();
-    assert_eq!((reason_codes(&site.host, site.of_7), priced.when), (vec!["usage".into()], when));
+    assert_eq!((reason_codes(&site.host, site.of_7), priced.noted.when), (vec!["usage".into()], when));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
     host.send_event(Event::Policy(changed_accounts.clone(), SitePart::default()));
     host.run_until_idle();
     assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["weight".into()], 0));
-    changed_accounts.config.zero_score = ZeroScore::Floor;
+    changed_accounts.config.zero_score = Some(ZeroScore::Floor);
     host.send_event(Event::Policy(changed_accounts, SitePart::default()));
     host.run_until_idle();
     assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["zero-score".into()], 1));
@@ -268,7 +268,8 @@ fn the_reason_names_settings_that_change_priorities() {
     assert_eq!(reason_codes(&host, id), ["accounting"]);
 }
 
-/// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held until that job ends.
+/// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held
+/// until the other job ends.
 #[test]
 fn a_job_that_was_held_again_has_the_reason_released() {
     let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
@@ -290,7 +291,7 @@ fn a_job_that_was_held_again_has_the_reason_released() {
 fn the_answer_also_names_the_last_change_before_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
-    let shares = site.host.engine.view().priced(site.of_7).unwrap().when;
+    let shares = site.host.engine.view().priced(site.of_7).unwrap().noted.when;
     let running_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
     site.host.start_job(running_job);
     for seconds in [300.0, 600.0] {
@@ -365,7 +366,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
         (
             "a switch, the ranking policy and the half-life",
             |accounts, site| {
-                accounts.config.zero_score = ZeroScore::Floor;
+                accounts.config.zero_score = Some(ZeroScore::Floor);
                 if let Some(rule) = &mut site.rule {
                     (rule.policy, rule.half_life) = (Policy::FairTree, HalfLife::new(5.0).unwrap());
                 }

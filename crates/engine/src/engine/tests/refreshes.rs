@@ -272,7 +272,8 @@ fn usages_are_returned_in_pages() {
 
 pub fn ended_job(id: u64, end: f64) -> EndedJob {
     let (user, bank) = (UserId(8), Some("A".into()));
-    EndedJob { id: JobId(id), user, bank, queue: None, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
+    let (id, ran) = (JobId(id), Some((end - 60.0, end)));
+    EndedJob { id, user, bank, queue: None, nodes: 1, cores: 1, ran, allocated: None, end }
 }
 
 #[test]

@@ -6,10 +6,9 @@ use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::running_limit_settings;
-use crate::accounts::{ConfigPatch, PolicyPart, RunningLimits, ZeroScore};
+use crate::accounts::{ConfigPatch, Policy, RunningLimits, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit};
-use crate::limits::SizeError;
 use crate::limits::{Demand, RULES, Resources};
 use crate::standing::SitePart;
 
@@ -113,7 +112,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().has_job(id));
         let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
-        assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.charged.run.jobs(), running);
+        assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::Turn));
         assert!(!engine.view().is_replaying());
     }
@@ -127,7 +126,7 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     one_association.max_running_jobs = Limit(1);
     let records = || vec![record(one_association.clone(), "A")];
     assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
-    // The engine has no history of a job that a reload shows before the data come.
+    // If Flux replays a job before the data come, the engine has no history of the job.
     let mut engine = Engine::with_small_batches();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -139,15 +138,11 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
 fn a_staged_push_takes_effect_when_it_is_committed() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
-    let part =
-        PolicyPart { associations: Some(vec![record(association(7, "A"), "A")]), ..PolicyPart::default() };
+    let part = Policy { associations: vec![record(association(7, "A"), "A")], ..Policy::default() };
     let floor = ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() };
     host.send_event(Event::PolicyBegin { keeps_config: false });
     host.send_event(Event::PolicyPart(part, SitePart::default()));
-    host.send_event(Event::PolicyPart(
-        PolicyPart { config: floor, ..PolicyPart::default() },
-        SitePart::default(),
-    ));
+    host.send_event(Event::PolicyPart(Policy { config: floor, ..Policy::default() }, SitePart::default()));
     assert_eq!((host.state(id), host.engine.book().is_staging()), (Some(State::Priority), true));
     host.send_event(Event::PolicyCommit);
     assert_eq!(host.state(id), Some(State::Sched));
@@ -176,7 +171,10 @@ fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
     one_association.active = false;
     engine.handle(NOW, Event::Associations(vec![record(one_association, "A")]));
     let job = HostJob::new(7);
-    let facts = crate::engine::JobFacts { size: Err(SizeError::NoCore), ..Host::facts(ID, &job) };
+    let facts = crate::engine::JobFacts {
+        size: Err("resources have no core in a slot".to_owned()),
+        ..Host::facts(ID, &job)
+    };
     let effects = engine.handle(NOW, Event::Validate(facts));
     let [Effect::Reject(text)] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(text, "user/bank entry has been disabled from flux-accounting DB");

@@ -155,7 +155,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
     }
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "a comparison is under way");
     let effects = send_panic(&mut host, None);
-    assert!(logs_text(&effects, "could not be compared with Flux"));
+    assert!(logs_text(&effects, "cannot compare the plugin"));
     assert_eq!(
         looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
         [],
@@ -169,7 +169,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
     );
     assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
     // The next panic ends the comparison again.
-    assert!(logs_text(&send_panic(&mut host, None), "could not be compared"));
+    assert!(logs_text(&send_panic(&mut host, None), "cannot compare"));
 }
 
 #[test]
@@ -248,7 +248,8 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
     }
 }
 
-/// Flux moves a job on even if the callback about the job failed. The limits must apply to that job too.
+/// If the callback about a job fails, Flux still moves the job to the next state. The limits must apply to
+/// that job too.
 #[test]
 fn a_callback_that_panics_lets_no_job_past_a_limit() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
@@ -260,7 +261,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     host.start_job(first_job);
     assert_eq!(host.state(second_job), Some(State::Sched));
     assert_no_drift(&host);
-    // The same with two blocked jobs, whose dependencies end.
+    // The limits must also apply to two blocked jobs whose dependencies end.
     let narrow_queue = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![narrow_queue]);
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap());
@@ -331,7 +332,8 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
     assert_eq!(host.refresh_at, Some(due));
 }
 
-/// The comparison includes jobs without an association. It ends when the last such job has its eventlog read, or ends.
+/// The comparison includes jobs without an association. It ends when the eventlog of the last such job is
+/// read, or when this job ends.
 #[test]
 fn the_comparison_ends_with_a_job_without_an_association() {
     for ends in [false, true] {

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
-use crate::accounts::{AssociationRecord, PolicyPart};
+use crate::accounts::{AssociationRecord, Policy as Accounts};
 use crate::engine::{Event, Settings};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Ended, EvictedUsage, Job, Watermark};
@@ -59,17 +59,7 @@ fn an_aborted_push_leaves_no_associations() {
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
-    let of_accounts = accounts();
-    let part = || PolicyPart {
-        parents: Vec::new(),
-        limits: Vec::new(),
-        associations: Some(of_accounts.associations.clone()),
-        queues: None,
-        projects: None,
-        banks: None,
-        weights: None,
-        config: of_accounts.config.into(),
-    };
+    let part = || Accounts { associations: accounts().associations, ..Accounts::default() };
     for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
         host.send_event(Event::PolicyBegin { keeps_config: false });
         host.send_event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
@@ -87,7 +77,7 @@ fn a_replaced_staged_push_leaves_no_associations() {
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
     host.send_event(Event::PolicyBegin { keeps_config: false });
-    host.send_event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
+    host.send_event(Event::PolicyPart(Accounts::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.usages.counts(), before);
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.engine.site.is_tree_empty());

@@ -3,6 +3,7 @@
 //! Rules: L19, R12, R13
 
 mod changes;
+mod exempt_queues;
 mod node_hours;
 mod overtaken;
 mod reservation_holders;
@@ -86,7 +87,8 @@ fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     assert_settled(&host);
 }
 
-/// Limits over scopes need the parents of banks, even if the push brought no tree.
+/// Limits over scopes need the parents of banks. So the snapshot must contain the parents, even if the push
+/// brought no tree.
 #[test]
 fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
@@ -102,7 +104,8 @@ fn the_snapshot_contains_the_parents_of_banks() {
     }
 }
 
-/// A running job leaves one GPU of the scope. The table says which jobs of two GPUs are then held.
+/// A running job leaves one GPU of the limit. The table has, for each limit, which of the other jobs are
+/// held. Each requests two GPUs.
 #[test]
 fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
     let association = || Target::Association(UserId(7), "A".into());
@@ -289,7 +292,7 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     let next_job = host.submit(make_job(7, "A", 0)).unwrap();
     host.end_job(one_job);
     assert_eq!([host.state(own_job), host.state(next_job)], [Some(State::Depend), Some(State::Sched)]);
-    // First its own limit is raised, then the shared limit gets headroom.
+    // First the association's own limit is raised, then the shared limit gets headroom.
     host.send_event(Event::Associations(vec![record_with_fairshare(8, "A", 0.9)]));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank"]);
@@ -373,7 +376,8 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     assert_settled(&host);
 }
 
-/// Both texts name the shared limit on GPUs. Neither names a limit on a resource that the job does not request.
+/// The annotation and the explanation name the shared limit on GPUs, and no limit on a resource that the job
+/// does not request.
 #[test]
 fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let mut host = make_site(vec![
@@ -387,7 +391,7 @@ fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let text = crate::engine::annotate::annotation_text(&host.engine.view(), second_job);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::explain_job(&host, second_job).release.reason.code, "shared");
-    // The cap is now below the present use. It does not hold a job that requests no GPUs.
+    // The cap is now below the present use. The limit must not hold a job that requests no GPUs.
     push_limits(
         &mut host,
         vec![

@@ -29,14 +29,15 @@ fn each_active_job_counts_in_exactly_one_state() {
     let held_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host), [1, 0, 1, 0, 0, 0]);
     host.submit(HostJob::new(8)).unwrap();
+    // A job of priority 0 is blocked.
     host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
-    assert_eq!(states(&host), [1, 2, 1, 0, 0, 0]);
+    assert_eq!(states(&host), [1, 1, 1, 0, 1, 0]);
     host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
-    assert_eq!(states(&host), [1, 2, 1, 0, 1, 0]);
+    assert_eq!(states(&host), [1, 1, 1, 0, 2, 0]);
     host.end_job(running_job);
-    assert_eq!(states(&host), [0, 3, 0, 0, 1, 0]);
+    assert_eq!(states(&host), [0, 2, 0, 0, 2, 0]);
     host.start_job(held_job);
-    assert_eq!(states(&host), [1, 2, 0, 0, 1, 0]);
+    assert_eq!(states(&host), [1, 1, 0, 0, 2, 0]);
     // Jobs of users without data count as waiting and not as pending.
     let mut host = Host::new();
     for user in [5, 5, 6] {

@@ -89,8 +89,8 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
     let outcome = refuse(Refusal::Other("out of memory".to_owned()));
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
-    let reserved = host.engine.ledger().job(first).unwrap().footprint().tally.reserved;
-    assert_eq!((reserved.sched.jobs(), reserved.run.nodes()), (1, 1));
+    let tally = host.engine.ledger().job(first).unwrap().footprint().tally();
+    assert_eq!((tally.reserved_sched.jobs(), tally.reserved_run.nodes()), (1, 1));
     assert_no_drift(&host);
 }
 

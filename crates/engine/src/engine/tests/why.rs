@@ -10,7 +10,7 @@ use crate::engine::answers::{
     Stats, Why,
 };
 use crate::engine::{Effect, Engine, Event, Settings, State};
-use crate::ids::{JobId, Limit, UserId};
+use crate::ids::{JobId, Limit, UserId, f58};
 use fairshare::{Policy, Shares};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,8 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
     assert_eq!(causes(&host, pending_job), ["resources"]);
     host.set_urgency(pending_job, 0);
     assert_eq!(causes(&host, pending_job), ["urgency"]);
-    assert_eq!(explain_job(&host, pending_job).helps[0].code, "urgency");
+    let urgency = format!("flux job urgency {} 16 allows it to run", f58(pending_job.0));
+    assert_eq!(explain_job(&host, pending_job).helps[0].text, urgency);
     host.set_urgency(pending_job, 16);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     host.send_event(Event::Config(ConfigPatch::default()));

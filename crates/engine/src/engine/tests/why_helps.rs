@@ -6,7 +6,7 @@ use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::why::explain_job;
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State, Timer};
-use crate::ids::{JobId, Limit};
+use crate::ids::{JobId, Limit, f58};
 
 #[test]
 fn why_suggests_the_steps_that_would_release_a_held_job() {
@@ -36,6 +36,8 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     );
     host.send_event(Event::Associations(vec![second_record("B")]));
     assert_eq!(helps(&host, held_job), ["cancel", "smaller", "bank"]);
+    let update = format!("bank B has headroom for it: flux update {} bank=B", f58(held_job.0));
+    assert_eq!(explain_job(&host, held_job).helps[2].text, update);
     // The limit of a queue holds the job.
     let mut host =
         Host::with_data(vec![record(own_association(9), "A")], vec![small_queue.clone(), queue("q2")]);
@@ -49,7 +51,8 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     };
     assert_eq!(helps(&host, held_job), ["cancel", "queue"]);
     let answer = explain_job(&host, held_job);
-    assert!(answer.helps[1].text.contains("queue q2 has headroom"), "{}", answer.helps[1].text);
+    let update = format!("queue q2 has headroom for it: flux update {} queue=q2", f58(held_job.0));
+    assert_eq!(answer.helps[1].text, update);
     assert_eq!((answer.is_held, answer.carries.len(), answer.duration), (true, 1, Some(3600.0)));
     assert_eq!(explain_job(&host, first_job).duration, Some(3600.0));
     assert!(!explain_job(&host, first_job).is_held && explain_job(&host, first_job).others.is_empty());
@@ -78,12 +81,12 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     host.start_job(first_job);
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
-    // Another held job goes first.
+    // Another held job must be released first.
     let behind_job = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, behind_job), ("needs-start".to_owned(), false, false));
     let blocked_job = host.submit(timed(50.0).blocked_by("afterany:1")).unwrap();
     assert_eq!(ask(&host, blocked_job), ("others".to_owned(), false, false));
-    // The job in SCHED must start before the held job goes. At urgency 0 it does not start.
+    // The held job is released when the job in SCHED starts. At urgency 0, the job in SCHED does not start.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
         let first_job = host.submit(timed(50.0)).unwrap();
@@ -206,8 +209,9 @@ fn why_suggests_no_bank_that_refuses_the_project() {
     }
 }
 
-/// The held jobs that go first request, alternately, all nodes and all cores. The search examines all of them after each end of a job and
-/// releases none, so `why` limits the number of examinations.
+/// The held jobs that must be released first request, alternately, all nodes and all cores. The search
+/// examines all of them after each end of a job and releases none, so `why` limits the number of
+/// examinations.
 #[test]
 fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();

@@ -55,10 +55,9 @@ impl Account {
         self.usage.active_jobs == 0 && self.before_sched.is_empty()
     }
 
-    /// Adds a job to the counters and indexes if `is_in` is true, and removes it from them otherwise.
-    pub fn count_job(&mut self, id: JobId, job: &Job, footprint: Footprint, is_in: bool) {
+    /// Adds a job to the indexes if `is_in` is true, and removes it from them otherwise.
+    pub fn index_job(&mut self, id: JobId, job: &Job, footprint: &Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
-        self.usage.count_job(job, footprint, is_in);
         self.unread = op(self.unread, u64::from(job.is_unread()));
         if matches!(job.phase, Phase::Depend | Phase::Priority) {
             set_membership(&mut self.before_sched, id, is_in);

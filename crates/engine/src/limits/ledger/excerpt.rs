@@ -2,7 +2,7 @@
 //! Excerpts of the ledger. In an excerpt, the engine simulates releases to predict when a held job is released.
 
 use super::super::{Accounts, Size};
-use super::{Account, Class, Job, Ledger};
+use super::{Account, Class, Job, JobRow, Ledger};
 use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Ledger {
             if job.is_held() {
                 account.held.entry(Class::for_job(job)).or_default().insert(id, job.size);
             }
-            excerpt.jobs.insert(id, job.clone().into());
+            excerpt.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job.clone()) });
         }
         excerpt.stopped = self.stopped.clone();
         excerpt.accounts = Accounts::for_excerpt(association, account);

@@ -11,7 +11,8 @@ impl Ledger {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
         fresh.accounts = std::mem::take(&mut self.accounts).without_jobs();
-        fresh.stopped = std::mem::take(&mut self.stopped);
+        (fresh.stopped, fresh.charges) =
+            (std::mem::take(&mut self.stopped), std::mem::take(&mut self.charges));
         *self = fresh;
         for (id, row) in jobs.into_jobs() {
             self.insert(id, *row.job);
@@ -29,31 +30,18 @@ impl Ledger {
         for &id in live.union(self.held.all()) {
             let stored = self.accounts.get(id).unwrap_or(&empty);
             let recounted = fresh.accounts.get(id).unwrap_or(&empty);
-            if !stored.usage.equals(&recounted.usage) {
-                drift.push((
-                    id,
-                    format!("counters: have {:?}, recounted {:?}", stored.usage, recounted.usage),
-                ));
+            let (have, counted) = (&stored.usage, &recounted.usage);
+            if !have.equals(counted) {
+                drift.push((id, format!("counters: have {have:?}, recounted {counted:?}")));
             }
-            for (scope, counted) in self.accounts.all_scopes_of(id) {
-                let expected = fresh.accounts.scopes.get(scope).map(|scope| &scope.counters);
-                if expected != Some(&counted.counters) {
-                    drift.push((
-                        id,
-                        format!("{scope:?}: have {:?}, recounted {expected:?}", counted.counters),
-                    ));
-                }
-            }
-            for scope in stored.scope_ids.iter().flat_map(|ids| ids.active.iter().copied()) {
-                let count =
-                    |ledger: &Ledger| ledger.accounts.scopes.get(scope).map(|scope| scope.active_jobs);
-                if count(self) != count(&fresh) {
-                    let text = format!(
-                        "active jobs of {scope:?}: have {:?}, recounted {:?}",
-                        count(self),
-                        count(&fresh)
-                    );
-                    drift.push((id, text));
+            for scope in stored.scope_ids.iter().flat_map(|ids| &ids.all) {
+                let count_jobs = |ledger: &Ledger| {
+                    let scope = ledger.accounts.scopes.get(*scope)?;
+                    Some((scope.active_jobs, scope.counters.clone()))
+                };
+                let (have, counted) = (count_jobs(self), count_jobs(&fresh));
+                if have != counted {
+                    drift.push((id, format!("{scope:?}: have {have:?}, recounted {counted:?}")));
                 }
             }
             if stored.held != recounted.held || stored.unread != recounted.unread {

@@ -28,7 +28,7 @@ fn push(standing: &mut Standing, weights: Weights, charges: Charges) {
     let Site { rule, mode, banks, associations } = site(Policy::FairTree);
     let rule = Some(Rule { half_life: HalfLife::NONE, weights, ..rule });
     let mut staged = StagedSite::default();
-    staged.absorb(SitePart { rule, banks, associations, charges }, standing);
+    staged.absorb(SitePart { rule, banks, associations, charges, budgets: Vec::new() }, standing);
     standing.push_staged(staged, mode).expect("a site");
 }
 

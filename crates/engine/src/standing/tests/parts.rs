@@ -100,7 +100,8 @@ fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut invalid = larger_site();
     invalid.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
     let staged = stage_site(&invalid, &mut standing);
-    assert!(matches!(standing.push_staged(staged, Mode::Elapsed), Err(SiteError::Tree(_))));
+    let error = standing.push_staged(staged, Mode::Elapsed).expect_err("an unknown bank");
+    assert!(error.ends_with("bank \"nowhere\" does not exist"), "{error}");
     assert_eq!(standing.usages.counts().0, 3);
     let mut without_rule = StagedSite::default();
     split_site(&larger_site()).skip(1).for_each(|part| without_rule.absorb(part, &mut standing));

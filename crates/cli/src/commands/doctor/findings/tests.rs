@@ -272,6 +272,27 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
 }
 
 #[test]
+fn budgets_that_are_used_up_or_over_are_found_with_the_names_of_their_users() {
+    let budget = |scope: &str, name: &str, end: f64, deposited: u32| {
+        json!({"scope": scope, "name": name, "unit": "gpu-hours", "start": 0, "end": end as i64,
+            "deposited": deposited, "spent": 7, "rate": 0})
+    };
+    let mut data = healthy_site();
+    data["budgets"] = json!([
+        budget("bank", "A", NOW + 1.0, 8),
+        budget("bank", "root", NOW - 1.0, 0),
+        budget("user", "1", NOW + 1.0, 7),
+        budget("association", "2/A", NOW + 1.0, 0),
+    ]);
+    let found = check_database(&make_books(data.clone()), NOW, STALE);
+    assert_eq!(finding_codes(&found), ["budget-used-up", "budget-over"]);
+    assert_eq!(found[0].whom, ["user ann in gpu-hours", "association bob/A in gpu-hours"]);
+    assert_eq!(found[1].whom, ["bank root in gpu-hours"]);
+    data["budgets"] = json!([budget("bank", "A", NOW - 2.0, 8), budget("bank", "A", NOW + 9.0, 8)]);
+    assert_eq!(finding_codes(&check_database(&make_books(data), NOW, STALE)), [""; 0]);
+}
+
+#[test]
 fn unknown_columns_are_found() {
     let mut newer = make_books(healthy_site());
     let column =

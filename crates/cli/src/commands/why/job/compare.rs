@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::decide::{Cause, Side, Verdict, find_fork, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
 use fairshare_engine::ids::{JobId, Word};
@@ -31,7 +31,7 @@ impl Verdict {
 }
 
 /// The verdict in the JSON document.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct JobVerdict<'a> {
     /// The job that is ahead; null if neither is.
@@ -49,15 +49,7 @@ pub(in crate::commands) struct JobVerdict<'a> {
 impl JobVerdict<'_> {
     /// Returns the verdict about two jobs of which one has ended.
     pub(super) fn without_order() -> Self {
-        let cause = "ended".to_owned();
-        JobVerdict {
-            ahead: None,
-            behind: None,
-            cause,
-            terms: Vec::new(),
-            level: None,
-            cannot_run: Vec::new(),
-        }
+        JobVerdict { cause: "ended".to_owned(), ..JobVerdict::default() }
     }
 }
 
@@ -245,6 +237,10 @@ impl Teller<'_> {
                 self.deciding_terms(ahead, terms, "decides", "decide together"),
                 if terms.len() == 1 { "its" } else { "their" }
             ),
+            Cause::MaxPriority => format!(
+                "The max-priority of its queue decides: {second} gets at most {}.",
+                number(behind.queue_rules.max_priority.unwrap_or_default())
+            ),
             Cause::Weights => {
                 "The factors do not explain the order: the weights changed after one of the two priorities was computed.".to_owned()
             }
@@ -350,7 +346,8 @@ impl Teller<'_> {
                 format!("The tree decides right below {below}: {mine_is} comes before {theirs_is}.")
             }
             Some(Side::Second) => format!(
-                "Their paths in the tree part right below {below}. There {theirs_is} comes before {mine_is} by now, but the posted priorities use older fair-shares."
+                "Their paths in the tree part right below {below}. There {theirs_is} now comes before \
+                 {mine_is}, but the posted priorities use older fair-shares."
             ),
             None => format!(
                 "Their paths in the tree part right below {below}, where {mine_is} and {theirs_is} are equal: the levels below decide."
@@ -377,6 +374,15 @@ fn describe_node(level: &LevelShown) -> String {
     if level.node.kind == "bank" { format!("bank {}", level.node.name) } else { level.node.name.clone() }
 }
 
+/// The columns of a table of nodes.
+pub(crate) const LEVEL_COLUMNS: [Column<'static>; 5] = [
+    column("name", "Bank/User", Style::Text),
+    column("shares", "Shares", Style::Count),
+    column("shares_part", "Share", Style::Percent),
+    column("usage_part", "Used", Style::Percent),
+    column("value", "Value", Style::Ratio),
+];
+
 /// Returns a table of nodes with shares, usage and value.
 pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let rows: Vec<Vec<Cell>> = nodes
@@ -386,14 +392,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
             vec![Cell::Text(describe_node(level)), level.node.shares.into(), share, used, value]
         })
         .collect();
-    let columns = vec![
-        column("name", "Bank/User", Style::Text),
-        column("shares", "Shares", Style::Count),
-        column("shares_part", "Share", Style::Percent),
-        column("usage_part", "Used", Style::Percent),
-        column("value", "Value", Style::Ratio),
-    ];
-    Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
+    Rows { key: "levels", columns: LEVEL_COLUMNS.to_vec(), rows: Box::new(rows.into_iter()) }
 }
 
 /// Returns the numbers that are compared with siblings: the fractions of shares and usage, and the value.

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::answers::{LevelShown, PostedPriority, Why};
 use fairshare_engine::ids::JobId;
-use fairshare_engine::priority::{Outcome, score};
+use fairshare_engine::priority::{Outcome, PRIORITY_LIMIT, PriorityBounds, score};
 
 /// One of two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,21 @@ pub(crate) enum Side {
 pub(crate) enum Cause {
     /// The first job runs or is ending.
     Runs,
-    /// The scheduler can start the first job; the second is held or blocked.
+    /// The scheduler can start the first job. The second job is held or blocked.
     Held,
     /// Neither job can run, and their reasons can't be compared.
     Neither,
     /// The second job has no priority yet.
     Unpriced,
-    /// Urgency 0 holds the second job, or urgency 31 puts the first ahead of all.
+    /// Urgency 0 holds the second job, or urgency 31 puts the first job ahead of all other jobs.
     Urgency,
     /// The score of the second job is 0, which holds it; swapping the terms with these indices would reverse the order.
     Score(Vec<usize>),
     /// Swapping the terms with these indices reverses the order.
     Terms(Vec<usize>),
+    /// No swap of values reverses the order, because of the largest priority in the queue of the second job.
+    #[strum(serialize = "max-priority")]
+    MaxPriority,
     /// No swap of values reverses the order: the weights changed between the two priorities.
     Weights,
     /// The priorities are equal; the smaller id is first.
@@ -122,7 +125,7 @@ fn is_comparable(job: &Why) -> bool {
 }
 
 fn stage(job: &Why) -> Stage {
-    // For a score of 0, the deciding terms are found instead.
+    // A score of 0 is no obstacle here, because the terms that lead to this score explain the order.
     let is_obstructed = list_obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
@@ -142,15 +145,19 @@ fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPrio
     if [one, other].iter().any(|posted| posted.made.outcome() == Some(Outcome::Expedited)) {
         return verdict(Cause::Urgency);
     }
-    let (ahead, ahead_id, behind, behind_id) = match side {
-        Side::First => (one, a.id, other, b.id),
-        Side::Second => (other, b.id, one, a.id),
+    let ([ahead, behind], [first, second]) = match side {
+        Side::First => ([one, other], [a, b]),
+        Side::Second => ([other, one], [b, a]),
     };
+    let most = [first, second].map(|job| job.queue_rules.max_priority);
     let flips = |terms: &[usize]| {
-        let [now_ahead, now_behind] = swap_terms(ahead, behind, terms);
-        !is_ahead(now_ahead, ahead_id, now_behind, behind_id)
+        let [now_ahead, now_behind] = swap_terms([ahead, behind], most, terms);
+        !is_ahead(now_ahead, first.id, now_behind, second.id)
     };
     match find_fewest_swaps(ahead, behind, flips) {
+        None if second.queue_rules.max_priority.is_some_and(|most| behind.made.priority >= most) => {
+            verdict(Cause::MaxPriority)
+        }
         None => verdict(Cause::Weights),
         Some(terms) if behind.made.outcome() == Some(Outcome::HeldByScore) => verdict(Cause::Score(terms)),
         Some(terms) => verdict(Cause::Terms(terms)),
@@ -162,7 +169,8 @@ fn is_ahead(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
-/// Returns the fewest terms, from the largest difference down, whose swap reverses the order, or `None` if no swap does.
+/// Returns the smallest set of terms whose swap reverses the order, or `None` if no swap reverses it. Terms
+/// with large differences are tried first.
 fn find_fewest_swaps(
     ahead: &PostedPriority,
     behind: &PostedPriority,
@@ -173,7 +181,7 @@ fn find_fewest_swaps(
             posted.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
         };
         let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
-        // The change of the difference of the two scores by a swap.
+        // By how much a swap of this term changes the difference between the two scores.
         (mine - theirs) * (weight as f64 + other as f64)
     };
     let mut terms: Vec<usize> = (0..ahead.made.terms.len().min(behind.made.terms.len())).collect();
@@ -184,24 +192,25 @@ fn find_fewest_swaps(
     })
 }
 
-/// Returns the priorities of two jobs after they have swapped the values of these terms.
-pub(super) fn swap_terms(one: &PostedPriority, other: &PostedPriority, terms: &[usize]) -> [u32; 2] {
-    let [mut first, mut second] = [one.made.terms.clone(), other.made.terms.clone()];
+/// Returns the priorities of two jobs after they have swapped the values of these terms. `most` are the largest priorities in their queues.
+pub(super) fn swap_terms(posted: [&PostedPriority; 2], most: [Option<u32>; 2], terms: &[usize]) -> [u32; 2] {
+    let [mut first, mut second] = posted.map(|posted| posted.made.terms.clone());
     for at in terms {
         if let (Some(one), Some(other)) = (first.get_mut(*at), second.get_mut(*at)) {
             std::mem::swap(&mut one.value, &mut other.value);
         }
     }
-    let is_raised = [one, other].iter().any(|posted| posted.made.outcome() == Some(Outcome::Raised));
+    let is_raised = posted.iter().any(|posted| posted.made.outcome() == Some(Outcome::Raised));
     let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
-    [first, second].map(|terms| {
+    let [first_most, second_most] = most;
+    [(first, first_most), (second, second_most)].map(|(terms, most)| {
         let terms = terms.iter().map(|term| (term.name.as_ref(), term.weight, term.value));
-        score(terms, zero).priority
+        score(terms, PriorityBounds { zero, max: most.unwrap_or(PRIORITY_LIMIT) }).priority
     })
 }
 
-/// Returns the index of the first level at which the paths of two associations differ, and the side that is ahead there, if one
-/// is.
+/// Returns the index of the first level at which the paths of two associations differ. Also returns the side
+/// that is ahead at this level, or `None` if neither side is ahead.
 pub(crate) fn find_fork(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
     let at = a
         .iter()

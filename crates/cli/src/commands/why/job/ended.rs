@@ -3,15 +3,21 @@
 
 use std::io::{self, Write};
 
-use super::history::{JobHistory, ask_ended, ask_history};
+use serde::Serialize;
+
+use super::history::{JobHistory, ask_ended, ask_history, ask_past};
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{Explained, Why};
 
-/// A job of the request. The plugin has no ended job. Its facts are from its eventlog and from job-list.
+/// A job of the request. The plugin has no ended jobs, so the facts about an ended job are from its eventlog
+/// and from job-list.
+#[derive(Serialize)]
 pub(super) struct PastOrPresentJob {
+    #[serde(flatten)]
     pub(super) job: Why,
     /// The history; `None` if the job is pending, or if the caller may not read its eventlog.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) history: Option<JobHistory>,
 }
 
@@ -21,8 +27,9 @@ impl PastOrPresentJob {
     }
 }
 
-/// Returns the jobs of the request in its order. Returns `None` if the plugin refuses to explain a job that has not ended, or whose
-/// eventlog the caller may not read.
+/// Returns the requested jobs in the order of `ids`. Returns `None` if the plugin has one of the jobs but
+/// refuses to explain it. Also returns `None` if the plugin lacks a job and the caller may not read its
+/// eventlog.
 pub(super) fn ask_ended_and_others(
     flux: &Flux,
     explained: &Explained,
@@ -30,9 +37,7 @@ pub(super) fn ask_ended_and_others(
 ) -> Option<Vec<PastOrPresentJob>> {
     let find = |id: &u64| {
         if let Some(job) = explained.jobs.iter().find(|job| job.id.0 == *id) {
-            let is_pending = !["run", "cleanup"].contains(&job.state.as_ref());
-            let history = if is_pending { None } else { ask_history(flux, *id) };
-            return Some(PastOrPresentJob { job: job.clone(), history });
+            return Some(PastOrPresentJob { job: job.clone(), history: ask_past(flux, job) });
         }
         let refused = explained.refused.iter().find(|refused| refused.id.0 == *id)?;
         let history = Some(refused)
@@ -61,13 +66,10 @@ impl Teller<'_> {
                 Some(history) if job.state == "inactive" => self.ended_headline(job, history),
                 _ => self.headline(job),
             };
-            let priority = match (history, &job.posted) {
-                (Some(history), _) => self.last_priority(history),
-                (None, Some(posted)) => self.posted_priority(posted),
-                (None, None) if job.state == "run" || job.state == "cleanup" => {
-                    "Its last priority is unknown: you may not read its eventlog.".to_owned()
-                }
-                (None, None) => "It has no priority yet.".to_owned(),
+            let priority = match (&job.posted, job.state.as_ref()) {
+                (Some(posted), _) => self.posted_priority(posted, None),
+                (None, "run" | "cleanup" | "inactive") => self.last_priority(history.as_ref()),
+                (None, _) => "It has no priority yet.".to_owned(),
             };
             self.line(&format!("{headline}. {priority}"), out)?;
         }

@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 
-use crate::plugin::scheduling::{StartFacts, describe_list};
+use super::history::JobHistory;
+use crate::plugin::scheduling::{StartFacts, describe_list, is_pending};
 use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -13,12 +14,13 @@ use fairshare_engine::limits::RULES;
 use fairshare_engine::priority::Outcome;
 
 impl Teller<'_> {
-    /// Prints the explanation of a job.
-    pub(crate) fn explain_job(
+    /// Prints the explanation of a job. `history` is `None` if the caller may not read the eventlog.
+    pub(in crate::commands) fn explain_job(
         &self,
         job: &Why,
         explained: &Explained,
         start: &StartFacts,
+        history: Option<&JobHistory>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         match &start.never_fits {
@@ -28,11 +30,12 @@ impl Teller<'_> {
             None => self.heading(&self.headline(job), out)?,
         }
         self.line(&self.job_facts(job), out)?;
+        self.queue_rules(job.queue.as_ref(), &job.queue_rules, out)?;
         self.place_and_start(job, start, out)?;
         writeln!(out)?;
         match &job.posted {
-            Some(posted) => self.priority(job, posted, explained, out)?,
-            None if job.state == "run" => self.line("It has no priority, because it is running.", out)?,
+            Some(posted) => self.priority(job, posted, explained, history, out)?,
+            None if !is_pending(job) => self.line(&self.last_priority(history), out)?,
             None if job.state == "sched" && job.is_held => {
                 self.line("It is held in SCHED at priority 0 until its limits have headroom.", out)?
             }
@@ -69,12 +72,12 @@ impl Teller<'_> {
                 self.item(&self.words.named(help), out)?;
             }
         }
-        Ok(())
+        history.map_or(Ok(()), |history| self.explain_history(history, out))
     }
 
     /// Prints the place of a pending job, and when the scheduler expects it to start.
     fn place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
-        if ["run", "cleanup"].contains(&job.state.as_ref()) {
+        if !is_pending(job) {
             return Ok(());
         }
         if let Some(place) = job.place {
@@ -148,11 +151,15 @@ impl Teller<'_> {
         parts.join(", ")
     }
 
-    /// Returns the posted priority, and when and why it was posted.
-    pub(super) fn posted_priority(&self, posted: &PostedPriority) -> String {
+    /// Returns the posted priority and the priority before, and when and why it was posted.
+    pub(super) fn posted_priority(&self, posted: &PostedPriority, history: Option<&JobHistory>) -> String {
+        let last = history.and_then(|history| history.priorities.last());
+        let last = last.filter(|last| last.priority == u64::from(posted.made.priority));
+        let former = last.and_then(|last| last.former);
+        let former = former.map(|former| format!(" ({} before)", number(former))).unwrap_or_default();
         let when = posted.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
         let why = posted.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-        format!("Its priority is {}{when}{why}.", number(posted.made.priority))
+        format!("Its priority is {}{former}{when}{why}.", number(posted.made.priority))
     }
 
     fn priority(
@@ -160,12 +167,13 @@ impl Teller<'_> {
         job: &Why,
         posted: &PostedPriority,
         explained: &Explained,
+        history: Option<&JobHistory>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.line(&self.posted_priority(posted), out)?;
+        self.line(&self.posted_priority(posted, history), out)?;
         if let Some(before) = &posted.before {
             let when = self.words.when(before.when);
-            self.line(&format!("The priority before was set {when}: {}.", before.reason.text), out)?;
+            self.line(&format!("The previous priority was set {when}: {}.", before.reason.text), out)?;
         }
         if !posted.made.terms.is_empty() {
             writeln!(out)?;
@@ -175,8 +183,9 @@ impl Teller<'_> {
             Some(Outcome::HeldByScore) => "The sum is 0 or less, which holds the job.",
             Some(Outcome::Raised) => "The sum is 0 or less, so this site raises the priority to 1.",
             Some(Outcome::Lowered) => {
-                "The sum is cut to the highest priority of a job that is not expedited."
+                "The sum is reduced to the highest priority of a job that is not expedited."
             }
+            Some(Outcome::LoweredInQueue) => "The sum is lowered to the queue's max-priority.",
             Some(Outcome::HeldByUrgency) => "Urgency 0 holds the job, whatever its other factors.",
             Some(Outcome::Expedited) => {
                 "Urgency 31 puts the job ahead of all others, whatever its other factors."
@@ -238,7 +247,8 @@ impl Teller<'_> {
         }
         if let Some(line) = job.line {
             let place = ordinal(line.place);
-            self.line(&format!("It is {place} of {} held jobs in its line.", number(line.of)), out)?;
+            let text = format!("It is {place} of {} held jobs in the order of release.", number(line.of));
+            self.line(&text, out)?;
         }
         match (job.release.latest, &job.release.reason) {
             (Some(latest), _) => {
@@ -256,7 +266,7 @@ impl Teller<'_> {
             .if_started
             .filter(|started| job.release.latest.is_none_or(|latest| latest != *started))
         {
-            let text = format!("If all jobs before it start now: {}.", self.words.when(started));
+            let text = format!("Released {} if all jobs ahead of it start now.", self.words.when(started));
             self.line(&text, out)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How a running or ended job waited: for how long, held by which limits, and at which priorities. All is from its eventlog.
+//! How a running or ended job waited: for how long, held by which limits, and at which priorities. The only
+//! source is its eventlog.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::plugin::ask::ask_flux;
+use crate::plugin::scheduling::is_pending;
 use crate::ui::figures::{duration, number};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -101,6 +103,8 @@ pub(super) struct PastPriority {
     /// When Flux got it, in seconds since the epoch.
     pub(super) when: f64,
     pub(super) priority: u64,
+    /// The priority before; `None` for the first.
+    pub(super) former: Option<u64>,
     /// Why it was set, as far as the eventlog shows it.
     #[serde(flatten)]
     pub(super) cause: Note,
@@ -114,7 +118,7 @@ struct LogEvent {
     context: Option<LogContext>,
 }
 
-/// The fields of contexts that are read here.
+/// The fields of an event's context that a history needs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct LogContext {
@@ -134,12 +138,12 @@ struct LogContext {
 /// The state of a job between two events.
 struct Reader {
     history: JobHistory,
-    /// Why it waits after DEPEND; `None` in DEPEND.
+    /// Why the job waits after DEPEND; `None` while the job is in DEPEND.
     cause: Option<WaitCause>,
     urgency: i64,
     /// The indexes of the dependencies that are not removed.
     open: Vec<usize>,
-    /// What explains the next priority.
+    /// The cause of the next priority, if an earlier event shows it.
     next_cause: Option<Note>,
     /// The fair-share of the last memo.
     fairshare: Option<f64>,
@@ -219,7 +223,8 @@ impl Reader {
                 });
                 let recomputed = || note("recomputed", "recomputed; the cause is not in the eventlog");
                 let cause = self.next_cause.take().unwrap_or_else(recomputed);
-                self.history.priorities.push(PastPriority { when: at, priority, cause });
+                let former = self.history.priorities.last().map(|last| last.priority);
+                self.history.priorities.push(PastPriority { when: at, priority, former, cause });
             }
             "urgency" => {
                 let Some(urgency) = context.urgency else { return };
@@ -272,7 +277,7 @@ impl Reader {
         }
     }
 
-    /// Adds the time since the last event to its cause.
+    /// Adds the time from the last event until `at` to the waits, by the cause of the wait.
     fn add_wait(&mut self, at: f64) {
         let is_open = |is_limit: bool| {
             let holds = self.open.iter().filter_map(|index| self.history.holds.get(*index));
@@ -305,7 +310,7 @@ impl Reader {
 }
 
 /// Returns the history of a job, if the caller may read its eventlog.
-pub(super) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistory> {
+pub(in crate::commands) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistory> {
     #[derive(Deserialize)]
     struct EventlogAnswer {
         eventlog: String,
@@ -314,7 +319,12 @@ pub(super) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistory> {
     read_history(&ask_flux::<EventlogAnswer>(flux, "job-info.lookup", &wanted)?.eventlog)
 }
 
-/// Returns what is known about an ended job: from its history, and from job-list if that still has the job.
+/// Returns the history of a job that the plugin has; `None` if the job is pending, or if the caller may not read its eventlog.
+pub(super) fn ask_past(flux: &Flux, job: &Why) -> Option<JobHistory> {
+    if is_pending(job) { None } else { ask_history(flux, job.id.0) }
+}
+
+/// Returns the facts about an ended job: from its history, and from job-list if job-list still has the job.
 pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
     #[derive(Default, Deserialize)]
     struct EndedAnswer {
@@ -358,8 +368,12 @@ impl Teller<'_> {
         format!("{} ended{when}{how}", self.job_and_owner(job))
     }
 
-    /// Returns the last priority that a job had while it was pending, and the cause of that priority.
-    pub(super) fn last_priority(&self, history: &JobHistory) -> String {
+    /// Returns the last priority that a job had while it was pending, and the cause of that priority. `history` is `None` if the caller
+    /// may not read the eventlog.
+    pub(super) fn last_priority(&self, history: Option<&JobHistory>) -> String {
+        let Some(history) = history else {
+            return "Its last priority is unknown: you may not read its eventlog.".to_owned();
+        };
         history.priorities.last().map_or_else(
             || "It never had a priority.".to_owned(),
             |last| {
@@ -392,9 +406,10 @@ impl Teller<'_> {
             (None, None) => return Ok(()),
         };
         writeln!(out)?;
-        self.heading(&format!("It waited {} {upto}:", format_span(history.waited_seconds)), out)?;
-        // Shorter waits are the time that Flux takes for each job.
-        let long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0);
+        // Waits below a second are not shown, because Flux takes this time for each job.
+        let mut long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0).peekable();
+        let end = if long.peek().is_some() { ":" } else { "." };
+        self.heading(&format!("It waited {} {upto}{end}", format_span(history.waited_seconds)), out)?;
         for (cause, seconds) in long {
             self.item(&format!("{} {}", format_span(*seconds), cause.text()), out)?;
         }
@@ -429,29 +444,32 @@ impl Teller<'_> {
         Rows { key: "holds", columns, rows: Box::new(rows) }
     }
 
-    /// Returns the priorities. Successive ones that were only recomputed share a row, and of many rows the last are shown.
+    /// Returns the priorities as rows, at most the last [`MOST_ROWS`]. Successive priorities that were only
+    /// recomputed share a row.
     fn past_priorities<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
-        let mut rows: Vec<(&PastPriority, usize)> = Vec::new();
+        let mut rows: Vec<(&PastPriority, usize, Option<u64>)> = Vec::new();
         for priority in &history.priorities {
             match rows.last_mut() {
-                Some((last, times))
+                Some((last, times, _))
                     if last.cause.code == "recomputed" && priority.cause.code == "recomputed" =>
                 {
                     (*last, *times) = (priority, *times + 1);
                 }
-                _ => rows.push((priority, 1)),
+                _ => rows.push((priority, 1, priority.former)),
             }
         }
         let rows = rows.split_off(rows.len().saturating_sub(MOST_ROWS));
-        let rows = rows.into_iter().map(|(last, times)| {
+        let rows = rows.into_iter().map(|(last, times, former)| {
             let cause = match times {
                 1 => self.words.named(&last.cause.text),
                 times => format!("{}; {} times, this is the last", last.cause.text, number(times)),
             };
-            vec![Cell::Text(self.words.format_time(last.when)), Cell::Count(last.priority), Cell::Text(cause)]
+            let when = Cell::Text(self.words.format_time(last.when));
+            vec![when, former.map_or(Cell::None, Cell::Count), Cell::Count(last.priority), Cell::Text(cause)]
         });
         let columns = vec![
             column("when", "Set", Style::Text),
+            column("former", "Before", Style::Count),
             column("priority", "Priority", Style::Count),
             column("text", "Cause", Style::Text),
         ];

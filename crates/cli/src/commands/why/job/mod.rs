@@ -9,24 +9,20 @@ pub(in crate::commands) mod history;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) use compare::compared_cells;
+pub(crate) use compare::{LEVEL_COLUMNS, compared_cells};
 
 use super::arguments::Args;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::scheduling::start_facts;
 use crate::ui::companions::add_companions;
 use crate::ui::figures::now;
 use crate::ui::messages::remark;
-use crate::ui::output::write_pretty;
-use crate::ui::pager::Paper;
+use crate::ui::output::print_either;
 use crate::ui::printable::printable;
-use crate::ui::screen::Screen;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use compare::JobVerdict;
@@ -34,8 +30,7 @@ use compare::describe_verdict;
 use ended::{PastOrPresentJob, ask_ended_and_others};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
-use fairshare_engine::ids::{JobId, UserId};
-use history::{JobHistory, ask_ended, ask_history};
+use history::{ask_ended, ask_history};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
 /// ambiguity.
@@ -61,15 +56,21 @@ fn may_be_job(text: &str) -> bool {
     is_job(text) || (text.starts_with('f') && user_id(text).is_none())
 }
 
-/// Returns true if a text may be a job id, and the plugin explains that job to the caller.
-pub(super) fn is_live_job(args: &Args, text: &str) -> bool {
-    let explained = || {
+/// Returns true if a text may be a job id, and the plugin knows the job or the caller may read its eventlog.
+pub(super) fn is_known_job(args: &Args, text: &str) -> bool {
+    let is_known = || {
         let flux = args.instance.connect().ok()?;
-        let answer: Value = ask(&flux, "explain", &json!({ "jobs": [flux.parse_job_id(text)?] })).ok()?;
-        let explained: Explained = serde_json::from_value(answer).ok()?;
-        Some(!explained.jobs.is_empty())
+        let id = flux.parse_job_id(text)?;
+        let explained: Explained = ask(&flux, "explain", &json!({ "jobs": [id] })).ok()?;
+        Some(is_known_to_plugin(&explained) || ask_history(&flux, id).is_some())
     };
-    may_be_job(text) && explained() == Some(true)
+    may_be_job(text) && is_known() == Some(true)
+}
+
+/// Returns true if the plugin has the requested job, although the plugin may refuse to explain the job to the
+/// caller.
+fn is_known_to_plugin(explained: &Explained) -> bool {
+    explained.refused.iter().all(|refused| refused.reason.code != "unknown")
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -80,32 +81,26 @@ pub(super) fn run(args: &Args) -> Outcome {
         let id = if may_be_job(text) { flux.parse_job_id(text) } else { None };
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
-            Failure::Message(match texts.len() {
+            failure(match texts.len() {
                 1 => format!("\"{text}\" is not a job id"),
                 _ => format!("\"{text}\" is not a job id: name two jobs, or two users"),
             })
         })?);
     }
-    let answer: Value = match ask(&flux, "explain", &json!({ "jobs": ids })) {
-        Ok(answer) => answer,
-        Err(Refusal::No(text)) => {
-            remark(text);
-            return Ok(Answer::No);
-        }
-        Err(refusal) => return Err(refusal.into()),
-    };
+    let answer: Value = ask(&flux, "explain", &json!({ "jobs": ids })).map_err(Refusal::into_answer)?;
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     // The plugin has only active jobs.
     if let ([refused], true) = (explained.refused.as_slice(), ids.len() == 1)
         && refused.reason.code == "unknown"
         && let Some(history) = ask_history(&flux, refused.id.0)
     {
-        return explain_ended(args, &flux, answer, refused.id.0, &history);
+        let job = ask_ended(&flux, refused.id.0, &history);
+        return explain_past(args, &flux, answer, &[PastOrPresentJob { job, history: Some(history) }]);
     }
     if let ([_, _], false) = (ids.as_slice(), explained.refused.is_empty())
         && let Some(jobs) = ask_ended_and_others(&flux, &explained, &ids)
     {
-        return explain_without_order(args, &flux, answer, &jobs);
+        return explain_past(args, &flux, answer, &jobs);
     }
     for refused in &explained.refused {
         let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
@@ -121,14 +116,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut document = answer;
     match explained.jobs.as_slice() {
         [job] => {
-            let start = start_facts(&flux, job);
-            teller.explain_job(job, &explained, &start, &mut text)?;
-            put_into_job(&mut document, &start)?;
-            if ["run", "cleanup"].contains(&job.state.as_ref())
-                && let Some(history) = ask_history(&flux, job.id.0)
-            {
-                teller.explain_history(&history, &mut text)?;
-                put_into_job(&mut document, &json!({ "history": history }))?;
+            let (start, history) = (start_facts(&flux, job), ask_history(&flux, job.id.0));
+            teller.explain_job(job, &explained, &start, history.as_ref(), &mut text)?;
+            extend(document.pointer_mut("/jobs/0"), &start)?;
+            if let Some(history) = history {
+                extend(document.pointer_mut("/jobs/0"), &json!({ "history": history }))?;
             }
         }
         [a, b] => {
@@ -136,125 +128,61 @@ pub(super) fn run(args: &Args) -> Outcome {
             let levels = if verdict.is_of_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
             let levels = levels.as_ref().map(|[one, other]| (one, other));
             teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
-            if let Value::Object(document) = &mut document {
-                let verdict = describe_verdict(a, b, &verdict, levels);
-                document.insert("verdict".to_owned(), serde_json::to_value(verdict).map_err(failure)?);
-            }
+            let verdict = describe_verdict(a, b, &verdict, levels);
+            extend(Some(&mut document), &json!({ "verdict": verdict }))?;
         }
         _ => {
-            return Err(Failure::Message(
-                "the plugin did not answer for each job; \"flux fairshare doctor\" compares the versions"
-                    .to_owned(),
+            return Err(failure(
+                "the plugin did not answer for each job; \"flux fairshare doctor\" compares the versions",
             ));
         }
     }
-    print(args, &flux, &screen, document, &text)
+    print(args, &flux, document, &text)
 }
 
-/// An ended job in the JSON document.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct EndedJob<'a> {
-    id: JobId,
-    userid: UserId,
-    bank: Option<&'a str>,
-    queue: Option<&'a str>,
-    project: Option<&'a str>,
-    urgency: i64,
-    state: &'a str,
-    submitted: Option<f64>,
-    nodes: u64,
-    cores: u64,
-    /// The time limit in seconds.
-    duration: Option<f64>,
-    history: &'a JobHistory,
-}
-
-impl<'a> EndedJob<'a> {
-    fn new(job: &'a Why, history: &'a JobHistory) -> Self {
-        EndedJob {
-            id: job.id,
-            userid: job.userid,
-            bank: job.bank.as_deref(),
-            queue: job.queue.as_deref(),
-            project: job.project.as_deref(),
-            urgency: job.urgency,
-            state: &job.state,
-            submitted: job.submitted,
-            nodes: job.nodes,
-            cores: job.cores,
-            duration: job.duration,
-            history,
+/// Prints an ended job, or two jobs of which at least one has ended. In the JSON document, `jobs` replace the
+/// jobs of `answer`, which is the plugin's answer.
+fn explain_past(args: &Args, flux: &Flux, mut answer: Value, jobs: &[PastOrPresentJob]) -> Outcome {
+    let screen = args.screen.screen();
+    let words = Words::for_instance(flux, now());
+    let teller = Teller { screen: &screen, words: &words };
+    let mut text = Vec::new();
+    extend(Some(&mut answer), &json!({ "jobs": jobs, "refused": [] }))?;
+    match jobs {
+        [PastOrPresentJob { job, history: Some(history) }] => {
+            teller.explain_ended(job, history, &mut text)?;
+        }
+        _ => {
+            teller.explain_without_order(jobs, &mut text)?;
+            extend(Some(&mut answer), &json!({ "verdict": JobVerdict::without_order() }))?;
         }
     }
+    print(args, flux, answer, &text)
 }
 
-/// Prints an ended job, which the plugin does not have any more. `answer` is the plugin's.
-fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: &JobHistory) -> Outcome {
-    let job = ask_ended(flux, id, history);
-    let screen = args.screen.screen();
-    let words = Words::for_instance(flux, now());
-    let mut text = Vec::new();
-    (Teller { screen: &screen, words: &words }).explain_ended(&job, history, &mut text)?;
-    let ended = EndedJob::new(&job, history);
-    if let Value::Object(answer) = &mut answer {
-        answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
-    }
-    print(args, flux, &screen, answer, &text)
-}
-
-/// Prints two jobs of which at least one has ended. `answer` is the plugin's.
-fn explain_without_order(args: &Args, flux: &Flux, mut answer: Value, jobs: &[PastOrPresentJob]) -> Outcome {
-    let screen = args.screen.screen();
-    let words = Words::for_instance(flux, now());
-    let mut text = Vec::new();
-    (Teller { screen: &screen, words: &words }).explain_without_order(jobs, &mut text)?;
-    let document = |PastOrPresentJob { job, history }: &PastOrPresentJob| match history {
-        Some(history) if job.state == "inactive" => serde_json::to_value(EndedJob::new(job, history)),
-        _ => serde_json::to_value(job),
-    };
-    let documents = jobs.iter().map(document).collect::<Result<Vec<Value>, _>>().map_err(failure)?;
-    if let Value::Object(answer) = &mut answer {
-        let members = [
-            ("jobs", json!(documents)),
-            ("refused", json!([])),
-            ("verdict", json!(JobVerdict::without_order())),
-        ];
-        answer.extend(members.map(|(key, value)| (key.to_owned(), value)));
-    }
-    print(args, flux, &screen, answer, &text)
-}
-
-/// Adds the fields of `facts` to the only job of an answer.
-fn put_into_job(document: &mut Value, facts: &impl Serialize) -> Result<(), Failure> {
-    if let (Some(job), Value::Object(facts)) = (
-        document.pointer_mut("/jobs/0").and_then(Value::as_object_mut),
-        serde_json::to_value(facts).map_err(failure)?,
-    ) {
-        job.extend(facts);
+/// Adds the fields of `facts` to a JSON object.
+fn extend(object: Option<&mut Value>, facts: &impl Serialize) -> Result<()> {
+    if let (Some(Value::Object(object)), Value::Object(facts)) =
+        (object, serde_json::to_value(facts).map_err(failure)?)
+    {
+        object.extend(facts);
     }
     Ok(())
 }
 
-fn print(args: &Args, flux: &Flux, screen: &Screen, mut document: Value, text: &[u8]) -> Outcome {
-    let mut out = if args.json { Paper::plain() } else { Paper::for_people(screen) };
-    if args.json {
-        add_companions(&mut document, &|id| flux.format_job_id(id));
-        write_pretty(&document, &mut out)?;
-    } else {
-        out.write_all(text)?;
-    }
-    out.finish()?;
+fn print(args: &Args, flux: &Flux, mut document: Value, text: &[u8]) -> Outcome {
+    add_companions(&mut document, &|id| flux.format_job_id(id));
+    print_either(&args.screen.screen(), args.json.then_some(&document), text)?;
     Ok(Answer::Yes)
 }
 
 /// Returns the standings of the associations of two jobs, or `None` if they are not available.
 fn ask_standings(flux: &Flux, jobs: [&Why; 2]) -> Option<[Standings; 2]> {
-    let of = |job: &Why| -> Option<Standings> {
+    let ask_standing = |job: &Why| -> Option<Standings> {
         let bank = job.bank.as_deref()?;
         let standing: Standings = ask(flux, "standing", &json!({"user": job.userid, "bank": bank})).ok()?;
         (standing.associations.len() == 1).then_some(standing)
     };
     let [one, other] = jobs;
-    Some([of(one)?, of(other)?])
+    Some([ask_standing(one)?, ask_standing(other)?])
 }

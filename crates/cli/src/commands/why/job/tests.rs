@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Explanations of jobs, and the terms that decide between two.
+//! Tests of explanations of jobs, and of the terms that decide which of two jobs is ahead.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::decide::{Cause, Side, decide, list_obstacles, swap_terms};
 use super::ended::PastOrPresentJob;
 use super::history::{WaitCause, read_history};
-use super::{is_job, may_be_job};
+use super::{is_job, is_known_to_plugin, may_be_job};
 use crate::plugin::scheduling::StartFacts;
 use crate::tests::golden::{
     EVIL, NOW, check, make_explain_answer, make_held_job, make_pending_job, make_priority, make_screen,
     make_standing_answer, make_words,
 };
 use crate::ui::teller::Teller;
-use fairshare_engine::accounts::{Weights, ZeroScore};
+use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{BankName, UserId};
-use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, WeightedFactors};
+use fairshare_engine::priority::{
+    FACTORS, Factors, MAX_FACTORS, PRIORITY_LIMIT, PriorityBounds, WeightedFactors,
+};
 
 fn read_job(value: Value) -> Why {
     serde_json::from_value(value).expect("a job")
@@ -41,6 +44,16 @@ fn names_of_jobs_and_of_users() {
     }
     assert!(may_be_job("fpsoops") && may_be_job("ƒpsoops"));
     assert!(!may_be_job("root") && !may_be_job("5001"));
+}
+
+#[test]
+fn a_refused_job_of_another_user_is_no_user_name() {
+    for (code, is_known) in [("not-yours", true), ("later", true), ("unknown", false)] {
+        let mut answer = make_explain_answer(&[]);
+        answer["refused"] = json!([{"id": 1, "code": code, "text": ""}]);
+        let explained = serde_json::from_value(answer).expect("an answer");
+        assert_eq!(is_known_to_plugin(&explained), is_known, "{code}");
+    }
 }
 
 #[test]
@@ -78,22 +91,40 @@ fn screens_of_one_job() {
     (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
     let mut virtual_queue = make_pending_job(27, 5001, "chem", make_priority(&terms));
     virtual_queue["parent_queue"] = json!("batch");
+    let mut running = make_pending_job(29, 5001, "chem", Value::Null);
+    (running["state"], running["others"], running["helps"]) = (json!("run"), json!([]), json!([]));
+    let started_at_once = make_eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+        (0.2, "depend", Value::Null),
+        (0.3, "priority", json!({"priority": 1000})),
+        (0.4, "alloc", Value::Null),
+    ]);
+    let changed = make_eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+        (0.2, "depend", Value::Null),
+        (0.3, "priority", json!({"priority": 49_000})),
+        (60.0, "priority", json!({"priority": 50_105})),
+    ]);
     let none = StartFacts::default;
     let estimate = |time| StartFacts { estimated_start: Some(time), ..none() };
     let never_fits = Some("it requests 2 nodes, and queue debug has 1".to_owned());
-    for (name, value, start) in [
-        ("held", make_held_job(21, 5001, "chem"), none()),
-        ("in-sched", in_sched, none()),
-        ("lagging", lagging, none()),
-        ("score", no, none()),
-        ("expedited", urgent, estimate(NOW + 3600.0)),
-        ("never", bounded, none()),
-        ("virtual-queue", virtual_queue, estimate(NOW - 60.0)),
+    for (name, value, start, history) in [
+        ("held", make_held_job(21, 5001, "chem"), none(), None),
+        ("in-sched", in_sched, none(), None),
+        ("lagging", lagging, none(), read_history(&changed)),
+        ("score", no, none(), None),
+        ("expedited", urgent, estimate(NOW + 3600.0), None),
+        ("never", bounded, none(), None),
+        ("virtual-queue", virtual_queue, estimate(NOW - 60.0), None),
         (
             "never-fits",
             make_pending_job(28, 5001, "chem", make_priority(&terms)),
             StartFacts { never_fits, ..none() },
+            None,
         ),
+        ("running", running.clone(), none(), read_history(&eventlog_of_a_job_that_ran())),
+        ("running-at-once", running.clone(), none(), read_history(&started_at_once)),
+        ("running-of-another-user", running, none(), None),
     ] {
         let explained: Explained = serde_json::from_value(make_explain_answer(&[value])).expect("an answer");
         let mut screens = String::new();
@@ -101,7 +132,7 @@ fn screens_of_one_job() {
             let (screen, words) = (make_screen(width), make_words());
             let mut text = Vec::new();
             (Teller { screen: &screen, words: &words })
-                .explain_job(&explained.jobs[0], &explained, &start, &mut text)
+                .explain_job(&explained.jobs[0], &explained, &start, history.as_ref(), &mut text)
                 .expect("written");
             let text = String::from_utf8(text).expect("text");
             screens.push_str(&format!("===== {width} columns\n{text}"));
@@ -375,7 +406,7 @@ fn what_decides() {
             json!([{"cause": cause, "text": format!("because of {cause}"), "name": null, "at": null}]);
         job
     };
-    // A job that can't run is behind one that can, whatever its priority.
+    // A job that cannot run is behind a job that can run, whatever the priorities are.
     for cause in ["queue-stopped", "urgency", "dependency", "begin-time", "association"] {
         let higher = read_job(kept(2, cause, terms(0.9, 1.0)));
         assert_eq!(verdict(&a, &higher), (Side::First, Cause::Held), "{cause}");
@@ -391,7 +422,7 @@ fn what_decides() {
         assert_eq!(verdict(&a, &higher), (Side::Second, Cause::Terms(vec![0])), "{cause}");
         assert_eq!(list_obstacles(&higher), []);
     }
-    // In stopped queues both keep their order.
+    // If the queues of both jobs are stopped, their priorities decide.
     let stopped =
         [(1, 0.4), (2, 0.9)].map(|(id, value)| read_job(kept(id, "queue-stopped", terms(value, 1.0))));
     assert_eq!(verdict(&stopped[0], &stopped[1]), (Side::Second, Cause::Terms(vec![0])));
@@ -399,32 +430,46 @@ fn what_decides() {
         decide(&read_job(make_held_job(2, 5001, "chem")), &read_job(make_held_job(3, 5001, "chem"))).cause,
         Cause::Neither
     );
-    // Three equal differences: one does not reverse the order, two do.
+    // Three differences are equal. Swapping one does not reverse the order, and swapping two does.
     let three = |value: f64| make_priority(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(
         verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
         (Side::First, Cause::Terms(vec![0, 1]))
     );
-    // The values are equal, the weights differ.
+    // The values are equal, but the weights differ.
     let other = make_priority(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
-    assert_eq!(verdict(&a, &plain(2, other)), (Side::Second, Cause::Weights));
-    // Priorities that are cut to the highest value are equal.
+    let other = plain(2, other);
+    assert_eq!(verdict(&a, &other), (Side::Second, Cause::Weights));
+    // A largest priority that the job does not reach has no effect.
+    let mut below = a.clone();
+    below.queue_rules.max_priority = Some(4_000_000);
+    assert_eq!(verdict(&below, &other), (Side::Second, Cause::Weights));
+    // Two priorities that are lowered to the highest possible value are equal, so the job ids decide.
     let mut most = [terms(60_000.0, 0.0), terms(70_000.0, 0.0)];
     for price in &mut most {
         (price["priority"], price["outcome"]) = (json!(4_294_967_294u64), json!("lowered"));
     }
     let [one, other] = most;
     assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
+    // A job that is lowered to the largest priority of its queue stays behind, whatever values it exchanges.
+    let mut lowered = plain(2, {
+        let mut price = terms(0.9, 1.0);
+        (price["priority"], price["outcome"]) = (json!(10), json!("lowered-in-queue"));
+        price
+    });
+    lowered.queue_rules.max_priority = Some(10);
+    assert_eq!(verdict(&a, &lowered), (Side::First, Cause::MaxPriority));
 }
 
 #[test]
 fn the_age_of_a_job_does_not_outweigh_a_score_of_0() {
-    // With the fair-shares exchanged, the other terms of the first job sum to less than 0: its age does not count.
+    // If the jobs swap fair-shares, the other terms of the first job sum to less than 0, so its age does not
+    // count.
     let terms = |fairshare: f64, age: f64| make_priority(&[("fairshare", fairshare, 10), ("age", age, 100)]);
     let [a, b] = [(1, terms(0.4, 1.0)), (2, terms(-0.5, 0.5))]
         .map(|(id, price)| read_job(make_pending_job(id, 5001, "chem", price)));
     let [one, other] = [&a, &b].map(|job| job.posted.as_ref().expect("a priority"));
-    assert_eq!(swap_terms(one, other, &[0]), [0, 54]);
+    assert_eq!(swap_terms([one, other], [None; 2], &[0]), [0, 54]);
 }
 
 proptest::proptest! {
@@ -435,6 +480,7 @@ proptest::proptest! {
         weights in proptest::collection::vec(0i64..100_000, FACTORS.len()),
         places in proptest::sample::subsequence((0..FACTORS.len()).collect::<Vec<_>>(), 0..=FACTORS.len()),
         is_raised in proptest::bool::ANY,
+        most in proptest::array::uniform2(proptest::option::of(1u32..100_000)),
     ) {
         let mut jobs = [[0.0; MAX_FACTORS]; 2];
         for (at, (one, other)) in values.into_iter().enumerate() {
@@ -452,14 +498,17 @@ proptest::proptest! {
         for at in &places {
             (jobs[0][*at], jobs[1][*at]) = (jobs[1][*at], jobs[0][*at]);
         }
-        let weighed = WeightedFactors::new(Factors::default(), &Weights::default(), &named);
+        let weighed = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &named);
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
-        let posted = jobs.map(|values| weighed.explain_values(16, &values, zero).priority);
-        proptest::prop_assert_eq!(swap_terms(&one, &other, &places), posted);
+        let posted = [0, 1].map(|at| {
+            let bounds = PriorityBounds { zero, max: most[at].unwrap_or(PRIORITY_LIMIT) };
+            weighed.explain_values(16, &jobs[at], bounds).priority
+        });
+        proptest::prop_assert_eq!(swap_terms([&one, &other], most, &places), posted);
     }
 
-    /// Swapping the named terms reverses the order, and fewer of the largest terms do not. The test computes the order in integers,
-    /// without rounding.
+    /// Swapping the named terms must reverse the order, and swapping fewer of the largest terms must not. The
+    /// test computes the order in integers, without rounding.
     #[test]
     fn what_is_named_flips_the_order(
         ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),
@@ -497,7 +546,7 @@ proptest::proptest! {
     }
 }
 
-/// Another plugin may use any name for its dependencies.
+/// Other plugins may use any name for their dependencies, so only names of our limits count as holds.
 #[test]
 fn only_names_of_limits_are_holds_by_limits() {
     let add = |name: &str| {

@@ -66,7 +66,10 @@ impl Host {
             self.now += 1.0;
             self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
             self.run_callback(id, |facts| Event::Cleanup(facts.id));
-            self.jobs.get_mut(&id).unwrap().state = State::Inactive;
+            let job = self.jobs.get_mut(&id).unwrap();
+            job.state = State::Inactive;
+            let bank = job.bank.as_deref().unwrap_or("A").into();
+            self.oracle.budgets.add_record(id, &self.jobs[&id], bank, self.now);
             // From INACTIVE on, Flux rejects the end of a subscription.
             assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
             self.run_callback(id, |facts| Event::Inactive(facts.id));
@@ -75,7 +78,8 @@ impl Host {
             let (user, bank) = (UserId(job.user), job.bank.as_deref().map(Into::into));
             let ran = job.started.map(|start| (start, end));
             let queue = job.queue.as_deref().map(Into::into);
-            self.ended.push(EndedJob { id, user, bank, queue, nodes, cores, ran, end });
+            let allocated = job.started.and_then(|start| Some((start, start + job.limit?)));
+            self.ended.push(EndedJob { id, user, bank, queue, nodes, cores, ran, allocated, end });
             self.destroy_job(id);
             self.run_until_idle();
         }
@@ -146,6 +150,17 @@ impl Host {
         self.oracle.is_moving = true;
         self.force_update(id, updated.queue, updated.bank);
         self.oracle.is_moving = false;
+        Ok(())
+    }
+
+    /// Updates the time limit of a job that does not run, as `flux update` does.
+    pub fn update_duration(&mut self, id: JobId, seconds: f64) -> Result<(), String> {
+        let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
+        let updated = HostJob { duration: seconds, limit: Some(seconds), ..job };
+        self.validate_update(Event::Validate(Host::facts(id, &updated)))?;
+        let (queue, bank) = (updated.queue.clone(), updated.bank.clone());
+        self.jobs.insert(id, updated);
+        self.force_update(id, queue, bank);
         Ok(())
     }
 

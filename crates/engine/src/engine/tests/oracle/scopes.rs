@@ -5,7 +5,8 @@ use super::*;
 use crate::engine::Past;
 
 impl Oracle {
-    /// Replaces each limit on each queue by a limit on each pushed queue without its own limit, and separates the limits that hold no job.
+    /// Replaces a limit on each queue by a limit on every pushed queue that has no limit of its own. Moves
+    /// the limits that hold no job to `submission_limits`.
     pub(super) fn expand_limits(&mut self) {
         self.limits = self.pushed_limits.clone();
         self.limits.retain(|limit| limit.target != Target::EachQueue);
@@ -32,7 +33,7 @@ impl Oracle {
         let Some(of) = self.association(job) else { return };
         let mine = (of.user, &of.bank);
         let mut texts = Vec::new();
-        for limit in self.submission_limits.iter().filter(|limit| applies_to_queue_of(limit, job)) {
+        for limit in self.submission_limits.iter().filter(|limit| self.counts_queue_of(limit, job)) {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
             let named = |target: &Target| {
                 self.submission_limits.iter().filter(same).any(|other| other.target == *target)
@@ -72,7 +73,7 @@ impl Oracle {
             let counts = |(other, job): &(&JobId, &HostJob)| {
                 let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
-                    && applies_to_queue_of(limit, job)
+                    && self.counts_queue_of(limit, job)
                     && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
             };
             let active = jobs.iter().filter(counts).count() as u64;
@@ -150,11 +151,11 @@ impl Oracle {
         let on = self
             .limits
             .iter()
-            .filter(|limit| self.applies_to(limit, mine.0, mine.1) && applies_to_queue_of(limit, job));
+            .filter(|limit| self.applies_to(limit, mine.0, mine.1) && self.counts_queue_of(limit, job));
         let unread = || self.unread.iter().filter_map(|id| jobs.get(id));
         let counts = |limit: &SiteLimit, other: &HostJob| {
             let theirs = self.association(other).map(|theirs| (theirs.user, &theirs.bank));
-            applies_to_queue_of(limit, other)
+            self.counts_queue_of(limit, other)
                 && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
         };
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
@@ -176,7 +177,7 @@ impl Oracle {
                     };
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage
-                        && applies_to_queue_of(limit, job)
+                        && self.counts_queue_of(limit, job)
                         && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
                 };
                 let of = |job: &HostJob| match limit.amount.measure {
@@ -231,7 +232,7 @@ impl Oracle {
         let priority = match head.urgency_at_first {
             0 => 0,
             31 => i64::from(u32::MAX),
-            _ => (terms.round() as i64).max(0),
+            _ => (terms.round() as i64).clamp(0, self.max_priority(head)),
         };
         Some((-priority, **first))
     }
@@ -244,14 +245,14 @@ impl Oracle {
     pub(super) fn limits_on(&self, job: &HostJob) -> Vec<&SiteLimit> {
         let Some(of) = self.association(job) else { return Vec::new() };
         let on = self.limits.iter().filter(|limit| self.applies_to(limit, of.user, &of.bank));
-        on.filter(|limit| applies_to_queue_of(limit, job)).collect()
+        on.filter(|limit| self.counts_queue_of(limit, job)).collect()
     }
 
     /// Returns true if a limit counts the two jobs together.
     fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
-        applies_to_queue_of(limit, other)
+        self.counts_queue_of(limit, other)
             && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
@@ -276,8 +277,9 @@ impl Oracle {
 
     /// Returns true if an anti-starvation reservation of another job may hold job `id` (plugin 9).
     ///
-    /// - The other job was overtaken (#1), and a limit that both jobs share has no headroom for it (#1, #4).
-    /// - Its urgency is not 0, and its queue is not stopped (#3).
+    /// - The other job was overtaken (#1), and a limit that both jobs share has no headroom for the other job
+    ///   (#1, #4).
+    /// - The urgency of the other job is not 0, and its queue is not stopped (#3).
     pub(super) fn may_be_held_by_reservation(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
         let overtaken = self.overtakes.keys().filter(|held| self.is_overtaken(**held));
         let overtaken = overtaken.filter_map(|held| Some((*held, jobs.get(held)?)));

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::ids::Measure;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 pub enum Op {
@@ -15,7 +16,7 @@ pub enum Op {
         urgency: i64,
         foreign: ForeignDependency,
     },
-    /// Starts a job. The second number is that of the GPUs that the job gets beyond its request.
+    /// Starts a job. The second value is the number of GPUs that the job gets beyond its request.
     Start(usize, u64),
     End(usize),
     Urgency(usize, i64),
@@ -97,7 +98,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
         1 => any_scope_limits().prop_map(Op::Limits),
-        1 => any_running_limits().prop_map(Op::Rules),
+        1 => any_settings().prop_map(Op::Rules),
     ]
 }
 
@@ -110,6 +111,30 @@ pub fn any_running_limits() -> impl Strategy<Value = Settings> {
         1 => Just(running_limit_settings(upstream, &[("q1", strict)])),
         1 => Just(running_limit_settings(strict, &[("q1", upstream)])),
     ]
+}
+
+/// Generates settings with rules for limits on running jobs. Half of them exempt one or two queues, and
+/// some set the largest priority of a queue.
+pub fn any_settings() -> impl Strategy<Value = Settings> {
+    let scopes = prop::sample::subsequence(vec![Scope::Association, Scope::Bank, Scope::User], 1..4);
+    let exempt = prop::collection::btree_map(
+        (1..4usize).prop_map(|queue| QUEUES[queue].unwrap().into()),
+        scopes,
+        1..3,
+    );
+    let exempt = exempt.prop_map(|exempt| {
+        exempt.into_iter().map(|(queue, scopes)| (queue, BTreeSet::from_iter(scopes))).collect()
+    });
+    let exempt = prop_oneof![Just(ExemptQueues::new()), exempt];
+    let max_priorities = prop_oneof![
+        3 => Just(BTreeMap::new()),
+        1 => (1..100_000u32).prop_map(|most| [(QUEUES[1].unwrap().into(), most)].into()),
+    ];
+    (any_running_limits(), exempt, max_priorities).prop_map(|(settings, exempt, max_priorities)| Settings {
+        exempt,
+        max_priorities,
+        ..settings
+    })
 }
 
 /// Generates limits over scopes without duplicates.

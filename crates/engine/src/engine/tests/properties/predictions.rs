@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer about a job before its submission, compared with what happens when the same job is submitted.
+//! The answer about a job before its submission, compared with the outcome of the submission.
 
 use super::super::host::Host;
 use super::*;
@@ -8,7 +8,7 @@ use crate::engine::Effect;
 use crate::engine::answers::{CheckedJob, Heading, Open, check_job};
 use std::collections::BTreeSet;
 
-/// Returns the answer about `count` jobs like this one, which the next call of [`Host::submit`] would submit.
+/// Returns the answer about `count` jobs like `job`, at the time of the next call of [`Host::submit`].
 fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
     let now = host.now + 1.0;
     let job = HostJob { submitted: now, ..job.clone() };
@@ -17,7 +17,8 @@ fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
     check_job(&view, &facts, count, Open::All, Heading::new(&view, now, None))
 }
 
-/// Returns true if a submission has the outcome that is decided at once: no eventlog is unread, and the push is complete.
+/// Returns true if the engine decides about a submission at once: no eventlog is unread, and the push is
+/// complete.
 fn is_settled(host: &Host) -> bool {
     let view = host.engine.view();
     !view.ledger.has_unread()
@@ -41,9 +42,17 @@ fn find_place(host: &Host, id: JobId) -> (usize, usize) {
     (1 + before, of)
 }
 
+/// Returns the priorities of all jobs except `id`. A predicted place can be checked only if these priorities
+/// have not changed since.
+fn collect_other_priorities(host: &Host, id: Option<JobId>) -> Vec<(JobId, Option<i64>)> {
+    let others = host.jobs.iter().filter(|(other, _)| Some(**other) != id);
+    others.map(|(other, job)| (*other, job.priority)).collect()
+}
+
 /// Submits the job, and compares the outcome with the prediction.
 fn submit_as_predicted(host: &mut Host, job: HostJob) {
     let predicted = predict_submission(host, &job, 1);
+    let others = collect_other_priorities(host, None);
     let exceptions = host.exceptions.len();
     let submitted = host.submit(job);
     let id = match submitted {
@@ -70,7 +79,8 @@ fn submit_as_predicted(host: &mut Host, job: HostJob) {
     assert_eq!((predicted.jobs_held, predicted.jobs_rejected), (0, 0));
     let priority = predicted.priority.map(|made| i64::from(made.priority));
     assert_eq!(job.priority, priority);
-    if job.is_scheduled() && priority > Some(0) {
+    let has_same_others = collect_other_priorities(host, Some(id)) == others;
+    if job.is_scheduled() && priority > Some(0) && has_same_others {
         assert_eq!((predicted.place, predicted.place_of), {
             let (place, of) = find_place(host, id);
             (Some(place), of)

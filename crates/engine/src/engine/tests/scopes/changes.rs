@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits over scopes when caps, jobs, priorities or the plugin change.
-//! Rules: L21, L22, L23
+//! Rules: L4, L21, L22, L23
 
 use super::*;
 use crate::accounts::Association;
@@ -84,7 +84,7 @@ fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     host.end_job(first_job);
     assert_eq!((host.update_job(moving_job, None, Some("A")), used(&host)), (Ok(()), Some(1)));
     assert_settled(&host);
-    // The engine counts a job after a forced update too, which it did not check.
+    // The engine does not check a forced update, but must still count the job in its new bank.
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 3)]);
     let moving_job = host.submit(make_job(7, "B", 0)).unwrap();
     host.force_update(moving_job, Some("q1".to_owned()), Some("A".to_owned()));
@@ -315,4 +315,21 @@ fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     host.end_job(next_job);
     assert_eq!(host.state(last_job), Some(State::Sched));
     assert_settled(&host);
+}
+
+#[test]
+fn a_queue_of_a_record_update_comes_under_the_limit_on_each_queue() {
+    let mut host = make_site(vec![limit(Target::EachQueue, None, "run-sched-jobs", 1)]);
+    let submit = |host: &mut Host| host.submit(make_job(7, "A", 0).queue("q2")).unwrap();
+    host.send_event(Event::Queues(vec![queue("q1")]));
+    let [first, second] = [(); 2].map(|()| submit(&mut host));
+    assert_eq!([first, second].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    host.send_event(Event::Queues(vec![queue("q1"), queue("q2")]));
+    let third = submit(&mut host);
+    assert_eq!(host.names(third), ["max-run-sched-jobs-in-queue"]);
+    host.end_job(first);
+    assert_eq!(host.state(third), Some(State::Depend));
+    host.end_job(second);
+    assert_eq!(host.state(third), Some(State::Sched));
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }

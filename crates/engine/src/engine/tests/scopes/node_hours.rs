@@ -38,13 +38,14 @@ fn a_job_waits_until_running_jobs_have_less_time_left() {
     assert_eq!(host.state(other), Some(State::Sched));
     let why = super::super::why::explain_job(&host, waiting);
     let hold = &why.holds[0];
-    let text = "8 of 10 running node-hours of bank science with all below it are in use; this job takes 4";
+    let text =
+        "8 of 10 running node-hours of bank science and the banks below it are in use; this job takes 4";
     assert_eq!(hold.text, text);
     assert_eq!((hold.used, hold.cap, hold.needed, hold.frees[0].amount), (8, 10, 4, 8));
     advance(&mut host, 1700.0);
     assert_eq!((node_hours_in_use(&host), host.state(waiting)), (Some(7), Some(State::Depend)));
     let text =
-        "6.109 of 10 running node-hours of bank science with all below it are in use; this job takes 4";
+        "6.109 of 10 running node-hours of bank science and the banks below it are in use; this job takes 4";
     assert_eq!(super::super::why::explain_job(&host, waiting).holds[0].text, text);
     advance(&mut host, 100.0);
     assert_eq!(host.state(waiting), Some(State::Sched));
@@ -98,7 +99,7 @@ fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
     host.submit(timed_job(9, "C", 1, 0.0)).unwrap();
 }
 
-/// Without such a limit, no timer is armed and no job is updated.
+/// If no limit counts the time that jobs have left, no timer is armed and no job is updated.
 #[test]
 fn the_time_left_is_updated_only_under_a_limit_that_counts_it() {
     let mut host = make_site(vec![limit(bank_target("science"), None, "run-nodes", 10)]);
@@ -114,4 +115,18 @@ fn the_time_left_is_updated_only_under_a_limit_that_counts_it() {
     host.now += HOUR;
     host.run_until_idle();
     assert_eq!(host.time_left_at, None);
+}
+
+/// One turn updates 1,000 jobs at most.
+#[test]
+fn an_update_of_many_jobs_goes_on_in_later_turns() {
+    let mut host = limited_site(100_000);
+    for _ in 0..1_200 {
+        let id = host.submit(timed_job(7, "A", 1, 1.0)).unwrap();
+        host.start_job(id);
+    }
+    assert!(node_hours_in_use(&host) > Some(100));
+    advance(&mut host, HOUR);
+    assert_eq!(node_hours_in_use(&host), Some(0));
+    assert_settled(&host);
 }

@@ -35,7 +35,8 @@ fn shared_limit() -> Vec<SiteLimit> {
 fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let (mut host, first_job, next) = submit_released_and_held(shared_limit(), None, 8);
     let hold = explain_job(&host, next).holds.remove(0);
-    let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
+    let text = "0 of 4 running cores of bank science and the banks below it are in use, 4 are reserved for \
+                released jobs; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 4));
     assert_eq!(
         hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
@@ -43,7 +44,7 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     );
     host.start_job(first_job);
     let hold = explain_job(&host, next).holds.remove(0);
-    let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
+    let text = "4 of 4 running cores of bank science and the banks below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
     // The text for a limit of the association's record has the same form.
     let (host, _, next) = submit_released_and_held(Vec::new(), Some(one_job_record(7, "A")), 7);
@@ -73,7 +74,8 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
     }
 }
 
-/// When a queue starts, Flux may start all its jobs before it calls the plugin, so not all may be released.
+/// When a queue starts, Flux may start all its jobs before it calls the plugin. So the engine must release
+/// only the jobs that the limit allows.
 #[test]
 fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {

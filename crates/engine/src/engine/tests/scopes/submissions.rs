@@ -56,12 +56,22 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
     let text = "updating to queue q2 while it is already at max-active-jobs-in-queue limit is not allowed; try again later";
     assert_eq!(host.update_job(moving_job, Some("q2"), None), Err(text.to_owned()));
-    // A job counts in its own scope already.
+    // The limit already counts a job of its scope, so an update within the scope is accepted.
     assert_eq!(host.update_job(first, Some("q1"), None), Ok(()));
     assert_eq!(host.update_job(first, Some("q2"), None), Ok(()));
     host.end_job(first);
     assert_eq!(host.update_job(moving_job, None, Some("A")), Ok(()));
     assert_eq!(host.update_job(moving_job, Some("q2"), None), Ok(()));
+    assert_settled(&host);
+}
+
+/// The user has no job in bank A, so the association there has joined no scope yet.
+#[test]
+fn a_job_may_move_to_a_bank_without_jobs_under_a_full_limit_that_counts_the_job() {
+    let mut host = make_site(vec![limit(Target::User(UserId(7)), None, "active-jobs", 1)]);
+    let id = host.submit(make_job(7, "B", 0)).unwrap();
+    assert_eq!(host.update_job(id, None, Some("A")), Ok(()));
+    assert!(host.submit(make_job(7, "B", 0)).is_err());
     assert_settled(&host);
 }
 

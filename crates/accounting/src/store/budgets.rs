@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reads and adds the deposits of budgets, and stores the spent amounts of the last sync. Deposits and spent
+//! amounts are in two tables of our own. Each table is created with its first row.
+//!
+//! Rows of deposits never change, so their table is also the log. The CHECK constraints of the table accept
+//! only deposits that a push can send, also if another program adds them.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::values::Cells;
+use super::{Snapshot, StoreResult};
+use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
+
+const TABLE: &str = "fairshare_deposit_table";
+const NAMES: [&str; 11] =
+    ["id", "scope", "name", "unit", "milliseconds", "start", "end", "reason", "author", "created", "job"];
+/// The columns of the table of deposits. The ranges of the numbers are those of a [`BudgetRecord`].
+const COLUMNS: &str = "
+    id INTEGER PRIMARY KEY, scope TEXT NOT NULL CHECK (scope IN ('association', 'bank', 'user')),
+    name TEXT NOT NULL CHECK (typeof(name) = 'text'),
+    unit TEXT NOT NULL CHECK (unit IN ('node-hours', 'core-hours', 'gpu-hours')),
+    milliseconds INTEGER NOT NULL
+        CHECK (typeof(milliseconds) = 'integer' AND milliseconds BETWEEN -1000000000000000000 AND 1000000000000000000),
+    start INTEGER NOT NULL CHECK (typeof(start) = 'integer' AND start >= 0),
+    \"end\" INTEGER NOT NULL CHECK (typeof(\"end\") = 'integer' AND \"end\" > start AND \"end\" <= 100000000000),
+    reason TEXT NOT NULL CHECK (typeof(reason) = 'text'), author TEXT NOT NULL CHECK (typeof(author) = 'text'),
+    created INTEGER NOT NULL CHECK (typeof(created) = 'integer'), job TEXT NOT NULL CHECK (typeof(job) = 'text')";
+/// Creates the trigger that rejects overlapping windows of a budget. Drops the trigger of an earlier version
+/// first, because that trigger also compares windows of removed budgets.
+const REJECT_OVERLAP: &str = "
+    DROP TRIGGER IF EXISTS fairshare_deposit_table_overlap;
+    CREATE TRIGGER fairshare_deposit_table_overlap BEFORE INSERT ON fairshare_deposit_table WHEN EXISTS (
+        SELECT 1 FROM fairshare_deposit_table WHERE scope = NEW.scope AND name = NEW.name AND unit = NEW.unit
+            AND start < NEW.\"end\" AND NEW.start < \"end\" AND NOT (start = NEW.start AND \"end\" = NEW.\"end\")
+            AND id > (SELECT COALESCE(MAX(id), 0) FROM fairshare_deposit_table
+                WHERE milliseconds = 0 AND scope = NEW.scope AND name = NEW.name AND unit = NEW.unit))
+    BEGIN SELECT RAISE(ABORT, 'the window overlaps another window of the budget'); END";
+const CREATE_SPENT: &str = "
+    CREATE TABLE IF NOT EXISTS fairshare_spent_table (scope TEXT NOT NULL, name TEXT NOT NULL, unit TEXT NOT NULL,
+        start INTEGER NOT NULL, spent INTEGER NOT NULL, final INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (scope, name, unit, start))";
+/// Adds the column that a table of an earlier version lacks.
+const ADD_FINAL: &str = "ALTER TABLE fairshare_spent_table ADD COLUMN final INTEGER NOT NULL DEFAULT 0";
+/// Marks an amount as final if its window starts before ?1 and ends at ?2 or earlier.
+const MARK_FINAL: &str = "
+    UPDATE fairshare_spent_table SET final = 1 WHERE start < ?1 AND EXISTS (SELECT 1 FROM fairshare_deposit_table AS deposit
+        WHERE (deposit.scope, deposit.name, deposit.unit, deposit.start) =
+            (fairshare_spent_table.scope, fairshare_spent_table.name, fairshare_spent_table.unit, fairshare_spent_table.start)
+            AND \"end\" <= ?2)";
+/// Writes nothing if the same amount is stored, because each write makes a service sync again.
+const WRITE_SPENT: &str = "
+    INSERT INTO fairshare_spent_table (scope, name, unit, start, spent) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET spent = excluded.spent WHERE spent < excluded.spent OR (?6 AND spent > excluded.spent)";
+
+/// A deposit in a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deposit {
+    /// The number of the deposit, in the order in which deposits were added.
+    pub id: i64,
+    /// The budget, with the amount of this deposit and nothing spent. Users are given by name. The amount 0
+    /// removes the budget in all windows: earlier deposits with the same target and unit do not count.
+    pub budget: BudgetRecord,
+    /// Why the deposit was made.
+    pub reason: String,
+    /// The user who made the deposit.
+    pub author: String,
+    /// When the deposit was made, in seconds since the epoch.
+    pub created: i64,
+    /// The id, in decimal, of the job that a refund is for. Empty if the deposit is not a refund.
+    pub job: String,
+}
+
+impl Deposit {
+    /// Returns the scope, the name and the unit of the budget.
+    pub fn target(&self) -> (&str, &str, BudgetUnit) {
+        (&self.budget.scope, &self.budget.name, self.budget.unit)
+    }
+
+    fn read(cells: &Cells<'_, '_>) -> Result<Deposit, String> {
+        Ok(Deposit {
+            id: cells.integer(0)?,
+            budget: BudgetRecord {
+                scope: cells.text(1)?.to_owned(),
+                name: cells.text(2)?.to_owned(),
+                unit: BudgetUnit::parse(cells.text(3)?).ok_or("the unit of a deposit is unknown")?,
+                start: cells.integer(5)?,
+                end: cells.integer(6)?,
+                deposited: cells.integer(4)?,
+                spent: 0,
+                rate: 0,
+            },
+            reason: cells.text(7)?.to_owned(),
+            author: cells.text(8)?.to_owned(),
+            created: cells.integer(9)?,
+            job: cells.text(10)?.to_owned(),
+        })
+    }
+}
+
+impl Snapshot<'_> {
+    /// Returns the deposits of budgets that were not removed since, in the order of their numbers.
+    pub fn deposits_in_force(&self) -> StoreResult<Vec<Deposit>> {
+        let mut in_force = Vec::new();
+        for deposit in self.deposits()? {
+            match deposit.budget.deposited {
+                0 => in_force.retain(|other: &Deposit| other.target() != deposit.target()),
+                _ => in_force.push(deposit),
+            }
+        }
+        Ok(in_force)
+    }
+
+    /// Returns all deposits and removals in the order of their numbers.
+    pub fn deposits(&self) -> StoreResult<Vec<Deposit>> {
+        self.read_own_table(TABLE, NAMES, Deposit::read)
+    }
+
+    /// Stores a deposit and returns its number. `deposit.id` is ignored.
+    pub fn add_deposit(&self, deposit: &Deposit) -> StoreResult<i64> {
+        let BudgetRecord { scope, name, unit, start, end, deposited, .. } = &deposit.budget;
+        let write = || -> rusqlite::Result<i64> {
+            self.create_kept_table(TABLE, "deposit", COLUMNS)?;
+            self.transaction.execute_batch(REJECT_OVERLAP)?;
+            self.transaction.execute(
+                "INSERT INTO fairshare_deposit_table (scope, name, unit, milliseconds, start, \"end\", reason, author, created, \
+                 job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                params![
+                    scope,
+                    name,
+                    unit.name(),
+                    deposited,
+                    start,
+                    end,
+                    deposit.reason,
+                    deposit.author,
+                    deposit.created,
+                    deposit.job
+                ],
+            )?;
+            Ok(self.transaction.last_insert_rowid())
+        };
+        write().map_err(|error| self.sqlite_error(&error))
+    }
+
+    /// Returns what the last sync stored as spent from a budget in its window, in unit-milliseconds, and true if the amount is final,
+    /// because scrub has removed records. Returns `None` if the budget is newer.
+    pub fn stored_spent(&self, budget: &BudgetRecord) -> StoreResult<Option<(i64, bool)>> {
+        let Some(table) = self.table("fairshare_spent_table")? else { return Ok(None) };
+        let BudgetRecord { scope, name, unit, start, .. } = budget;
+        let is_final = if table.has_column("final") { "final" } else { "0" };
+        let sql = format!(
+            "SELECT spent, {is_final} FROM fairshare_spent_table WHERE (scope, name, unit, start) = (?1, ?2, ?3, ?4)"
+        );
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let spent = self.transaction.query_row(&sql, (scope, name, unit.name(), start), read).optional();
+        spent.map_err(|error| self.sqlite_error(&error))
+    }
+
+    /// Marks the stored amounts of windows that are over at `now` as final, if the windows may lose records of jobs that ended before
+    /// `before`, both in seconds since the epoch.
+    pub fn mark_final(&self, before: f64, now: f64) -> StoreResult<()> {
+        let has_final = self.table("fairshare_spent_table")?.is_some_and(|it| it.has_column("final"));
+        let marked = has_final.then(|| self.transaction.execute(MARK_FINAL, (before, now))).transpose();
+        marked.map(|_| ()).map_err(|error| self.sqlite_error(&error))
+    }
+
+    /// Stores what has been spent from each budget. Lowers a stored amount only if `can_lower` is true.
+    pub fn write_spent(&self, budgets: &[BudgetRecord], can_lower: bool) -> StoreResult<()> {
+        let lacks_final = self.table("fairshare_spent_table")?.is_some_and(|it| !it.has_column("final"));
+        let write = || -> rusqlite::Result<()> {
+            self.transaction.execute_batch(if lacks_final { ADD_FINAL } else { CREATE_SPENT })?;
+            let mut insert = self.transaction.prepare(WRITE_SPENT)?;
+            for BudgetRecord { scope, name, unit, start, spent, .. } in budgets {
+                insert.execute((scope, name, unit.name(), start, spent, can_lower))?;
+            }
+            Ok(())
+        };
+        write().map_err(|error| self.sqlite_error(&error))
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reads our own tables, which flux-accounting's tools leave unchanged. Also creates the tables whose rows
+//! never change.
+
+use super::values::Cells;
+use super::{Snapshot, StoreResult};
+
+impl Snapshot<'_> {
+    /// Returns the rows of one of our tables in the order in which they were added; none if the table does not exist.
+    pub(super) fn read_own_table<T, const COUNT: usize>(
+        &self,
+        name: &'static str,
+        columns: [&'static str; COUNT],
+        mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
+    ) -> StoreResult<Vec<T>> {
+        let Some(table) = self.table(name)? else { return Ok(Vec::new()) };
+        let select = table.build_select(&columns.map(|column| (column, None)));
+        let select = select.map_err(|text| self.schema_error(&text))?;
+        let mut rows = Vec::new();
+        self.visit_rows(&format!("{select} ORDER BY rowid"), name, &columns, |cells| {
+            rows.push(read(cells)?);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Creates one of our tables, unless it exists, with triggers that reject changes of existing rows. `row`
+    /// is the name of a row in the messages of the triggers.
+    pub(super) fn create_kept_table(&self, name: &str, row: &str, columns: &str) -> rusqlite::Result<()> {
+        self.transaction.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({columns})"))?;
+        let replace = format!("INSERT ON {name} WHEN EXISTS (SELECT 1 FROM {name} WHERE rowid = NEW.rowid)");
+        for (event, change, when) in [
+            ("update", "changed", format!("UPDATE ON {name}")),
+            ("delete", "deleted", format!("DELETE ON {name}")),
+            ("replace", "replaced", replace),
+        ] {
+            self.transaction.execute_batch(&format!(
+                "CREATE TRIGGER IF NOT EXISTS {name}_{event} BEFORE {when} \
+                 BEGIN SELECT RAISE(ABORT, 'a {row} is never {change}; add another {row}'); END"
+            ))?;
+        }
+        Ok(())
+    }
+}

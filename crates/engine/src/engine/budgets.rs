@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Keeps the budgets up to date: at pushes, at the ends of jobs, and at the start and the end of windows.
+
+use super::{Effect, JobFacts, Shared, life::build_job, recovery::Recovery};
+use crate::accounts::{AssociationId, Budget, Target};
+use crate::budgets::BudgetMode;
+use crate::ids::JobId;
+use crate::limits::{Phase, Size};
+use crate::standing::UsageTable;
+use fairshare::charging::ChargeHistory;
+
+/// Puts the budgets of a push in force.
+pub(super) fn put_in_force(shared: &mut Shared, budgets: Vec<Budget>) {
+    if budgets.is_empty() && shared.budgets.is_empty() {
+        return;
+    }
+    shared.standing.usages.keeps_uncovered = !budgets.is_empty();
+    shared.budgets.replace(budgets);
+    recount_charges(shared);
+}
+
+/// Counts all jobs again with the present charge factors of queues, and computes the amounts that ended jobs
+/// have spent since the last push.
+pub(super) fn recount_charges(shared: &mut Shared) {
+    let has_budgets = !shared.budgets.is_empty();
+    let charges = shared.standing.usages.charging().history();
+    shared.ledger.set_charges(if has_budgets { charges.clone() } else { ChargeHistory::default() });
+    let Shared { budgets, standing, book, now, .. } = shared;
+    budgets.clear_charges();
+    // The targets of a job include the banks above its bank only if there are limits on banks. So the limits
+    // of the budgets are set before jobs are charged.
+    book.set_budget_limits(budgets.in_force(*now, true).0);
+    for run in standing.usages.ended_jobs().filter(|_| has_budgets) {
+        budgets.charge_job(book.site_limits(), &run, true, *now);
+    }
+    apply_windows(shared);
+    // Held jobs may fit now that the balance is known.
+    shared.needs_budget_scan |= has_budgets && shared.ended.is_done();
+}
+
+/// If there are budgets and all ended jobs are known, counts all jobs again. Before all ended jobs are known,
+/// no job fits, so a recount of the many ended jobs has no effect.
+pub(super) fn recount_if_complete(shared: &mut Shared) {
+    if !shared.budgets.is_empty() && shared.ended.is_done() {
+        recount_charges(shared);
+    }
+}
+
+/// Puts the windows that contain the present time in force.
+fn apply_windows(shared: &mut Shared) {
+    let (limits, accounts) = shared.budgets.in_force(shared.now, shared.ended.is_done());
+    shared.book.set_budget_limits(limits);
+    shared.ledger.regroup_budgets(&shared.book, accounts);
+}
+
+/// If a window has started or ended, puts the windows that contain the present time in force. Does the same
+/// if the ended jobs have become known or unknown. A release scan of all held jobs follows.
+pub(super) fn follow_clock(shared: &mut Shared, recovery: &mut Recovery) {
+    if shared.budgets.is_outdated(shared.now, shared.ended.is_done()) {
+        apply_windows(shared);
+        recovery.note_limits_moved();
+        shared.needs_budget_scan = true;
+    }
+}
+
+/// Schedules the release scan of all held jobs after [`follow_clock`].
+pub(super) fn scan_if_changed(shared: &mut Shared) -> Vec<Effect> {
+    if std::mem::take(&mut shared.needs_budget_scan) { shared.scan_all_held_later() } else { Vec::new() }
+}
+
+/// Records the end of job `id` by calling `record`, and charges the job. The job was live until now, so the
+/// last push does not include it.
+pub(super) fn charge_at_end<R>(
+    shared: &mut Shared,
+    id: JobId,
+    record: impl FnOnce(&mut UsageTable) -> R,
+) -> R {
+    if shared.budgets.is_empty() {
+        return record(&mut shared.standing.usages);
+    }
+    charge_recorded_job(shared, id, false);
+    let result = record(&mut shared.standing.usages);
+    charge_recorded_job(shared, id, true);
+    result
+}
+
+/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. A job without a record has no charge. A job whose charge is
+/// added ended after the last push.
+fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
+    let Shared { budgets, standing, book, ledger, now, .. } = shared;
+    let Some(run) = standing.usages.ended_job(id) else { return };
+    if is_in && run.is_included {
+        budgets.note_late(id);
+    }
+    for (target, amount, spent) in budgets.charge_job(book.site_limits(), &run, is_in, *now) {
+        ledger.set_spent(target, amount, spent);
+    }
+}
+
+/// Returns the text that rejects a job because of a budget: a job without a time limit, a job that does not fit in the mode "reject", and
+/// an update by which a pending job would no longer fit.
+pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
+    let mode = shared.budgets.mode();
+    if shared.budgets.is_empty() || mode == BudgetMode::Warn {
+        return None;
+    }
+    let known = shared.ledger.job(facts.id);
+    let (size, before) = (facts.full_size()?, known.map(|job| job.size));
+    let lacks_time_limit = !size.has_time_limit() && before.is_none_or(Size::has_time_limit);
+    // While ended jobs are being read, the balance is unknown. Then the job is held, not rejected.
+    let is_checked = match known {
+        None => mode == BudgetMode::Reject && shared.ended.is_done(),
+        Some(job) => {
+            matches!(job.phase, Phase::Priority | Phase::Sched) && size.time_limit_ms > job.size.time_limit_ms
+        }
+    };
+    if !lacks_time_limit && !is_checked {
+        return None;
+    }
+    let mut job = known.cloned().unwrap_or_else(|| build_job(shared, facts, true));
+    job.admission = job.admission.moved_to(id);
+    let Size { charge_factor, .. } = job.charged_size(shared.standing.usages.charging().history());
+    let size = Size { charge_factor, ..size };
+    let mut limits = shared.limits().limits_on_job(facts.id, &job);
+    limits.iter_mut().for_each(|limit| limit.needed = size.amount(limit.amount));
+    limits.retain(|limit| limit.amount.is_budget() && limit.needed > 0);
+    let target = |target: &Option<Target>| target.as_ref().map_or_else(String::new, Target::to_string);
+    if lacks_time_limit {
+        let limit = limits.first()?;
+        let (target, unit) = (target(&limit.target), limit.amount.measure.name());
+        return Some(format!(
+            "the budget of {target} counts {unit}, so each job needs a time limit: set one with -t"
+        ));
+    }
+    let exceeded = limits.iter().find(|limit| limit.count_fitting() == 0)?;
+    let (target, measure, cap) = (target(&exceeded.target), exceeded.amount.measure, exceeded.limit.cap());
+    Some(format!(
+        "the job may use {}, and the budget of {target} has {} of {} left: request less time with -t, or ask for a deposit",
+        measure.show_amount(exceeded.needed),
+        measure.show_number(cap.saturating_sub(exceeded.used)),
+        measure.show_number(cap),
+    ))
+}

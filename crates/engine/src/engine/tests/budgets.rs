@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Budgets under the model host: one example for each rule.
+//! Rules: B1, B3, B5, B6, B7, B8, B10, B11
+
+mod random;
+
+use super::FEW;
+use super::host::Host;
+use super::live::{leaf, tree};
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::{Budget, Cap, ChangeCounts, Policy, Scope, SiteLimit, Target};
+use crate::budgets::BudgetMode;
+use crate::engine::answers::{BudgetShown, Open, StandingsWanted};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{Amount, JobId, Limit, Measure, UserId};
+use crate::standing::{Bookmark, SitePart};
+use fairshare::Policy as Ranking;
+
+const HOUR: f64 = 3_600.0;
+const MS_PER_HOUR: u64 = 3_600_000;
+/// The users and banks of the site.
+const USERS: [(u32, &str); 3] = [(7, "A"), (8, "A"), (7, "B")];
+
+fn hours(count: i64) -> i64 {
+    count * MS_PER_HOUR as i64
+}
+
+/// Returns a budget of node-hours from `NOW` on for one day.
+fn budget(target: Target, deposited: i64) -> Budget {
+    let (start, end) = (NOW as i64, NOW as i64 + 86_400);
+    Budget { target, measure: Measure::NodeTime, start, end, deposited, spent: 0, rate: 0 }
+}
+
+fn bank(name: &str) -> Target {
+    Target::Bank(name.into())
+}
+
+fn push_with(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (Policy, SitePart) {
+    let policy = Policy {
+        associations: USERS.map(|(user, bank)| record(association(user, bank), bank)).into(),
+        queues: vec![queue("q1")],
+        projects: vec!["*".into()],
+        parents: ["A", "B"].map(|bank| (bank.into(), "root".into())).into(),
+        weights: vec![("fairshare".to_owned(), 100_000)],
+        ..Policy::default()
+    };
+    let leaves = std::iter::zip(USERS, watermarks).map(|((user, bank), until)| leaf(user, bank, 0.0, until));
+    (policy, SitePart { budgets, ..tree(Ranking::FairTree, at, leaves.collect()) })
+}
+
+fn push(host: &mut Host, budgets: Vec<Budget>, watermark: f64) {
+    let (policy, site) = push_with(budgets, host.now, [watermark; 3]);
+    host.send_event(Event::Policy(policy, site));
+}
+
+fn host_with(budgets: Vec<Budget>, mode: BudgetMode) -> Host {
+    let mut host = Host::new();
+    host.send_event(Event::Settings(Settings { budgets: mode, ..Settings::default() }));
+    push(&mut host, budgets, NOW);
+    host
+}
+
+/// Returns a job of `nodes` nodes with a time limit of `seconds`.
+fn job(user: u32, bank: &str, nodes: u64, seconds: f64) -> HostJob {
+    HostJob { duration: seconds, limit: Some(seconds), ..HostJob::new(user).bank(bank).size(nodes, nodes) }
+}
+
+fn spent(host: &Host, target: &Target) -> u64 {
+    let is_of = |window: &&crate::budgets::Window| window.budget.target == *target;
+    host.engine.budgets.windows().filter(is_of).map(crate::budgets::Window::spent).sum()
+}
+
+fn end_after(host: &mut Host, id: JobId, seconds: f64) {
+    host.now = host.jobs[&id].started.unwrap() + seconds - 1.0;
+    host.end_job(id);
+}
+
+#[test]
+fn a_job_that_ends_early_returns_the_unused_amount() {
+    let mut host = host_with(vec![budget(bank("root"), hours(10))], BudgetMode::Hold);
+    let first = host.submit(job(7, "A", 4, 2.0 * HOUR)).unwrap();
+    let second = host.submit(job(7, "B", 1, 3.0 * HOUR)).unwrap();
+    assert_eq!(host.names(second), ["budget-node-hours-bank"], "8 of 10 node-hours are committed");
+    let small = host.submit(job(8, "A", 1, 2.0 * HOUR)).unwrap();
+    assert_eq!(host.state(small), Some(State::Sched), "2 node-hours are left");
+    host.start_job(first);
+    end_after(&mut host, first, 900.0);
+    assert_eq!(spent(&host, &bank("root")), MS_PER_HOUR, "4 nodes for a quarter of an hour");
+    assert_eq!(host.state(second), Some(State::Sched));
+}
+
+#[test]
+fn a_budget_counts_jobs_in_a_queue_that_is_exempt_from_limits_of_the_bank() {
+    let mut host = host_with(vec![budget(bank("A"), hours(3))], BudgetMode::Hold);
+    let cap = Cap { limit: Limit(1), is_given: false };
+    let amount = Amount::parse("run-sched-jobs").unwrap();
+    let limits = vec![SiteLimit { target: bank("A"), queue: None, amount, cap }];
+    let exempt = [("q1".into(), [Scope::Bank].into())].into();
+    host.send_event(Event::Settings(Settings { limits, exempt, ..Settings::default() }));
+    let jobs = [job(7, "A", 1, HOUR).queue("q1"), job(8, "A", 1, HOUR).queue("q1"), job(7, "A", 1, HOUR)];
+    for job in jobs {
+        let id = host.submit(job).unwrap();
+        assert_eq!(host.state(id), Some(State::Sched), "the limit counts one job, the budget all three");
+    }
+    let exempt_job = host.submit(job(7, "A", 1, HOUR).queue("q1")).unwrap();
+    assert_eq!(host.names(exempt_job), ["budget-node-hours-bank"]);
+    let counted_job = host.submit(job(8, "A", 1, HOUR)).unwrap();
+    assert_eq!(host.names(counted_job), ["budget-node-hours-bank", "max-run-sched-jobs-bank"]);
+    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+}
+
+#[test]
+fn a_job_after_its_time_limit_is_charged_for_its_time_limit() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
+    host.start_job(id);
+    end_after(&mut host, id, HOUR + 60.0);
+    assert_eq!(spent(&host, &bank("A")), MS_PER_HOUR);
+}
+
+#[test]
+fn budgets_of_an_association_a_user_and_another_unit_hold_jobs_too() {
+    let of_user = Target::User(UserId(7));
+    let of_association = Target::Association(UserId(7), "A".into());
+    let cores = Budget { measure: Measure::CoreTime, ..budget(bank("A"), hours(2)) };
+    for (target, name) in [
+        (budget(of_user, hours(2)), "budget-node-hours-user"),
+        (budget(of_association, hours(2)), "budget-node-hours-association"),
+        (cores, "budget-core-hours-bank"),
+    ] {
+        let mut host = host_with(vec![target], BudgetMode::Hold);
+        let held = host.submit(job(7, "A", 3, HOUR)).unwrap();
+        assert_eq!(host.names(held), [name]);
+        let id = host.submit(job(7, "A", 2, HOUR)).unwrap();
+        assert_eq!(host.names(id), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_job_without_a_time_limit_is_rejected_where_a_budget_counts_it() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let text = "the budget of bank A counts node-hours, so each job needs a time limit: set one with -t";
+    assert_eq!(host.submit(job(7, "A", 1, 0.0)), Err(text.to_owned()));
+    assert!(host.submit(job(7, "B", 1, 0.0)).is_ok(), "no budget counts the job");
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Warn);
+    assert!(host.submit(job(7, "A", 1, 0.0)).is_ok());
+    assert!(host.submit(job(7, "A", 100, HOUR)).is_ok());
+}
+
+#[test]
+fn under_reject_a_job_that_does_not_fit_is_rejected_and_a_job_that_lost_its_headroom_is_held() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Reject);
+    let text = "the job may use 11 node-hours, and the budget of bank A has 10 of 10 left: request less time with -t, \
+                or ask for a deposit";
+    assert_eq!(host.submit(job(7, "A", 11, HOUR)), Err(text.to_owned()));
+    let blocked = host.submit(job(7, "A", 6, HOUR).blocked_by("begin-time")).unwrap();
+    let id = host.submit(job(8, "A", 6, HOUR)).unwrap();
+    assert_eq!(host.state(id), Some(State::Sched));
+    host.remove_dependency(blocked, "begin-time");
+    host.run_until_idle();
+    assert_eq!(host.names(blocked), ["budget-node-hours-bank"]);
+}
+
+#[test]
+fn a_deposit_releases_held_jobs_and_a_refund_holds_only_new_jobs() {
+    let mut host = host_with(vec![budget(bank("A"), hours(1))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 2, HOUR)).unwrap();
+    assert_eq!(host.state(id), Some(State::Depend));
+    push(&mut host, vec![budget(bank("A"), hours(2))], NOW);
+    assert_eq!(host.state(id), Some(State::Sched));
+    push(&mut host, vec![budget(bank("A"), hours(-1))], NOW);
+    assert_eq!(host.state(id), Some(State::Sched));
+    let next = host.submit(job(8, "A", 1, 1.0)).unwrap();
+    assert_eq!(host.state(next), Some(State::Depend));
+    push(&mut host, Vec::new(), NOW);
+    assert_eq!(host.state(next), Some(State::Sched), "a bank without deposits has no budget");
+}
+
+#[test]
+fn a_push_that_includes_an_ended_job_changes_no_balance() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 2, 2.0 * HOUR)).unwrap();
+    host.start_job(id);
+    end_after(&mut host, id, HOUR);
+    let charge = 2 * MS_PER_HOUR;
+    assert_eq!(spent(&host, &bank("A")), charge);
+    // The first watermark is before the end of the job, and the second after it.
+    for (spent_in_push, watermark) in [(0, NOW), (hours(2), host.now)] {
+        push(&mut host, vec![Budget { spent: spent_in_push, ..budget(bank("A"), hours(10)) }], watermark);
+        assert_eq!(spent(&host, &bank("A")), charge);
+    }
+}
+
+#[test]
+fn a_job_spends_from_the_window_in_which_it_starts() {
+    let first = budget(bank("A"), hours(4));
+    let second = Budget { start: first.end + 3_600, end: first.end + 86_400, ..first.clone() };
+    let mut host = host_with(vec![first.clone(), second.clone()], BudgetMode::Hold);
+    host.now = first.end as f64 - 600.0;
+    let running = host.submit(job(7, "A", 3, HOUR)).unwrap();
+    host.start_job(running);
+    host.now = first.end as f64 + 1.0;
+    let held = host.submit(job(8, "A", 4, HOUR)).unwrap();
+    assert_eq!(host.names(held), ["budget-node-hours-bank"], "no window is in force");
+    host.advance_and_refresh(HOUR);
+    assert_eq!(host.state(held), Some(State::Sched), "the running job spends from the first window");
+    host.start_job(held);
+    for id in [running, held] {
+        host.end_job(id);
+    }
+    let spent: Vec<bool> = host.engine.budgets.windows().map(|window| window.spent() > 0).collect();
+    assert_eq!(spent, [true, true]);
+}
+
+#[test]
+fn budgets_hold_jobs_until_job_list_has_listed_ended_jobs() {
+    let mut host = Host::new();
+    host.has_job_list = false;
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let id = host.submit(job(7, "A", 1, 1.0)).unwrap();
+    assert_eq!(host.names(id), ["budget-node-hours-bank"]);
+    host.has_job_list = true;
+    host.fire_retry_timer();
+    assert_eq!(host.state(id), Some(State::Sched));
+}
+
+#[test]
+fn a_restart_loses_no_charge() {
+    for is_reload in [true, false] {
+        let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+        let [ended, running] = [3.0, 2.0].map(|nodes| {
+            let id = host.submit(job(7, "A", nodes as u64, HOUR)).unwrap();
+            host.start_job(id);
+            id
+        });
+        end_after(&mut host, ended, 2.0 * HOUR);
+        let held = host.submit(job(8, "A", 6, HOUR)).unwrap();
+        assert_eq!(host.names(held), ["budget-node-hours-bank"]);
+        // The snapshot of the crashed instance lacks the job that ended last.
+        host.replay_jobs(is_reload, Engine::with_batches(FEW));
+        push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+        assert_eq!(spent(&host, &bank("A")), 3 * MS_PER_HOUR, "the time limit of an ended job is kept");
+        assert_eq!(host.names(held), ["budget-node-hours-bank"]);
+        end_after(&mut host, running, 2.5 * HOUR);
+        assert_eq!(spent(&host, &bank("A")), 5 * MS_PER_HOUR);
+        assert_eq!(host.names(held), ["budget-node-hours-bank"]);
+    }
+}
+
+#[test]
+fn ended_jobs_in_the_snapshot_keep_their_time_limits() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
+    host.start_job(id);
+    end_after(&mut host, id, 2.0 * HOUR);
+    let (ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
+    host.engine = Engine::with_batches(FEW);
+    host.ended.clear();
+    host.send_event(Event::Recalled(ended, sums));
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    assert_eq!(spent(&host, &bank("A")), MS_PER_HOUR);
+}
+
+#[test]
+fn a_push_with_budgets_and_without_a_tree_is_rejected() {
+    let mut host = host_with(Vec::new(), BudgetMode::Hold);
+    let (policy, site) = push_with(vec![budget(bank("A"), 0)], NOW, [NOW; 3]);
+    let effects = host.engine.handle(NOW, Event::Policy(policy, SitePart { rule: None, ..site }));
+    assert!(
+        matches!(&effects[..], [crate::engine::Effect::RejectPolicy(text)] if text.starts_with("budgets: the push has no tree"))
+    );
+    assert!(host.engine.budgets.is_empty());
+}
+
+#[test]
+fn a_push_counts_changes_of_deposits_and_not_of_spent_amounts() {
+    let mut host =
+        host_with(vec![budget(bank("A"), hours(10)), budget(bank("B"), hours(1))], BudgetMode::Hold);
+    let spent = Budget { spent: 5, rate: 7, ..budget(bank("B"), hours(1)) };
+    let next = vec![budget(bank("A"), hours(11)), spent, budget(bank("root"), hours(1))];
+    let (policy, site) = push_with(next.clone(), NOW, [NOW; 3]);
+    let difference = host.engine.difference(policy, site).unwrap();
+    assert_eq!(difference.others.budgets, ChangeCounts { added: 1, changed: 1, removed: 0 });
+    push(&mut host, next, NOW);
+    assert_eq!(host.engine.view().latest_difference().others.budgets, difference.others.budgets);
+    push(&mut host, Vec::new(), NOW);
+    let counts = host.engine.view().latest_difference().others.budgets;
+    assert_eq!(counts, ChangeCounts { added: 0, changed: 0, removed: 3 });
+}
+
+#[test]
+fn a_push_whose_parts_have_overlapping_windows_is_rejected() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let overlapping = Budget { start: NOW as i64, ..budget(bank("A"), hours(5)) };
+    let (policy, site) = push_with(vec![budget(bank("A"), hours(1))], NOW, [NOW; 3]);
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    host.send_event(Event::PolicyPart(policy, site));
+    let part = SitePart { budgets: vec![overlapping], ..SitePart::default() };
+    host.send_event(Event::PolicyPart(Policy::default(), part));
+    let effects = host.engine.handle(NOW, Event::PolicyCommit);
+    assert!(
+        matches!(&effects[..], [crate::engine::Effect::RejectPolicy(text)] if text.starts_with("budgets: expected a start"))
+    );
+    assert_eq!(host.engine.budgets.windows().next().unwrap().budget.deposited, hours(10));
+}
+
+#[test]
+fn an_update_may_not_extend_a_pending_job_beyond_the_budget() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 5, HOUR)).unwrap();
+    let validate = |host: &mut Host, seconds: f64| {
+        let updated = HostJob { duration: seconds, ..host.jobs[&id].clone() };
+        !host.engine.handle(host.now, Event::Validate(Host::facts(id, &updated))).is_empty()
+    };
+    assert!(!validate(&mut host, 2.0 * HOUR));
+    assert!(!validate(&mut host, 0.5 * HOUR));
+    assert!(validate(&mut host, 2.0 * HOUR + 1.0));
+    assert!(validate(&mut host, 0.0), "the job loses its time limit");
+}
+
+/// Budgets need each ended job that no push covers. Without budgets, the engine evicts such jobs beyond its
+/// retention limits.
+#[test]
+fn ended_jobs_that_no_push_covers_are_not_evicted_while_there_are_budgets() {
+    let memory = crate::standing::Retention { jobs: 4, each: 2 };
+    for (budgets, is_kept) in [(vec![budget(bank("A"), hours(10))], true), (Vec::new(), false)] {
+        let mut host = Host::new();
+        host.engine = Engine::with_batches(FEW).remembering(memory);
+        push(&mut host, budgets, NOW);
+        for _ in 0..12 {
+            let id = host.submit(job(7, "A", 1, 60.0)).unwrap();
+            host.start_job(id);
+            host.end_job(id);
+            host.advance_and_refresh(30.0);
+        }
+        assert_eq!(host.engine.standing.usages.counts().2 == 12, is_kept);
+    }
+}
+
+#[test]
+fn the_query_shows_what_jobs_have_spent_and_may_still_spend() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    assert!(
+        !serde_json::to_string(&crate::engine::answers::snapshot(&Host::new().engine.view()))
+            .unwrap()
+            .contains("budgets")
+    );
+    let [ended, running] = [2, 3].map(|nodes| {
+        let id = host.submit(job(7, "A", nodes, HOUR)).unwrap();
+        host.start_job(id);
+        id
+    });
+    let start = host.jobs[&running].started.unwrap();
+    end_after(&mut host, ended, 0.5 * HOUR);
+    host.submit(job(8, "A", 1, HOUR)).unwrap();
+    host.now = start + 0.5 * HOUR;
+    host.advance_and_refresh(0.0);
+    let shown = crate::engine::answers::snapshot(&host.engine.view()).budgets.remove(0);
+    let half = MS_PER_HOUR / 2;
+    assert_eq!((shown.spent, shown.committed), (Some(5 * half), Some(5 * half)));
+    assert!(shown.complete && shown.in_force);
+    let held = host.submit(job(7, "A", 6, HOUR)).unwrap();
+    let why =
+        crate::engine::answers::why(&host.engine.view(), &Host::facts(held, &host.jobs[&held]), host.now)
+            .unwrap();
+    assert_eq!(
+        why.holds[0].text,
+        "5 of 10 node-hours in the budget of bank A and the banks below it are spent, or committed to \
+         released jobs; this job takes 6"
+    );
+}
+
+#[test]
+fn a_standing_shows_the_budgets_that_pay_for_the_jobs_and_hides_what_other_users_spent() {
+    let rate = hours(24);
+    let budgets = vec![
+        Budget { rate, ..budget(bank("root"), hours(10)) },
+        Budget { rate, ..budget(Target::User(UserId(7)), hours(5)) },
+        budget(bank("B"), hours(1)),
+        budget(Target::User(UserId(8)), hours(1)),
+    ];
+    let mut host = host_with(budgets, BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 1, 2.0 * HOUR)).unwrap();
+    host.start_job(id);
+    host.now = host.jobs[&id].started.unwrap() + HOUR;
+    let show = |open| {
+        let wanted =
+            StandingsWanted { user: Some(UserId(7)), bank: Some("A".to_owned()), after: None, most: 9, open };
+        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        page.associations[0].budgets.clone()
+    };
+    let full = show(Open::Banks);
+    let amounts = |it: &BudgetShown| (it.scope.to_string(), it.spent, it.committed);
+    let spent = Some(MS_PER_HOUR);
+    assert_eq!(
+        full.iter().map(amounts).collect::<Vec<_>>(),
+        [("bank".to_owned(), spent, spent), ("user".to_owned(), spent, spent),]
+    );
+    let own = show(Open::Own);
+    let hidden = BudgetShown { spent: None, committed: None, rate: None, ..full[0].clone() };
+    assert_eq!(own, [hidden, full[1].clone()]);
+}
+
+/// The job ended while there were no budgets, so the snapshot lacks its time limit. The engine must then get
+/// the time limit from job-list.
+#[test]
+fn a_job_whose_time_limit_the_snapshot_lacks_gets_it_from_job_list() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
+    host.start_job(id);
+    end_after(&mut host, id, 2.0 * HOUR);
+    let (mut ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
+    ended[0].job.limit = 0.0;
+    host.engine = Engine::with_batches(FEW);
+    host.send_event(Event::Recalled(ended, sums));
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    assert_eq!(spent(&host, &bank("A")), MS_PER_HOUR);
+}
+
+#[test]
+fn a_job_charges_and_may_spend_by_the_factor_of_its_queue() {
+    let mut host = Host::new();
+    let configure = |host: &mut Host, factor| {
+        host.oracle.budgets.charges.push((host.now, factor));
+        let charges = [("q1".into(), factor)].into();
+        host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
+    };
+    configure(&mut host, 0.5);
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let running = host.submit(job(7, "A", 16, HOUR).queue("q1")).unwrap();
+    assert_eq!(host.state(running), Some(State::Sched), "16 node-hours count as 8");
+    host.start_job(running);
+    let waiting = host.submit(job(8, "A", 2, HOUR).queue("q1")).unwrap();
+    assert_eq!(host.state(waiting), Some(State::Sched));
+    let held = host.submit(job(7, "A", 3, HOUR).queue("q1")).unwrap();
+    assert_eq!(host.names(held), ["budget-node-hours-bank"], "9 of 10 node-hours are committed");
+    configure(&mut host, 0.25);
+    host.run_until_idle();
+    assert_eq!(host.state(held), Some(State::Sched), "the jobs that do not run count with the new factor");
+    end_after(&mut host, running, HOUR);
+    assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR, "the factor at the start of the job counts");
+    host.start_job(waiting);
+    end_after(&mut host, waiting, HOUR);
+    assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR + MS_PER_HOUR / 2);
+}
+
+#[test]
+fn a_job_may_not_move_to_a_dearer_queue_if_the_budget_has_less_than_its_charge_there() {
+    let mut host = Host::new();
+    let charges = [("q1".into(), 3.0)].into();
+    host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let moves = |host: &mut Host, id, queue| {
+        let state = host.state(id).unwrap();
+        host.engine.handle(host.now, Event::UpdateQueue { id, user: UserId(7), state, queue }).is_empty()
+    };
+    let [small, large] = [3, 4].map(|nodes| host.submit(job(7, "A", nodes, HOUR)).unwrap());
+    assert!(!moves(&mut host, small, "q1"), "9 more than the 4 committed node-hours");
+    assert!(!moves(&mut host, large, "q1"));
+    host.end_job(large);
+    assert!(moves(&mut host, small, "q1"));
+    host.jobs.get_mut(&small).unwrap().queue = Some("q1".to_owned());
+    let updated = host.jobs[&small].clone();
+    host.send_event(Event::Updated(Host::facts(small, &updated)));
+    let held = host.submit(job(8, "A", 2, HOUR)).unwrap();
+    assert_eq!(host.names(held), ["budget-node-hours-bank"], "9 of 10 node-hours are committed");
+    assert!(moves(&mut host, small, "q2"), "a move to a cheaper queue is allowed");
+}
+
+#[test]
+fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
+    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let id = host.submit(job(8, "A", 2, HOUR)).unwrap();
+    host.start_job(id);
+    let push_without = |host: &mut Host, spent| {
+        let budgets = vec![Budget { spent, ..budget(bank("A"), hours(10)) }];
+        let (mut policy, mut site) = push_with(budgets, host.now, [NOW; 3]);
+        policy.associations.retain(|record| record.association.user != UserId(8));
+        site.associations.retain(|leaf| leaf.user != Some(UserId(8)));
+        host.send_event(Event::Policy(policy, site));
+    };
+    push_without(&mut host, 0);
+    end_after(&mut host, id, HOUR);
+    assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
+    // The next push has the charge of the ended job in the spent amount of the bank. The job must not count
+    // twice, although the push has no watermark of its association.
+    push_without(&mut host, hours(2));
+    assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`.
+
+use crate::jobtap::{ENOENT, Host, Reply, Request};
+use crate::plugin::MfPriority;
+use crate::plugin::services::{
+    accept, make_heading, make_ordered_reply, make_reply, payload_error, request_error, select_user,
+};
+use fairshare_engine::engine::answers;
+use fairshare_engine::ids::UserId;
+use fairshare_protocol::request::{read_jobs, read_page, read_selection, read_standings, read_tree_page};
+
+/// Answers with one page of the associations of `query`.
+pub fn list_associations(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let wanted = accept(host, "associations", read_page(request.payload))?;
+    make_ordered_reply(&plugin.view(|view| answers::page(view, &wanted))?)
+}
+
+/// Answers with a page of pending and held jobs.
+pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let mut wanted = read_jobs(request.payload).map_err(|fault| payload_error("jobs", &fault))?;
+    wanted.user = select_user(request.caller, wanted.user)?;
+    let mut page = plugin.view(|view| answers::jobs_page(view, &wanted, host.now()))?;
+    if plugin.hides_others_from(request.caller) {
+        page.jobs.iter_mut().for_each(|job| job.place = None);
+    }
+    page.overruled = plugin.others.overruled_job();
+    make_ordered_reply(&page)
+}
+
+/// Answers with the posted and the current priorities of the jobs in the request, or of a page of all pending jobs by
+/// id.
+pub fn list_priorities(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let wanted = accept(host, "priorities", read_selection(request.payload))?;
+    make_reply(&plugin.view(|view| answers::priorities(view, wanted, host.now()))?)
+}
+
+/// Answers with a page of associations: usage, fair-share, limits, and rank.
+pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let (mut wanted, all) =
+        read_standings(request.payload).map_err(|fault| payload_error("standing", &fault))?;
+    wanted.user = select_user(request.caller, wanted.user)?;
+    if wanted.user.is_none() && !all {
+        wanted.user = Some(UserId(request.caller.userid));
+    }
+    let public = plugin.open_to_guests()?;
+    if !request.caller.is_privileged() {
+        wanted.open = public;
+    }
+    let heading = make_heading(plugin, host)?;
+    make_reply(&plugin.view(|view| answers::standing(view, &wanted, public, heading))?)
+}
+
+/// Answers with a page of the banks and associations of the live tree: their usage as of now, and their ranks.
+pub fn list_tree(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let (first, most) = accept(host, "tree", read_tree_page(request.payload))?;
+    let found = plugin.view(|view| answers::tree_page(view, first, most, host.now()))?;
+    let text = "live fair-share is off: no push contained a tree, or \"live\" is false in the configuration";
+    make_reply(&found.ok_or_else(|| request_error(ENOENT, text.to_owned()))?)
+}
+
+/// Answers with the usage of associations as of now, and their fair-share as of the last refresh, in pages by user id
+/// and bank.
+pub fn list_usages(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let wanted = accept(host, "usages", read_page(request.payload))?;
+    make_reply(&plugin.view(|view| answers::usages(view, &wanted, host.now()))?)
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Commands that add an amount print how much is left, and warn if the addition has no effect.
+
+use std::process::Command;
+
+use super::site::Site;
+use super::{fairshare, run_with_input};
+
+fn make_site_with_jobs(test: &str) -> Site {
+    let site = Site::small(test);
+    super::pipeline::add_jobs(&site);
+    site
+}
+
+/// Runs `budget deposit bank A` in a window that begins in 1970.
+fn deposit(site: &Site, amount: &str, more: &[&str]) -> super::RunResult {
+    let arguments = ["budget", "deposit", "bank", "A", amount, "--from", "0", "--until", "36500d"];
+    fairshare([&arguments[..], &["--reason", "grant", "-p", site.path()], more].concat())
+}
+
+#[test]
+fn a_deposit_prints_what_is_left_of_the_budget_and_how_long_it_lasts() {
+    let site = make_site_with_jobs("deposit_state");
+    let now = (super::pipeline::END + 900.0).to_string();
+    fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok();
+    let ran = deposit(&site, "5", &[]);
+    let state = fairshare(["budget", "show", "bank", "A", "-p", site.path()]);
+    assert_eq!(
+        (ran.status, ran.err.as_str()),
+        (
+            0,
+            &*format!(
+                "flux-fairshare: Takes effect at the next push: flux fairshare push -p {}\n",
+                site.path()
+            )
+        ),
+        "{ran:?}"
+    );
+    // The spent amount is the charge of ann's job.
+    assert!(state.ok().contains("LastsUntil") && ran.out.ends_with(state.ok()), "{ran:?}");
+    let document = deposit(&site, "1", &["--json"]).json();
+    let budget = &document["budgets"][0];
+    assert_eq!(
+        (&document["deposits"][0]["amount_ms"], &budget["deposited_ms"]),
+        (&3_600_000.into(), &21_600_000.into())
+    );
+    assert!(
+        budget["spent_ms"].as_i64().is_some_and(|spent| spent > 0) && budget["lasts_until"].is_number(),
+        "{budget}"
+    );
+}
+
+#[test]
+fn a_change_stays_stored_if_the_push_after_it_fails() {
+    let site = make_site_with_jobs("push_fails");
+    let nowhere = |words: &[&str]| {
+        let words = [words, &["-p", site.path(), "--push"]].concat();
+        let mut command = Command::new(super::PROGRAM);
+        run_with_input(command.args(words).env("FLUX_URI", "local:///nonexistent"), "")
+    };
+    let change = ["--from", "0", "--until", "36500d", "--reason", "grant"];
+    for words in [
+        &[&["budget", "deposit", "bank", "A", "5"], &change[..]].concat()[..],
+        &["limit", "set", "bank", "A", "run-gpus=4"],
+        &["credit", "add", "ann/A", "2", "--reason", "refund"],
+    ] {
+        let ran = nowhere(words);
+        assert_eq!(ran.status, 2, "{ran:?}");
+        assert!(ran.err.ends_with("all changes are stored\n"), "{ran:?}");
+        let stored = fairshare([words[0], "-p", site.path()]);
+        assert!(stored.ok().contains('A'), "{stored:?}");
+    }
+    for words in [&["budget", "show"][..], &["limit", "show"], &["credit", "log"]] {
+        let ran = nowhere(words);
+        assert!(ran.status == 2 && ran.err.contains("--push") && ran.err.contains("did you mean"), "{ran:?}");
+    }
+}
+
+#[test]
+fn deposit_show_and_doctor_warn_of_a_budget_with_nothing_left() {
+    let site = make_site_with_jobs("nothing_left");
+    let warning = "no node-hours are left: the jobs of bank A are held until a deposit";
+    assert!(!deposit(&site, "5", &[]).err.contains(warning));
+    let ran = deposit(&site, "-5", &[]);
+    assert!(ran.status == 0 && ran.err.contains(warning), "{ran:?}");
+    let ran = fairshare(["budget", "-p", site.path()]);
+    assert!(ran.status == 0 && ran.err.contains(warning), "{ran:?}");
+    let found = fairshare(["doctor", "-p", site.path(), "--uri", "local:///nonexistent"]).out;
+    assert!(found.contains("!! budget-used-up: ") && found.contains("   bank A in node-hours\n"), "{found}");
+}
+
+#[test]
+fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
+    let site = make_site_with_jobs("no_usage");
+    let now = (super::pipeline::END + 900.0).to_string();
+    let warning = |action: &str, user: &str, amount: &str| {
+        let ran = fairshare([
+            "credit",
+            action,
+            user,
+            amount,
+            "--now",
+            &now,
+            "--reason",
+            "refund",
+            "-p",
+            site.path(),
+        ]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        ran.err.contains(&format!("warning: {user} has no usage, so the credit reduces nothing now"))
+    };
+    // The job of ann is on record, although no sync has counted it.
+    assert!(!warning("add", "ann/A", "-0.001"));
+    assert!(!warning("set", "ann/A", "0"));
+    assert!(warning("add", "ann/A", "-0.001") && warning("add", "ann/A", "-0.001"));
+    assert!(!warning("add", "ann/A", "2"));
+    site.sql("DELETE FROM jobs WHERE bank = 'B'");
+    assert!(warning("set", "ben/B", "0") && !warning("set", "ben/B", "1"));
+}
+
+#[test]
+fn a_credit_beyond_the_usage_of_ended_jobs_says_how_much_reduces_usage_now() {
+    let site = make_site_with_jobs("rest_of_credit");
+    let now = (super::pipeline::END + 900.0).to_string();
+    let add = |amount: &str, more: &[&str]| {
+        let words = ["credit", "add", "ann/A", amount, "--now", &now, "--reason", "r", "-p", site.path()];
+        fairshare([&words[..], more].concat()).err
+    };
+    let later = "reduces the usage of running jobs when they end, and of later jobs";
+    fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok();
+    let periods = fairshare(["usage", "--by", "period", "-p", site.path(), "-u", "ann", "--json"]).json();
+    let used = &periods["periods"][0]["usage"];
+    let used = used.as_f64().expect("the usage of the job of ann");
+    let said = add(&(-used - 7.25).to_string(), &["--unit", "usage"]);
+    assert!(
+        said.contains(&format!(
+            "{used} of {} usage reduce usage now; the rest, 7.25 usage, {later}",
+            used + 7.25
+        )),
+        "{said}"
+    );
+    // The earlier credits already subtract more than the usage.
+    let said = add("-1", &[]);
+    assert!(
+        said.contains("has no usage, so the credit reduces nothing now")
+            && said.contains(later.trim_start_matches("reduces ")),
+        "{said}"
+    );
+    let said = add(&(used + 7.25 + 3600.0 + 36000.0).to_string(), &["--unit", "usage"]);
+    assert!(!said.contains("reduce"), "{said}");
+    let said = add("-1.5", &[]);
+    assert!(!said.contains("reduce"), "all of the credit reduces usage now: {said}");
+}
+
+#[test]
+fn doctor_lists_credits_that_no_sync_has_counted() {
+    let site = make_site_with_jobs("uncounted_credits");
+    let now = (super::pipeline::END + 900.0).to_string();
+    let find = || fairshare(["doctor", "-p", site.path(), "--uri", "local:///nonexistent"]).out;
+    let sync = || fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok().to_owned();
+    sync();
+    assert!(!find().contains("credits-not-counted"));
+    let credit = ["credit", "add", "ann/A", "2", "--now", &now, "--reason", "refund", "-p", site.path()];
+    assert_eq!(fairshare(credit).status, 0);
+    let found = find();
+    assert!(
+        found.contains("-- credits-not-counted: ") && found.contains("   2 node-hours of ann/A\n"),
+        "{found}"
+    );
+    sync();
+    assert!(!find().contains("credits-not-counted"));
+}
+
+#[test]
+fn usage_by_period_is_in_node_hours_if_usage_counts_nodes() {
+    let site = make_site_with_jobs("period_unit");
+    let now = (super::pipeline::END + 900.0).to_string();
+    fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok();
+    let usage = || fairshare(["usage", "--by", "period", "-p", site.path()]).ok().to_owned();
+    assert!(usage().contains("NodeHours (decayed)"), "{}", usage());
+    site.sql("INSERT OR REPLACE INTO config_table VALUES ('node_weight', '2')");
+    let text = usage();
+    assert!(
+        text.contains("Usage (decayed)") && text.contains("its unit is the second, times the weights"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bars_without_shares_have_no_legend_about_shares() {
+    let site = make_site_with_jobs("bars");
+    let now = (super::pipeline::END + 900.0).to_string();
+    fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok();
+    for by in ["bank", "period"] {
+        let text = fairshare(["usage", "--by", by, "-p", site.path()]).ok().to_owned();
+        assert!(text.contains("==") && !text.contains("the share"), "{text}");
+    }
+}
