@@ -50,8 +50,8 @@ const GROUPS: &str = "g1 101 root 50\ng2 102 root 50\na 103 g1 10\nb 104 g1 10\n
 const USAGES: &str = "a 49\nb 150\nc 100\nd 99\ns 200\nz 5\n";
 
 /// Masks dates and other text that differs between runs, and makes terminal codes visible.
-fn mask_text(text: &str, path: &str) -> String {
-    let text = text.replace(path, "SITE").replace("\r\n", "\n").replace('\x1b', "ESC");
+fn mask_text(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\x1b', "ESC");
     let mut masked = String::new();
     let mut rest = text.as_str();
     while let Some(letter) = rest.chars().next() {
@@ -77,16 +77,18 @@ fn mask_text(text: &str, path: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Runs the command at each width, first without colours, then with colours.
-fn check_screens(name: &str, path: &str, arguments: &str) {
-    let mut screens = format!("$ flux fairshare {arguments}\n").replace(path, "SITE");
+/// Runs the command at each width, first without colours, then with colours. It runs in `directory`, so that `arguments` can name files
+/// without the path of the checkout, whose length would decide where lines break.
+fn check_screens(name: &str, directory: &Path, arguments: &str) {
+    let directory = directory.to_str().expect("text");
+    let mut screens = format!("$ flux fairshare {arguments}\n");
     for colour in ["never", "always"] {
         for columns in [80, 120, 200] {
             // On a busy machine, a progress bar may appear on standard error, which the test therefore drops.
-            let command = format!("PROGRAM {arguments} --color {colour} 2>/dev/null");
+            let command = format!("cd '{directory}'; PROGRAM {arguments} --color {colour} 2>/dev/null");
             let Some(ran) = run_on_screen((columns, 200), "xterm", &command) else { return };
             assert_eq!(ran.status, 0, "{name}: {ran:?}");
-            let text = mask_text(&ran.out, path);
+            let text = mask_text(&ran.out);
             check_lines(name, columns, colour == "always", &text);
             screens.push_str(&format!("\n===== {columns} columns, colour {colour}\n{text}"));
         }
@@ -124,20 +126,19 @@ fn check_lines(name: &str, columns: u32, colour: bool, text: &str) {
 #[test]
 fn screens_of_a_database_equal_the_golden_files() {
     let site = make_site("screens");
-    let path = site.path();
     for (name, arguments) in [
-        ("show", "show -p SITE"),
-        ("show-long", "show -p SITE --long"),
-        ("why-user", "why amira/chem -p SITE"),
-        ("why-two", "why amira/chem dmitri -p SITE"),
-        ("why-bank", "why chem -p SITE"),
-        ("why-inactive", "why bo -p SITE"),
-        ("compare", "compare -p SITE"),
-        ("compare-two", "compare -p SITE --policy weighted-walk,depth-oblivious"),
-        ("what-if", "what-if -p SITE --shares chem=20 --usage erik+=5000nh --add-user new/ops=2"),
-        ("what-if-in", "what-if -p SITE --in 21d --idle amira/chem"),
+        ("show", "show -p site.db"),
+        ("show-long", "show -p site.db --long"),
+        ("why-user", "why amira/chem -p site.db"),
+        ("why-two", "why amira/chem dmitri -p site.db"),
+        ("why-bank", "why chem -p site.db"),
+        ("why-inactive", "why bo -p site.db"),
+        ("compare", "compare -p site.db"),
+        ("compare-two", "compare -p site.db --policy weighted-walk,depth-oblivious"),
+        ("what-if", "what-if -p site.db --shares chem=20 --usage erik+=5000nh --add-user new/ops=2"),
+        ("what-if-in", "what-if -p site.db --in 21d --idle amira/chem"),
     ] {
-        check_screens(name, path, &arguments.replace("SITE", path));
+        check_screens(name, site.directory(), arguments);
     }
 }
 
@@ -158,28 +159,28 @@ fn screens_of_another_half_life_equal_the_golden_files() {
              bank, 0, 0 FROM association_table JOIN (SELECT 'carla' AS user, 20 AS days, 2000 AS hours
              UNION SELECT 'dmitri', 1, 500 UNION SELECT 'erik', 9, 600) ON user = username"
     ));
-    let path = site.path();
-    check_screens("what-if-half-life", path, &format!("what-if -p {path} --half-life 14d"));
+    check_screens("what-if-half-life", site.directory(), "what-if -p site.db --half-life 14d");
 }
 
 #[test]
 fn screens_of_a_simulation_equal_the_golden_files() {
-    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/week.swf");
-    let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
-    check_screens("simulate", trace, &arguments);
+    let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data"));
+    let arguments = "simulate --trace week.swf --policy fair-tree --sweep half-life=1d,14d";
+    check_screens("simulate", data, arguments);
 }
 
 #[test]
 fn screens_of_a_pbs_site_equal_the_golden_files() {
-    let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
-    let tree = format!("{groups} --usage-file {usages}");
+    let directory = super::directory("screens_pbs");
+    fs::write(directory.join("groups"), GROUPS).expect("a file");
+    fs::write(directory.join("usages"), USAGES).expect("a file");
     for (name, arguments) in [
-        ("pbs-show", "show -t SITE"),
-        ("pbs-show-walk", "show -t SITE --sort pbs-walk"),
-        ("pbs-why-two", "why a s -t SITE"),
-        ("pbs-why-no-shares", "why z -t SITE"),
+        ("pbs-show", "show -t groups --usage-file usages"),
+        ("pbs-show-walk", "show -t groups --usage-file usages --sort pbs-walk"),
+        ("pbs-why-two", "why a s -t groups --usage-file usages"),
+        ("pbs-why-no-shares", "why z -t groups --usage-file usages"),
     ] {
-        check_screens(name, &tree, &arguments.replace("SITE", &tree));
+        check_screens(name, &directory, arguments);
     }
 }
 

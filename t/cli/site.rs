@@ -106,6 +106,11 @@ impl Site {
         self.path.to_str().expect("text")
     }
 
+    /// Returns the directory of the file `site.db`.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().expect("a directory")
+    }
+
     /// Returns (user, fair-share), sorted by user.
     pub fn fairshares(&self) -> Vec<(String, f64)> {
         fairshares(&self.path)
