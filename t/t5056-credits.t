@@ -63,8 +63,14 @@ test_expect_success 'usage --by period and why show the credits of each period' 
 '
 test_expect_success 'a credit that reduces nothing is not stored without a warning' '
 	credit log --json | jq ".credits | length" >before.count && cp $DB kept.db && credit add user5004/B -1 --reason "too much" 2>err && cat err &&
-	grep "warning: user5004/B has no usage, so the credit reduces nothing now" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && cp kept.db $DB &&
+	grep "warning: user5004/B has no usage of ended jobs, so" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && cp kept.db $DB &&
 	test "$(credit log --json | jq ".credits | length")" = "$(cat before.count)"
+'
+test_expect_success 'a credit beyond the usage of ended jobs offsets a running job at once' '
+	long=$(mf submit 5001 -N 4 -n 4 --run 300s) && flux job wait-event $long start && sleep 3 && cp $DB kept.db &&
+	flux fairshare standing 5001/A --json >out && cat out && jq -e ".associations[0].usage > 4" out &&
+	credit add user5001/A -1 --reason "slow start" --push 2>err && cat err && flux fairshare standing 5001/A --json >out && cat out &&
+	jq -e ".associations[0].usage == 0" out && flux cancel $long && wait_ended $long && cp kept.db $DB && flux fairshare push -p $DB
 '
 test_expect_success 'the log has each credit with its author and reason' '
 	me=$(id -un) && credit log --json >out && cat out &&

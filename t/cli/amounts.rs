@@ -107,7 +107,7 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
             site.path(),
         ]);
         assert_eq!(ran.status, 0, "{ran:?}");
-        ran.err.contains(&format!("warning: {user} has no usage, so the credit reduces nothing now"))
+        ran.err.contains(&format!("warning: {user} has no usage of ended jobs, so"))
     };
     // The job of ann is on record, although no sync has counted it.
     assert!(!warning("add", "ann/A", "-0.001"));
@@ -119,14 +119,14 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
 }
 
 #[test]
-fn a_credit_beyond_the_usage_of_ended_jobs_says_how_much_reduces_usage_now() {
+fn a_credit_beyond_the_usage_of_ended_jobs_says_what_the_rest_reduces() {
     let site = make_site_with_jobs("rest_of_credit");
     let now = (super::pipeline::END + 900.0).to_string();
     let add = |amount: &str, more: &[&str]| {
         let words = ["credit", "add", "ann/A", amount, "--now", &now, "--reason", "r", "-p", site.path()];
         fairshare([&words[..], more].concat()).err
     };
-    let later = "reduces the usage of running jobs when they end, and of later jobs";
+    let later = "reduces the usage of running and later jobs";
     fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok();
     let periods = fairshare(["usage", "--by", "period", "-p", site.path(), "-u", "ann", "--json"]).json();
     let used = &periods["periods"][0]["usage"];
@@ -134,7 +134,7 @@ fn a_credit_beyond_the_usage_of_ended_jobs_says_how_much_reduces_usage_now() {
     let said = add(&(-used - 7.25).to_string(), &["--unit", "usage"]);
     assert!(
         said.contains(&format!(
-            "{used} of {} usage reduce usage now; the rest, 7.25 usage, {later}",
+            "{used} of {} usage reduce the usage of ended jobs; the rest, 7.25 usage, {later}",
             used + 7.25
         )),
         "{said}"
@@ -142,14 +142,14 @@ fn a_credit_beyond_the_usage_of_ended_jobs_says_how_much_reduces_usage_now() {
     // The earlier credits already subtract more than the usage.
     let said = add("-1", &[]);
     assert!(
-        said.contains("has no usage, so the credit reduces nothing now")
+        said.contains("has no usage of ended jobs, so")
             && said.contains(later.trim_start_matches("reduces ")),
         "{said}"
     );
     let said = add(&(used + 7.25 + 3600.0 + 36000.0).to_string(), &["--unit", "usage"]);
     assert!(!said.contains("reduce"), "{said}");
     let said = add("-1.5", &[]);
-    assert!(!said.contains("reduce"), "all of the credit reduces usage now: {said}");
+    assert!(!said.contains("reduce"), "all of the credit reduces the usage of ended jobs: {said}");
 }
 
 #[test]

@@ -167,8 +167,9 @@ impl Snapshot<'_> {
     }
 }
 
-/// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. A usage that
-/// another program has changed since is not decayed.
+/// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. The usage is
+/// negative if credits subtract more than the ended jobs used. A usage that another program has changed since is not
+/// decayed.
 fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
     let left = pace.remaining_after(at - marks.period_start);
     for association in associations {
@@ -176,10 +177,10 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
         let key = Marks::key(username, &association.bank);
         if let Some(known) = marks.continuous(key, usage) {
             let counted = known.bins.iter().sum::<f64>();
-            // Credits may subtract more than all usage.
-            let counted =
-                marks.credited(key).map_or(counted, |credits| zero_negligible(counted + credits.live));
-            association.usage = Some(counted * left);
+            let with_credits = marks.credited(key).map_or(counted, |credits| counted + credits.live);
+            // Rounding may leave a part of an offset usage.
+            let usage = if with_credits < 0.0 { with_credits } else { zero_negligible(with_credits) };
+            association.usage = Some(usage * left);
         }
     }
 }

@@ -53,8 +53,7 @@ enum CreditUnit {
 ///
 /// A credit counts like the usage of a job that ended at its time: it decays and expires with usage of that time. It stays in effect
 /// after a recount, after a change of the half-life and after job records are removed. Usage is never below 0. If credits subtract
-/// more than the ended jobs of an association used, the rest reduces the usage of its running jobs when they end, and of its later jobs.
-/// The rest decays too.
+/// more than the ended jobs of an association used, the rest reduces the usage of its running and later jobs. The rest decays too.
 ///
 /// "add" adds AMOUNT; a negative AMOUNT is a refund. "set" stores the difference between AMOUNT and the usage of the jobs on record
 /// at this moment. Usage of jobs that end later, or whose records arrive later, is added.
@@ -143,20 +142,23 @@ fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f
 /// A smaller sum is 0, except for rounding.
 const LEAST: f64 = 1e-9;
 
-/// Returns how much of a credit reduces the usage now, and when the rest does. `sums` are the sums of usage before and after the credit.
+/// Returns how much of a credit reduces the usage of ended jobs, and what the rest reduces. `sums` are the sums of usage before and after the credit.
 fn describe_rest(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Option<String> {
     let Wanted { user, bank, .. } = wanted;
     let [before, after] = sums;
-    let later = "the usage of running jobs when they end, and of later jobs";
+    let later = "the usage of running and later jobs";
     if before < LEAST {
         return Some(format!(
-            "warning: {user}/{bank} has no usage, so the credit reduces nothing now; a negative credit reduces {later}"
+            "warning: {user}/{bank} has no usage of ended jobs, so a negative credit only reduces {later}"
         ));
     }
     let [now, all, rest] =
         [before, before - after, -after].map(|hours| trim_decimals(&format!("{hours:.4}")));
-    (after <= -LEAST)
-        .then(|| format!("{now} of {all} {unit} reduce usage now; the rest, {rest} {unit}, reduces {later}"))
+    (after <= -LEAST).then(|| {
+        format!(
+            "{now} of {all} {unit} reduce the usage of ended jobs; the rest, {rest} {unit}, reduces {later}"
+        )
+    })
 }
 
 /// The checked arguments of a new credit.

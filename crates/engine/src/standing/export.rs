@@ -68,7 +68,7 @@ impl Standing {
             tree.accrue(*bank, *usage);
         }
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
-            tree.accrue(leaf, self.usages.entry(*entry)?.pushed().0);
+            tree.accrue(leaf, self.usages.entry(*entry)?.pushed().0.max(0.0));
         }
         tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
     }
@@ -111,7 +111,7 @@ impl Standing {
             && (is_time(evicted.since) || evicted.sum == 0.0)
             && is_time(evicted.at)
             && is_usage(evicted.sum)
-            && is_usage(evicted.pushed)
+            && is_usage(evicted.pushed.abs())
             && !evicted.counted.is_invalid();
         if is_valid {
             self.usages.restore_evicted(evicted, self.has_replaced_all);
@@ -161,7 +161,7 @@ impl Ranked {
             bank: bank.clone(),
             shares: tree.shares(node),
             active: tree.is_active(node),
-            usage: (usage > 0.0 || tree.own_usage(node).is_some()).then_some(usage),
+            usage: (usage != 0.0 || tree.own_usage(node).is_some()).then_some(usage),
             counted: counted.clone(),
         })
     }

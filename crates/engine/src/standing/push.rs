@@ -134,19 +134,20 @@ fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), Stri
             return Err(format!("{what} weight {weight}: expected a number from 0 to 1e12"));
         }
     }
-    let usage_error =
-        |node: String, usage: f64| format!("{node}: expected a usage from 0 to 1e250, got {usage:e}");
-    let bad = |usage: &Option<f64>| usage.filter(|usage| !(0.0..=MAX_PUSHED).contains(usage));
+    let usage_error = |node: String, min: &str, usage: f64| {
+        format!("{node}: expected a usage from {min} to 1e250, got {usage:e}")
+    };
+    let bad = |usage: Option<f64>, min| usage.filter(|usage| !(min..=MAX_PUSHED).contains(usage));
     for bank in &site.banks {
-        if let Some(usage) = bad(&bank.usage) {
-            return Err(usage_error(format!("bank \"{}\"", bank.name), usage));
+        if let Some(usage) = bad(bank.usage, 0.0) {
+            return Err(usage_error(format!("bank \"{}\"", bank.name), "0", usage));
         }
     }
     for (row, leaf) in site.associations.iter().enumerate() {
         let user = || leaf.user.map_or_else(|| rows.user(row).to_owned(), |user| user.to_string());
         let node = || format!("user \"{}\" in bank \"{}\"", user(), leaf.bank);
-        if let Some(usage) = bad(&leaf.usage) {
-            return Err(usage_error(node(), usage));
+        if let Some(usage) = bad(leaf.usage, -MAX_PUSHED) {
+            return Err(usage_error(node(), "-1e250", usage));
         }
         if leaf.counted.is_invalid() {
             return Err(format!("{}: watermark {}: {TIME}", node(), leaf.counted.end()));

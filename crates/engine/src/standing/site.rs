@@ -70,7 +70,8 @@ pub struct Leaf {
     pub shares: Shares,
     /// An inactive association is not ranked.
     pub active: bool,
-    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded.
+    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A negative usage
+    /// offsets the usage of later jobs; by itself it counts as 0.
     pub usage: Option<f64>,
     /// The watermark of `usage`.
     pub counted: Watermark,
@@ -108,7 +109,13 @@ impl Bank {
 impl Leaf {
     /// Adds the leaf to the rows of a tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
-        rows.association(&self.name, self.bank.as_str(), self.shares, self.usage, self.active);
+        rows.association(
+            &self.name,
+            self.bank.as_str(),
+            self.shares,
+            self.usage.map(|usage| usage.max(0.0)),
+            self.active,
+        );
     }
 }
 

@@ -96,6 +96,27 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
     }
 }
 
+/// Rule U32: credits may subtract more than the ended jobs used. The rest offsets the usage of running jobs, also after a restore.
+#[test]
+fn a_negative_pushed_usage_offsets_running_jobs() {
+    for policy in Policy::ALL {
+        let mut credited = site(policy);
+        credited.associations[0].usage = Some(-400.0);
+        let mut standing = standing(credited.clone());
+        standing.refresh(T0);
+        assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"), "{policy}");
+        standing.usages.started(&job(7, 1, "A", 4, T0)).expect("a job");
+        standing.usages.started(&job(8, 2, "A", 4, T0)).expect("a job");
+        standing.refresh(T0 + 90.0);
+        assert_eq!(usage(&standing, 1, "A", T0 + 90.0), 0.0, "{policy}");
+        assert!(fairshare(&standing, 1, "A") > fairshare(&standing, 2, "A"), "{policy}");
+        let left = usage(&standing, 2, "A", T0 + 200.0) - 400.0 * 0.5_f64.powf(200.0 / DAY);
+        assert_close(usage(&standing, 1, "A", T0 + 200.0), left);
+        let leaf = standing.leaf(UserId(1), &"A".into()).expect("a leaf");
+        assert_eq!(leaf, credited.associations[0], "the snapshot has the pushed usage");
+    }
+}
+
 /// Under the policy pbs, time alone can change ranks, because its option `pbs.min_usage` is an absolute usage. So only pbs ranks again.
 #[test]
 fn a_refresh_without_changes_computes_nothing() {
@@ -311,15 +332,19 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     for (invalid, text) in [
         (
             change_site(&|s| s.associations[0].usage = Some(f64::NAN)),
-            "user \"1\" in bank \"A\": expected a usage from 0 to 1e250, got NaN",
+            "user \"1\" in bank \"A\": expected a usage from -1e250 to 1e250, got NaN",
         ),
         (
-            change_site(&|s| s.associations[1].usage = Some(-1.0)),
-            "user \"2\" in bank \"A\": expected a usage from 0 to 1e250, got -1e0",
+            change_site(&|s| s.associations[1].usage = Some(-1e251)),
+            "user \"2\" in bank \"A\": expected a usage from -1e250 to 1e250, got -1e251",
+        ),
+        (
+            change_site(&|s| s.banks[2].usage = Some(-1.0)),
+            "bank \"B\": expected a usage from 0 to 1e250, got -1e0",
         ),
         (
             change_site(&|s| s.associations[2].usage = Some(1e251)),
-            "user \"3\" in bank \"B\": expected a usage from 0 to 1e250, got 1e251",
+            "user \"3\" in bank \"B\": expected a usage from -1e250 to 1e250, got 1e251",
         ),
         (
             change_site(&|s| s.banks[1].usage = Some(f64::INFINITY)),

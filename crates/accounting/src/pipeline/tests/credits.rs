@@ -62,7 +62,11 @@ fn a_credit_beyond_the_usage_offsets_later_jobs() {
     site.run(BEGIN + 200.0).expect("a run");
     assert_eq!(site.usages()[0], 0.0);
     assert_eq!(site.banks(), [0.0; 3], "a bank does not gain by the credit of a user");
-    assert_eq!(pushed_usages(&site, BEGIN + 200.0)[0], 0.0);
+    let pushed = pushed_usages(&site, BEGIN + 200.0);
+    assert!(
+        -36.0 < pushed[0] && pushed[0] < -33.0,
+        "the rest offsets running jobs in the plugin: {pushed:?}"
+    );
     site.add_job(2, 1, "A", BEGIN + 300.0, 50.0);
     site.run(BEGIN + 301.0).expect("a run");
     assert_eq!(site.usages()[0], 14.0);
@@ -311,7 +315,7 @@ proptest! {
                     (sum.0 + entry.0, sum.1 + entry.1)
                 });
                 prop_assert!(is_close(found, stored.max(0.0)), "user {user}: {found}, not {stored}");
-                prop_assert!(is_close(pushed, live.max(0.0)), "user {user}: pushed {pushed}, not {live}");
+                prop_assert!(is_close(pushed, live), "user {user}: pushed {pushed}, not {live}");
                 total += stored.max(0.0);
             }
             prop_assert!(site.banks().first().is_some_and(|root| is_close(*root, total)));
