@@ -33,7 +33,8 @@ use fairshare_protocol::records::FactorRecord;
 /// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
 /// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
 ///
-/// --half-life without --in counts all usage of the database again, as sync does after a change of the half-life. --weight and
+/// --half-life without --in counts all usage of the database again, as sync does after a change of the half-life. The usage of running
+/// jobs, which show and the plugin add, is left out of both sides. --weight and
 /// --submit ask the plugin about jobs instead of users.
 #[derive(Debug, clap::Args)]
 // --usage is a change here, so it can't be an alias of --usage-file.
@@ -216,7 +217,7 @@ fn recount_usages(input: &Input, half_life: f64, tree: &mut Tree) -> Result<Stri
         Some(oldest) => format!("from the records since {}", date(oldest, half_life)),
         None => "from no records".to_owned(),
     };
-    Ok(format!("half-life {new} instead of {old}, usage counted again {since}"))
+    Ok(format!("half-life {new} instead of {old}, usage counted again {since}, without running jobs"))
 }
 
 /// The members of the JSON document besides the rows.
