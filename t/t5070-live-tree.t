@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='show, why, compare and what-if use the live tree of the plugin and name the source of their numbers'
+test_description='show, why, usage, compare and what-if use the live tree of the plugin and name the source of their numbers'
 # Rules: F3
 
 . "$(dirname "$0")/lib.sh"
@@ -18,9 +18,10 @@ check_close() {
 	done
 }
 
+gpu_nodes='[{"type":"node","count":4,"with":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1},{"type":"gpu","count":2}]}]}]'
 test_expect_success 'an instance has the plugin, a site and a running job' '
-	write_conf "$(with_plugin)" && start_instance && make_site && set_usage 5002 3600 && set_usage 5004 7200 &&
-	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && wait_running $id
+	write_conf "$(with_plugin) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 4, \"gpus-per-node\": 2}" && start_instance && make_site && set_usage 5002 3600 && set_usage 5004 7200 &&
+	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 --resources "$gpu_nodes") && wait_running $id
 '
 test_expect_success 'show prints the live tree, and the running job counts' '
 	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs. Policy: weighted-walk." &&
@@ -29,6 +30,27 @@ test_expect_success 'show prints the live tree, and the running job counts' '
 '
 test_expect_success 'show and standing print the same places and usages' '
 	print_shown >a && flux fairshare standing -A --json >standing.json && print_standing standing.json >b && check_close a b
+'
+test_expect_success 'usage counts the running job until now, as standing does, and shows its part' '
+	flux fairshare usage --since 1h --by bank >out && cat out && grep "^Of this, 1 running job used [0-9.]* node-hours until now" out && grep "NodeHours.* Running" out &&
+	flux fairshare usage --since 1h --json >usage.json && cat usage.json && flux fairshare standing -A --json >standing.json &&
+	used=$(jq "[.associations[] | select(.userid == 5001)][0].usage" standing.json) &&
+	jq -e ".usage[] | select(.user == \"user5001\") | .jobs == 1 and (.running_node_hours * 3600 - $used | fabs) < 20 and .node_hours == .running_node_hours and
+		.core_hours == .node_hours and .gpu_hours == 2 * .node_hours" usage.json && jq -e ".running_jobs == 1 and .node_hours == .running_node_hours" usage.json
+'
+test_expect_success 'usage counts the running job only within the interval, and not with -p, which is the database alone' '
+	flux fairshare usage --since 2h --until 1h --json | jq -e ".running_jobs == 0" && flux fairshare usage -p $DB --json | jq -e ".running_jobs == null and .jobs == 0" &&
+	flux fairshare usage -p $DB --uri $FLUX_URI --json | jq -e ".running_jobs == 1" && flux fairshare usage -p $DB >out && grep "Only ended jobs count, because an option" out &&
+	flux fairshare usage --whole --json | jq -e ".running_jobs == null" &&
+	flux fairshare usage --uri local:///nonexistent >out && cat out && grep "Only ended jobs count, because .*connect to Flux" out
+'
+test_expect_success 'what-if --half-life says that it leaves out the running job, and budget counts the job in the rate' '
+	flux fairshare what-if --half-life 2d >out && cat out && grep "without running jobs" out &&
+	flux fairshare budget deposit user user5001 1000 --until 7d --reason r && flux fairshare budget show --json >budget.json && cat budget.json &&
+	jq -e ".budgets[0] | .spent_ms == 0 and .rate_ms > 4000 * 2 / 7 and .lasts_until == .end" budget.json &&
+	flux fairshare budget show >out && cat out && grep "1,000 .*end of window" out && grep "PerDay counts running jobs too" out &&
+	flux fairshare push && run_as 5001 standing >out && cat out && grep "at the rate of ended jobs in the last 7 days, it lasts longer" out &&
+	flux fairshare budget remove user user5001 --reason r --push
 '
 test_expect_success 'why of a user prints live numbers' '
 	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&
@@ -71,5 +93,8 @@ test_expect_success 'show uses the database if no plugin answers' '
 	(unset FLUX_URI; flux fairshare show --uri local:///nonexistent >out 2>err; test $? = 2) && cat err &&
 	load_plugin && flux fairshare push
 '
-cancel_all
+test_expect_success 'a job that ended counts once, by its record' '
+	cancel_all && wait_ended $id && flux fairshare sync && flux fairshare usage --since 1h --json >usage.json && cat usage.json &&
+	jq -e ".running_jobs == 0 and .jobs == 1 and .gpu_hours == 2 * .node_hours" usage.json
+'
 finish

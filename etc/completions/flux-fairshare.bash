@@ -118,7 +118,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__budget)
-            opts="-r -p -P -n -h --unit --from --until --reason --job --push --path --wait --json --csv --parsable --no-header --color --no-pager --help show deposit refund remove log association bank user"
+            opts="-r -p -P -n -h --unit --from --until --reason --job --push --uri --path --wait --json --csv --parsable --no-header --color --no-pager --help show deposit refund remove log association bank user"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -160,6 +160,13 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --job)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1618,7 +1625,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__usage)
-            opts="-p -u -b -P -n -h --path --wait --since --until --by --user --bank --whole --limit --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-p -u -b -P -n -h --path --wait --since --until --by --user --bank --whole --limit --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1677,6 +1684,13 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --limit)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

@@ -35,7 +35,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "credi
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank and push, in one step'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Recount all usage from the job records, and show where the stored usage differs'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs and from running jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: gains, losses, and how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "report" -d 'Write a report of the site as a single HTML page'
@@ -194,6 +194,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l until -d 'The end of the window, which the window does not include: a time, or the length of the window, like 52w or 365d' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s r -l reason -d 'The reason, for the log' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l job -d 'For refund: the ended job that spent the amount' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
@@ -287,6 +288,7 @@ period\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only these users' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only these banks and those below them' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l limit -d 'Show this many in the table, 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

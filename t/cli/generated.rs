@@ -331,7 +331,7 @@ fn manual_pages_contain_only_sections_of_their_command() {
     let no = "the user, bank or job does not exist";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
     assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR"));
-    assert!(!page("flux-fairshare-usage.1").contains("FLUX_URI"));
+    assert!(!page("flux-fairshare-recount.1").contains("FLUX_URI"));
     assert!(page("flux-fairshare-why.1").contains("[OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]"));
     for text in [push, show] {
         assert!(text.contains(concat!("\"flux-fairshare ", env!("CARGO_PKG_VERSION"))), "the footer: {text}");

@@ -221,9 +221,14 @@ fn usage_sums_hours_by_user_bank_and_project() {
     let whole =
         usage(&["--whole", "--since", &(END + 15.0).to_string(), "--until", &(END + 25.0).to_string()]);
     assert_eq!(hours(&whole, "node_hours").round(), 40.0);
+    assert!(all["running_jobs"].is_null() && all["usage"][0]["running_node_hours"].is_null(), "{all}");
+    let table = fairshare(["usage", "-p", site.path()]);
+    assert!(table.ok().contains("Only ended jobs count, because an option names the input"), "{table:?}");
     let csv = fairshare(["usage", "-p", site.path(), "--csv", "--by", "bank"]);
     assert!(
-        csv.ok().starts_with("bank,jobs,node_hours,core_hours,gpu_hours,part,bar\nB,3,0.05,0.2,0.05,0.9,"),
+        csv.ok().starts_with(
+            "bank,jobs,node_hours,running_node_hours,core_hours,gpu_hours,part,bar\nB,3,0.05,,0.2,0.05,0.9,"
+        ),
         "{csv:?}"
     );
     run_sync(&site, END + 100.0, &[]).ok();

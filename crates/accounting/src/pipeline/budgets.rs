@@ -3,9 +3,11 @@
 //!
 //! Charges are whole unit-milliseconds, so their sum does not depend on the order of the records. A record counts if the watermark
 //! of its association covers the job, or if a push lacks the association. The plugin adds all other jobs, so each job counts once.
+//! Running jobs count in the rate, which is an estimate.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::fetch::RunningJob;
 use super::placing::AccountIndex;
 use super::{Result, resources};
 use crate::store::{Account, Deposit, EndedJob, Ledger, PolicyData, Snapshot, Which};
@@ -59,8 +61,13 @@ pub fn runway_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> 
 
 impl Budgets {
     /// Counts the records at the time `now`, in seconds since the epoch, up to the watermarks in `data`. Without `data`, reads the
-    /// watermarks of a push at this time.
-    pub fn count(snapshot: &Snapshot<'_>, data: Option<&PolicyData>, now: f64) -> Result<Budgets> {
+    /// watermarks of a push at this time. The rates include the jobs in `running`.
+    pub fn count(
+        snapshot: &Snapshot<'_>,
+        data: Option<&PolicyData>,
+        running: &[RunningJob],
+        now: f64,
+    ) -> Result<Budgets> {
         let mut budgets: BTreeMap<_, BudgetRecord> = BTreeMap::new();
         for Deposit { budget, .. } in snapshot.deposits_in_force()? {
             let key = (budget.scope.clone(), budget.name.clone(), budget.unit, budget.start);
@@ -86,7 +93,7 @@ impl Budgets {
         let index = BudgetIndex::new(&ledger, &targets);
         let charges = snapshot.charge_history()?;
         let mut unreadable = 0;
-        snapshot.ended_jobs(Which::EndedSince(week.min(earliest as f64)), &mut |job| {
+        let mut count_job = |job: EndedJob<'_>| {
             let (account, found) = index.find_budgets(&job);
             let Some(run) = ChargedRun::read(&job, &charges) else {
                 unreadable += usize::from(!found.is_empty());
@@ -98,11 +105,13 @@ impl Budgets {
             for at in found {
                 let Some(budget) = budgets.all.get_mut(at) else { continue };
                 add(&mut budget.rate, run.charge(budget.unit, recent));
-                if run.end <= watermark && contains(budget, run.start) {
+                if job.running.is_none() && run.end <= watermark && contains(budget, run.start) {
                     add(&mut budget.spent, run.charge(budget.unit, run.seconds));
                 }
             }
-        })?;
+        };
+        snapshot.ended_jobs(Which::EndedSince(week.min(earliest as f64)), &mut count_job)?;
+        running.iter().for_each(|job| count_job(job.record_until(now)));
         if unreadable > 0 {
             let text = format!(
                 "budgets: {unreadable} job records have invalid resources or times and are not counted"
@@ -138,7 +147,7 @@ impl Budgets {
 /// Adds the budgets to the data of a push at the time `now`. Returns messages, among them one for each target that
 /// the push cannot name.
 pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> Result<Vec<String>> {
-    let Budgets { all, mut notes } = Budgets::count(snapshot, Some(data), now)?;
+    let Budgets { all, mut notes } = Budgets::count(snapshot, Some(data), &[], now)?;
     // The plugin rejects a push that has budgets but no tree, because the tree has the watermarks.
     if data.tree.is_none() && !all.is_empty() {
         notes.push("budgets are not sent, because the banks and associations form no tree".to_owned());
@@ -208,12 +217,12 @@ impl ChargedRun {
     /// Reads the fields of a record. Returns `None` if R or the times are invalid. If R has no start, t_run
     /// is the start.
     fn read(job: &EndedJob<'_>, charges: &ChargeHistory) -> Option<ChargedRun> {
-        let ((t_run, end), r) = job.times.zip(job.r)?;
-        let (ran_on, start) = resources::count_with_start(r)?;
+        let ((t_run, end), (ran_on, start)) = job.times.zip(resources::count_job(job))?;
         let start = start.unwrap_or(t_run);
         let terms = job.jobspec.map(resources::read_terms).unwrap_or_default();
         let limit = job.time_limit.or(terms.duration).filter(|limit| *limit > 0.0).unwrap_or(f64::INFINITY);
-        let factor = charges.factor(terms.queue.as_deref(), start);
+        let queue = terms.queue.as_deref().or(job.running.and_then(|(_, queue)| queue));
+        let factor = charges.factor(queue, start);
         Some(ChargedRun { start, end, seconds: (end - start).min(limit), ran_on, factor })
     }
 

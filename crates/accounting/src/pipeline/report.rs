@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sums the node, core and GPU seconds of job records by a chosen key.
+//! Sums the node, core and GPU seconds of job records and of running jobs by a chosen key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::fetch::RunningJob;
 use super::{Result, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 
@@ -32,6 +33,10 @@ pub struct Query<'a> {
     pub whole: bool,
     /// The key to sum by.
     pub by: By,
+    /// The running jobs to count until `now`. A job that also has a record counts once, by its record.
+    pub running: &'a [RunningJob],
+    /// The present time, in seconds since the epoch.
+    pub now: f64,
     /// Only these users; empty means all.
     pub users: &'a [String],
     /// Only these banks and the banks below them; empty means all.
@@ -53,6 +58,10 @@ pub struct Used {
     pub cores: f64,
     /// GPU-seconds.
     pub gpus: f64,
+    /// The number of running jobs in `jobs`.
+    pub running_jobs: usize,
+    /// The node-seconds of running jobs in `nodes`.
+    pub running_nodes: f64,
 }
 
 /// The lines of a report by key, and their total. The key is (user, bank), or (name, "").
@@ -95,11 +104,13 @@ impl Used {
         self.nodes += other.nodes;
         self.cores += other.cores;
         self.gpus += other.gpus;
+        self.running_jobs += other.running_jobs;
+        self.running_nodes += other.running_nodes;
     }
 }
 
 impl Usage {
-    /// Sums the records that `query` selects.
+    /// Sums the records and the running jobs that `query` selects.
     pub fn new(snapshot: &Snapshot<'_>, query: &Query<'_>) -> Result<Usage> {
         snapshot.check_usage_schema()?;
         let ledger = snapshot.ledger(&mut |_| ())?;
@@ -114,7 +125,9 @@ impl Usage {
         let banks = banks_below(&ledger, query.banks);
         let unknown = Unknown::find(&ledger, query.users, query.banks);
         let mut usage = Usage { unknown, ..Usage::default() };
-        snapshot.ended_jobs(Which::All, &mut |job| {
+        let running = query.running.iter().map(|job| (job.id.to_string(), job));
+        let mut running: BTreeMap<_, _> = running.collect();
+        let mut count_job = |job: EndedJob<'_>| {
             let user =
                 names.get(&job.userid).map_or_else(|| (query.name)(job.userid), |name| (*name).to_owned());
             let named = job.jobspec.and_then(resources::read_bank);
@@ -127,12 +140,17 @@ impl Usage {
             if is_selected {
                 usage.add_job(query, &job, &user, bank);
             }
+        };
+        snapshot.ended_jobs(Which::All, &mut |job| {
+            running.remove(job.id);
+            count_job(job);
         })?;
+        running.values().for_each(|job| count_job(job.record_until(query.now)));
         Ok(usage)
     }
 
     fn add_job(&mut self, query: &Query<'_>, job: &EndedJob<'_>, user: &str, bank: &str) {
-        let Some(((started, ended), ran_on)) = job.times.zip(job.r.and_then(resources::count)) else {
+        let Some(((started, ended), (ran_on, _))) = job.times.zip(resources::count_job(job)) else {
             self.unreadable += 1;
             return;
         };
@@ -141,6 +159,8 @@ impl Usage {
             nodes: ran_on.nodes as f64 * seconds,
             cores: ran_on.cores as f64 * seconds,
             gpus: ran_on.gpus as f64 * seconds,
+            running_jobs: usize::from(job.running.is_some()),
+            running_nodes: job.running.map_or(0.0, |_| ran_on.nodes as f64 * seconds),
         };
         let (from, to) = if query.whole {
             let is_inside = query.since <= ended && ended < query.until;

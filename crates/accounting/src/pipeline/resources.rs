@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::store::is_time;
+use crate::store::{EndedJob, is_time};
 use fairshare::periods::Resources;
 use fairshare_engine::ids::idset::{self, Ranks};
 
@@ -139,9 +139,14 @@ pub fn count(r: &str) -> Option<Resources> {
     count_with_start(r).map(|(resources, _)| resources)
 }
 
+/// Returns the resources of a job, and its start if its R has one. Returns `None` if R is invalid.
+pub(super) fn count_job(job: &EndedJob<'_>) -> Option<(Resources, Option<f64>)> {
+    job.running.map_or_else(|| count_with_start(job.r?), |(resources, _)| Some((resources, None)))
+}
+
 /// Counts the resources in an R, and returns the start of the job in seconds since the epoch, or `None` if R has no valid start.
 /// Returns `None` if R is invalid.
-pub(super) fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
+fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
     // Serde would accept an array for an object.
     if r.trim_start().starts_with('[') {
         return None;

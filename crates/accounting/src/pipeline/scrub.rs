@@ -28,7 +28,7 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed>
     let removed = snapshot.count_jobs_before(before)?;
     let needed = snapshot.count_jobs_before(requested)? - removed;
     if removed > 0 {
-        budgets::Budgets::count(snapshot, None, now)?.store_spent(snapshot, false)?;
+        budgets::Budgets::count(snapshot, None, &[], now)?.store_spent(snapshot, false)?;
         snapshot.mark_final(before, now)?;
         let marks = snapshot.marks()?;
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());

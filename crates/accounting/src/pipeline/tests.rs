@@ -10,6 +10,7 @@ mod continuous;
 mod credits;
 mod hands;
 mod history;
+mod running;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,6 +5,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params_from_iter};
 
 use super::{Reason, Snapshot, StoreResult};
+use fairshare::periods::Resources;
 
 /// A record of an ended job. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +66,7 @@ pub fn is_time(seconds: f64) -> bool {
 }
 
 /// The columns of a record that counting needs, borrowed until the next record is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EndedJob<'a> {
     /// Row number; later records have higher ones.
     pub row: i64,
@@ -85,6 +86,8 @@ pub struct EndedJob<'a> {
     pub jobspec: Option<&'a str>,
     /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
     pub time_limit: Option<f64>,
+    /// Resources and queue of a running job, which has no R and no jobspec; `None` for a record.
+    pub running: Option<(Resources, Option<&'a str>)>,
 }
 
 /// A selection of records.
@@ -264,6 +267,7 @@ fn visit_records(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>
             jobspec: text(6),
             project: text(7),
             time_limit: number(9),
+            running: None,
         });
     }
     Ok(())

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare budget`: amounts of node-hours, core-hours and GPU-hours that banks, associations and users may spend.
 
+use std::io;
+
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 
 use super::{credit, limit, push, usage};
 use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
+use crate::plugin::ask::InstanceArg;
+use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{hours, now, parse_duration};
 use crate::ui::messages::{remark, say};
@@ -86,6 +90,8 @@ pub(crate) struct Args {
     #[arg(long)]
     push: bool,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     output: OutputArgs,
@@ -160,18 +166,19 @@ fn add(args: &Args) -> Outcome {
     deposit.id = snapshot.add_deposit(&deposit).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     print_stored(args, &mut database, deposit).map_err(after_storing)?;
-    push::apply_change(&args.database, None, args.push, args.output.is_table())
+    push::apply_change(&args.database, args.instance.uri.as_deref(), args.push, args.output.is_table())
 }
 
 /// Prints a stored deposit, and the state of its budget.
 fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Result<()> {
     let now = now();
-    let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, now)?;
+    let running = running::list(&args.instance, args.database.is_given());
+    let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running)?;
     let (target, start) = (deposit.target(), deposit.budget.start);
     budgets.retain(|it| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
     warn_of_used_up(&budgets, now);
-    let state = (!budgets.is_empty()).then(|| budget_rows(budgets, now));
-    Ok(print(args, deposit_rows(vec![deposit]), state)?)
+    let state = (!budgets.is_empty()).then(|| budget_rows(args, budgets, now));
+    Ok(print(args, deposit_rows(vec![deposit]), state, Some(&running))?)
 }
 
 /// Parses an amount of hours. Returns unit-milliseconds, or `None` if the amount is not a whole number of them.
@@ -264,9 +271,10 @@ fn list(args: &Args) -> Outcome {
             && is_asked(&args.name, &budget.name)
             && is_asked(&args.unit, budget.unit.name())
     };
+    let is_log = args.action == Action::Log;
+    let running = (!is_log).then(|| running::list(&args.instance, args.database.is_given()));
     let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let is_log = args.action == Action::Log;
     let deposits = if is_log { snapshot.deposits() } else { snapshot.deposits_in_force() };
     let mut deposits = deposits.map_err(failure)?;
     deposits.retain(|deposit| is_selected(&deposit.budget));
@@ -274,25 +282,25 @@ fn list(args: &Args) -> Outcome {
         remark(format_args!("{scope} {name} has no budget"));
         return Ok(Answer::No);
     }
-    let now = now();
-    let budgets = (!is_log).then(|| count_budgets(args, &snapshot, now)).transpose()?;
+    let budgets = running.as_ref().map(|jobs| count_budgets(args, &snapshot, jobs)).transpose()?;
     drop(snapshot);
     drop(database);
     match budgets {
         _ if deposits.is_empty() && args.output.is_table() => say("no budgets")?,
-        None => print(args, deposit_rows(deposits), None)?,
+        None => print(args, deposit_rows(deposits), None, None)?,
         Some(mut budgets) => {
             budgets.retain(is_selected);
-            warn_of_used_up(&budgets, now);
-            print(args, budget_rows(budgets, now), None)?;
+            warn_of_used_up(&budgets, now());
+            print(args, budget_rows(args, budgets, now()), None, running.as_ref())?;
         }
     }
     Ok(Answer::Yes)
 }
 
 /// Counts all budgets, and prints the messages about records that do not count.
-fn count_budgets(args: &Args, snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<BudgetRecord>> {
-    let Budgets { all, notes } = Budgets::count(snapshot, None, now).map_err(failure)?;
+fn count_budgets(args: &Args, snapshot: &Snapshot<'_>, jobs: &Running) -> Result<Vec<BudgetRecord>> {
+    let jobs = jobs.as_deref().unwrap_or_default();
+    let Budgets { all, notes } = Budgets::count(snapshot, None, jobs, now()).map_err(failure)?;
     notes.iter().for_each(|note| remark(format_args!("{}: {note}", args.database.path().display())));
     Ok(all)
 }
@@ -330,23 +338,34 @@ pub(super) fn name_cells(budget: &BudgetRecord) -> [Cell; 3] {
 /// Columns that a table leaves out if the screen is narrow.
 const GIVE_UP: &[&str] = &["created", "author", "job", "rate_ms", "start"];
 
-/// Prints deposits, budgets, or both.
-fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>) -> std::io::Result<()> {
+/// Prints deposits, budgets, or both. `jobs` has the running jobs that count in the rates.
+fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Running>) -> io::Result<()> {
+    let describe = |jobs: &Running| {
+        let counted = jobs.as_ref().err().map_or("PerDay counts running jobs too".to_owned(), |reason| {
+            format!("PerDay counts ended jobs only, because {reason}")
+        });
+        format!(
+            "Spent by ended jobs up to the last sync; the plugin adds all other jobs. LastsUntil is the date on which nothing is left at \
+             the rate of the last 7 days (PerDay), or \"end of window\" if the budget lasts longer than its window. {counted}."
+        )
+    };
     let has_budgets = more.is_some() || rows.key == "budgets";
-    let note = "Spent by ended jobs up to the last sync; the plugin adds all other jobs. LastsUntil is the date until which the budget \
-                lasts at the rate of the last 7 days (PerDay).";
-    let notes = if has_budgets { vec![note.to_owned()] } else { Vec::new() };
+    let notes = jobs.filter(|_| has_budgets).map(describe).into_iter().collect();
     let look = Look { give_up: GIVE_UP, ..Look::WHOLE };
     args.output.print_as(Report { rows, more, notes, ..Report::default() }, look, Progress::none())
 }
 
-fn budget_rows(budgets: Vec<BudgetRecord>, now: f64) -> Rows<'static> {
+fn budget_rows(args: &Args, budgets: Vec<BudgetRecord>, now: f64) -> Rows<'static> {
+    let is_table = args.output.is_table();
     let rows = budgets.into_iter().map(move |budget| {
         let mut cells = name_cells(&budget).to_vec();
         cells.extend([budget.start, budget.end].map(|time| Cell::Number(time as f64)));
         let amounts = [budget.deposited, budget.spent, budgets::left(&budget), budget.rate];
         cells.extend(amounts.map(Cell::Gain));
-        cells.push(budgets::lasts_until(&budget, now).map(f64::floor).into());
+        cells.push(match budgets::lasts_until(&budget, now).map(f64::floor) {
+            Some(until) if is_table && until >= budget.end as f64 => Cell::Text("end of window".to_owned()),
+            until => until.into(),
+        });
         cells
     });
     Rows { key: "budgets", columns: COLUMNS.to_vec(), rows: Box::new(rows) }

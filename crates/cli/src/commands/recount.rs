@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.write {
         progress.phase("writing", || recount.plan.changes.bins.len() as u64);
         recount.plan.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
-        let counted = Budgets::count(&snapshot, None, now(args.now)).map_err(failure)?;
+        let counted = Budgets::count(&snapshot, None, &[], now(args.now)).map_err(failure)?;
         counted.store_spent(&snapshot, true).map_err(failure)?;
         progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Returns the budgets that the last sync had, each with the spent amount that this sync stored.
 fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecord, i64)>> {
     let mut compared = Vec::new();
-    for budget in Budgets::count(snapshot, None, now).map_err(failure)?.all {
+    for budget in Budgets::count(snapshot, None, &[], now).map_err(failure)?.all {
         let stored = snapshot.stored_spent(&budget).map_err(failure)?;
         compared.extend(stored.map(|(stored, _)| (budget, stored)));
     }

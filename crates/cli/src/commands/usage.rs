@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use clap::ValueEnum;
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -11,6 +10,8 @@ use serde::Serialize;
 
 use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
+use crate::plugin::ask::InstanceArg;
+use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{Unit, format_moment, plain, to_zoned};
 use crate::ui::messages::remark;
@@ -19,15 +20,19 @@ use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::pipeline::StoredPeriods;
-use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
+use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage};
 use fairshare_accounting::store::{Access, UsageBin};
 use fairshare_client::user_name;
 
-/// Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs
+/// Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs and from running jobs
 ///
 /// A job counts for its part between --since and --until; with --whole it counts completely at the time of its end, as in
-/// "flux account view-usage-report". --by period shows instead the parts of each association's current usage by half-life
-/// period, including credits, when each part decays and when it expires.
+/// "flux account view-usage-report". Running jobs count until now if Flux answers, but not with --whole, and with --path only if --uri
+/// is given too. Flux shows a guest no GPUs of the running jobs of others, and in private mode none of these jobs. Jobs that ended after
+/// the last sync do not count yet.
+///
+/// --by period shows instead the parts of each association's current usage by half-life period, including credits, when each part
+/// decays and when it expires.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -39,8 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Group usage by this
-    #[arg(long, value_name = "WHAT", default_value = "association")]
-    by: By,
+    #[arg(long, value_name = "WHAT", default_value = "association", value_parser = BY)]
+    by: String,
     /// Only these users
     #[arg(short, long, value_name = "USER", value_delimiter = ',')]
     user: Vec<String>,
@@ -54,18 +59,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 40, help_heading = "Output")]
     limit: usize,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    Association,
-    User,
-    Bank,
-    Project,
-    Day,
-    Period,
-}
+const BY: [&str; 6] = ["association", "user", "bank", "project", "day", "period"];
 
 /// Cells of a bar.
 const BAR: usize = 24;
@@ -82,19 +81,25 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (since, until) = (parse_bound(&args.since, 0.0)?, parse_bound(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
-    let by = match args.by {
-        By::Period => return print_periods(args, progress, present, &zone),
-        By::Association => report::By::Association,
-        By::User => report::By::User,
-        By::Bank => report::By::Bank,
-        By::Project => report::By::Project,
-        By::Day => report::By::Day,
+    let by = match args.by.as_str() {
+        "period" => return print_periods(args, progress, present, &zone),
+        "user" => report::By::User,
+        "bank" => report::By::Bank,
+        "project" => report::By::Project,
+        "day" => report::By::Day,
+        _ => report::By::Association,
+    };
+    let running = match args.whole {
+        true => Err("a job counts at its end with --whole".to_owned()),
+        false => running::list(&args.instance, args.database.is_given()),
     };
     let query = Query {
         since,
         until,
         whole: args.whole,
         by,
+        running: running.as_deref().unwrap_or_default(),
+        now: present,
         users: &args.user,
         banks: &args.bank,
         day: &|instant| find_day(instant, &zone),
@@ -119,7 +124,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if report_unknown(args, &usage.unknown) {
         return Ok(Answer::No);
     }
-    print(args, usage, by)?;
+    print(args, usage, by, &running)?;
     Ok(Answer::Yes)
 }
 
@@ -135,44 +140,52 @@ fn report_unknown(args: &Args, unknown: &Unknown) -> bool {
     named("bank", &unknown.banks) || users
 }
 
-fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
+fn print(args: &Args, usage: Usage, by: report::By, running: &Running) -> std::io::Result<()> {
     let Usage { lines, total, .. } = usage;
     let mut lines: Vec<_> = lines.into_iter().collect();
     if by != report::By::Day {
-        lines.sort_by(|one, other| shown_usage(&other.1).total_cmp(&shown_usage(&one.1)));
+        lines.sort_by(|one, other| other.1.nodes.total_cmp(&one.1.nodes));
     }
-    let most = lines.iter().map(|(_, used)| shown_usage(used)).fold(0.0, f64::max);
-    let total_usage = shown_usage(&total);
+    let most = lines.iter().map(|(_, used)| used.nodes).fold(0.0, f64::max);
     let (shown, mut notes) = args.output.limit_rows(lines.len(), args.limit);
     notes.push(format!(
-        "{}: {} node-hours, {} core-hours, {} GPU-hours of ended jobs, which do not decay; Part is the part of the node-hours",
+        "{}: {} node-hours, {} core-hours, {} GPU-hours, which do not decay; Part is the part of the node-hours",
         count(total.jobs, "job"),
         plain(total.nodes / HOUR),
         plain(total.cores / HOUR),
         plain(total.gpus / HOUR)
     ));
-    notes.push("Running jobs do not count here; \"flux fairshare show\" counts them too.".to_owned());
-    let pair = by == report::By::Association;
-    let hours = |used: &Used| [used.nodes, used.cores, used.gpus].map(|seconds| Cell::Number(seconds / HOUR));
+    notes.push(match running {
+        Ok(_) => format!(
+            "Of this, {} used {} node-hours until now (Running).",
+            count(total.running_jobs, "running job"),
+            plain(total.running_nodes / HOUR)
+        ),
+        Err(reason) => format!("Only ended jobs count, because {reason}."),
+    });
+    let is_counted = running.is_ok();
+    let hours = |seconds: f64| Cell::Number(seconds / HOUR);
     args.output.print(Report {
         facts: Facts::new(&UsageTotals {
             jobs: total.jobs,
             node_hours: total.nodes / HOUR,
             core_hours: total.cores / HOUR,
             gpu_hours: total.gpus / HOUR,
+            running_jobs: is_counted.then_some(total.running_jobs),
+            running_node_hours: is_counted.then_some(total.running_nodes / HOUR),
         })?,
         rows: Rows {
             key: "usage",
             columns: columns(by),
             rows: Box::new(lines.into_iter().take(shown).map(move |((name, bank), used)| {
                 let mut row = vec![Cell::Text(name)];
-                if pair {
-                    row.push(Cell::Text(bank));
-                }
+                row.extend((by == report::By::Association).then_some(Cell::Text(bank)));
                 row.push(Cell::Count(used.jobs as u64));
-                row.extend(hours(&used));
-                let part = |of: f64| if of > 0.0 { shown_usage(&used) / of } else { 0.0 };
-                row.push(Cell::Number(part(total_usage)));
+                row.push(hours(used.nodes));
+                row.push(if is_counted { hours(used.running_nodes) } else { Cell::None });
+                row.extend([used.cores, used.gpus].map(hours));
+                let part = |of: f64| if of > 0.0 { used.nodes / of } else { 0.0 };
+                row.push(Cell::Number(part(total.nodes)));
                 row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
                 row
             })),
@@ -194,6 +207,10 @@ pub(super) struct UsageTotals {
     core_hours: f64,
     /// GPUs times hours.
     gpu_hours: f64,
+    /// The number of running jobs in `jobs`; null if only ended jobs count.
+    running_jobs: Option<usize>,
+    /// The part of `node_hours` that running jobs have used; null if only ended jobs count.
+    running_node_hours: Option<f64>,
 }
 
 /// Returns the columns of the usage in an interval, by `by`.
@@ -210,17 +227,13 @@ pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
     columns.extend([
         column("jobs", "Jobs", Style::Count),
         column("node_hours", "NodeHours (not decayed)", Style::Usage(Unit::Unknown)),
+        column("running_node_hours", "Running", Style::Usage(Unit::Unknown)),
         column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
         column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
         column("part", "Part", Style::Fraction),
         column("bar", "", Style::Bar(BAR)),
     ]);
     columns
-}
-
-/// Returns the usage that bars and percentages show, in node-seconds.
-fn shown_usage(used: &Used) -> f64 {
-    used.nodes
 }
 
 /// Prints the current usage of associations by half-life period.

@@ -6,5 +6,6 @@ pub(crate) mod bank_tree;
 pub(crate) mod installed;
 pub(crate) mod jobs;
 pub(crate) mod live_tree;
+pub(crate) mod running;
 pub(crate) mod scheduling;
 pub(crate) mod standing;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{FetchError, Unreadable};
 use fairshare_client::{Flux, Requests};
 
-const LIST: &str = "job-list.list";
+pub(super) const LIST: &str = "job-list.list";
 const ATTRIBUTES: [&str; 5] = ["userid", "t_submit", "t_run", "t_inactive", "ranks"];
 const INACTIVE: u32 = 64;
 /// Number of jobs in a page.

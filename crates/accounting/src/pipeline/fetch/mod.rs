@@ -8,6 +8,7 @@
 mod bound;
 mod list;
 mod record;
+mod running;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use fairshare_client::{Flux, FluxError, Requests};
 pub use bound::{newest_complete, record_fetch, removed_range};
 use list::ListedJob;
 pub use list::newest_end;
+pub use running::RunningJob;
 
 /// Number of lookups that run at once. A few dozen keep all modules of Flux busy; more would wait in their queues.
 const MAX_LOOKUPS: usize = 256;

@@ -79,7 +79,7 @@ impl TestJob {
 
 /// Makes a site with the banks root, A, B, and C below A. Users 1 and 2 are in A and C, and C is their
 /// default bank. User 3 is in B.
-fn make_site(name: &str) -> Site {
+pub(super) fn make_site(name: &str) -> Site {
     let site = Site::new(name);
     site.run_sql(
         "INSERT INTO bank_table (bank, parent_bank) VALUES ('C', 'A');
@@ -126,7 +126,7 @@ fn insert(site: &Site, id: usize, job: &TestJob) {
         .expect("a record");
 }
 
-fn add_deposit(site: &Site, budget: BudgetRecord) -> Result<i64, StoreError> {
+pub(super) fn add_deposit(site: &Site, budget: BudgetRecord) -> Result<i64, StoreError> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
     let id = snapshot.add_deposit(&Deposit {
@@ -142,7 +142,13 @@ fn add_deposit(site: &Site, budget: BudgetRecord) -> Result<i64, StoreError> {
 }
 
 /// Returns a budget with a deposit of `milliseconds`.
-fn budget(scope: &str, name: &str, unit: BudgetUnit, window: (i64, i64), milliseconds: i64) -> BudgetRecord {
+pub(super) fn budget(
+    scope: &str,
+    name: &str,
+    unit: BudgetUnit,
+    window: (i64, i64),
+    milliseconds: i64,
+) -> BudgetRecord {
     BudgetRecord {
         scope: scope.to_owned(),
         name: name.to_owned(),
@@ -257,7 +263,7 @@ fn count(site: &Site, now: f64) -> (PolicyData, Budgets) {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
     let data = snapshot.policy_data(now).expect("data");
-    let budgets = Budgets::count(&snapshot, Some(&data), now).expect("budgets");
+    let budgets = Budgets::count(&snapshot, Some(&data), &[], now).expect("budgets");
     (data, budgets)
 }
 
@@ -538,7 +544,7 @@ fn a_removed_record_is_noticed_until_the_lower_amount_is_stored() {
     let compare = |can_lower| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
-        let budgets = Budgets::count(&snapshot, None, NOW).expect("budgets");
+        let budgets = Budgets::count(&snapshot, None, &[], NOW).expect("budgets");
         let stored = snapshot.stored_spent(&budgets.all[0]).expect("an amount").map(|(stored, _)| stored);
         budgets.store_spent(&snapshot, can_lower).expect("stored");
         snapshot.commit().expect("a commit");

@@ -82,7 +82,7 @@ fn count_usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) ->
         (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.removed.len()) as u64
     });
     plan.write(snapshot, &mut |done| progress.set_done(done))?;
-    Budgets::count(snapshot, None, now)?.store_spent(snapshot, false)?;
+    Budgets::count(snapshot, None, &[], now)?.store_spent(snapshot, false)?;
     Ok(plan)
 }
 

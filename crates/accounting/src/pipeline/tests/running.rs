@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Running jobs in reports and in the rates of budgets.
+
+use super::budgets::{add_deposit, budget, make_site};
+use super::*;
+use crate::pipeline::budgets::Budgets;
+use crate::pipeline::fetch::RunningJob;
+use crate::pipeline::report::{By, Query, Usage, Used};
+use fairshare_protocol::records::BudgetUnit;
+
+const NOW: f64 = 60_000.0;
+
+/// Job 7 of user 1 names no bank, job 8 of user 3 is in queue debug, whose charge factor is 0.25, and job 10 was canceled before it ran.
+const JOBS: &str = r#"{"jobs": [
+    {"id": 7, "userid": 1, "t_run": 59900.0, "nnodes": 2, "ncores": 8}, {"id": 10, "userid": 3, "nnodes": 9},
+    {"id": 8, "userid": 3, "t_run": 59000.0, "nnodes": 1, "ncores": 4, "bank": "B", "queue": "debug", "duration": 500.0},
+    {"id": 9, "userid": 3, "t_run": 59000.0, "nnodes": 5, "ncores": 4, "bank": "B"}]}"#;
+
+#[test]
+fn a_running_job_counts_until_now_within_the_interval_unless_it_has_a_record() {
+    let site = make_site("running-usage");
+    site.add_job(9, 3, "B", 59_500.0, 500.0);
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let query = Query {
+        since: 59_400.0,
+        until: 59_990.0,
+        whole: false,
+        by: By::Bank,
+        running: &RunningJob::parse(JOBS).expect("jobs"),
+        now: NOW,
+        users: &[],
+        banks: &[],
+        day: &|_| (String::new(), f64::INFINITY),
+        name: &|_| String::new(),
+    };
+    let usage = Usage::new(&database.snapshot().expect("a snapshot"), &query).expect("usage");
+    let c = Used { jobs: 1, nodes: 180.0, cores: 720.0, gpus: 0.0, running_jobs: 1, running_nodes: 180.0 };
+    let b = Used { jobs: 2, nodes: 690.0, cores: 2760.0, gpus: 0.0, running_jobs: 1, running_nodes: 590.0 };
+    assert_eq!(usage.lines.values().copied().collect::<Vec<_>>(), [b, c]);
+}
+
+#[test]
+fn a_running_job_counts_in_the_rate_of_its_budget_up_to_its_time_limit() {
+    let site = make_site("running-rate");
+    add_deposit(&site, budget("bank", "B", BudgetUnit::NodeHours, (0, 100_000), 5)).expect("a deposit");
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let snapshot = database.snapshot().expect("a snapshot");
+    let jobs: Vec<RunningJob> = RunningJob::parse(JOBS).expect("jobs").into_iter().take(2).collect();
+    let budgets = Budgets::count(&snapshot, None, &jobs, NOW).expect("budgets").all;
+    // Job 8 has run longer than its time limit of 500 s, which counts a quarter.
+    assert_eq!((budgets[0].spent, budgets[0].rate), (0, 17_857));
+}
