@@ -31,8 +31,9 @@ use fairshare_client::user_name;
 /// is given too. Flux shows a guest no GPUs of the running jobs of others, and in private mode none of these jobs. Jobs that ended after
 /// the last sync do not count yet.
 ///
-/// --by period shows instead the parts of each association's current usage by half-life period, including credits, when each part
-/// decays and when it expires.
+/// --by period shows instead the parts of each association's stored usage by half-life period, including credits, when each part
+/// decays and when it expires. Stored usage decays at period boundaries. The live usage in the plugin, which makes priorities, decays
+/// continuously with the same half-life, and "flux fairshare show" prints it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -290,7 +291,8 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let in_seconds = "; its unit is the second, times the weights of nodes, cores and GPUs";
     notes.push(format!(
-        "usage is multiplied by {} at each period boundary; the next is at {}{}",
+        "Stored usage is multiplied by {} at each period boundary; the next is at {}{}. Live usage, which \"flux fairshare show\" prints \
+         and which makes priorities, decays continuously.",
         settings.decay,
         format_moment(bins_of.start(-1), zone),
         if unit == Unit::Unknown { in_seconds } else { "" }
