@@ -131,7 +131,9 @@ fn describe_priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
     let whose = if checked.jobs > 1 { "The first has" } else { "It has" };
     let when = if checked.holds.is_empty() { "" } else { " when no limit holds it" };
     match (made.outcome(), checked.place) {
-        (Some(Outcome::HeldByUrgency), _) => "Its urgency is 0, so it does not run.".to_owned(),
+        (Some(Outcome::HeldByUrgency), _) => {
+            "Urgency 0 holds it until \"flux job urgency JOBID 16\".".to_owned()
+        }
         (_, None) => {
             format!("{whose} priority 0{when}, so it does not run: the sum of its terms is 0 or less.")
         }

@@ -86,10 +86,13 @@ impl Teller<'_> {
             let (at, of) = (ordinal(place.place), count(place.of, "pending job"));
             self.line(&format!("By priority it is {at} of {of}{within}."), out)?;
         }
-        let is_scheduled =
-            job.state == "sched" && job.posted.as_ref().is_some_and(|posted| posted.made.priority > 0);
+        // In DEPEND, a job of urgency 0 has no posted priority.
+        let priority =
+            if job.urgency == 0 { Some(0) } else { job.posted.as_ref().map(|it| it.made.priority) };
+        let is_scheduled = job.state == "sched" && priority.is_some();
         let text = match start.estimated_start {
             _ if start.never_fits.is_some() => return Ok(()),
+            _ if priority == Some(0) => "Flux does not pass it to the scheduler at priority 0.".to_owned(),
             Some(time) if time < self.words.now => format!(
                 "The scheduler expected it to start {}, and has given no later time.",
                 self.words.when(time)
@@ -119,6 +122,7 @@ impl Teller<'_> {
             (_, [hold], _) => format!("{name} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{name} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
+            (_, [], [other, ..]) if other.cause == "urgency" => by("is held with urgency 0"),
             (_, [], [other, ..]) => format!("{name} is waiting: {}", self.words.named(&other.text)),
             ("sched", ..) if job.is_held => by("is about to be released"),
             ("sched", ..) => by("is waiting for the scheduler"),

@@ -71,6 +71,11 @@ fn screens_of_one_job() {
     lagging["turn"] = json!({"number": 3, "fairshare": 0.25});
     let mut no = make_pending_job(23, 5001, "chem", make_priority(&[("fairshare", 0.0, 100_000)]));
     no["others"] = json!([{"cause": "score", "text": "its score of 0 holds it", "name": null, "at": null}]);
+    let zero = json!({"priority": 0, "outcome": "held-by-urgency", "sum": null, "rounded": null, "urgency": 0, "terms": []});
+    let mut resting = make_pending_job(30, 5001, "chem", zero);
+    resting["urgency"] = json!(0);
+    resting["others"] = json!([{"cause": "urgency", "text": "its urgency is 0, so it does not run", "name": null, "at": null}]);
+    resting["helps"] = json!([{"code": "urgency", "text": "flux job urgency f30 16 allows it to run"}]);
     let mut urgent = make_pending_job(
         24,
         5001,
@@ -113,6 +118,7 @@ fn screens_of_one_job() {
         ("in-sched", in_sched, none(), None),
         ("lagging", lagging, none(), read_history(&changed)),
         ("score", no, none(), None),
+        ("urgency-0", resting, none(), None),
         ("expedited", urgent, estimate(NOW + 3600.0), None),
         ("never", bounded, none(), None),
         ("virtual-queue", virtual_queue, estimate(NOW - 60.0), None),
