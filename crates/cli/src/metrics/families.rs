@@ -8,7 +8,7 @@ use super::window::{BankShares, Window, jain_index};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
-use fairshare_engine::engine::answers::{BudgetShown, Load, Standings, Stats};
+use fairshare_engine::engine::answers::{AssociationJobs, BudgetShown, Load, Standings, Stats};
 
 /// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
 pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
@@ -125,8 +125,9 @@ pub(crate) fn user_families(standing: &Standings, words: &Words<'_>) -> Vec<Fami
         if let Some(value) = association.usage {
             usage.add(&labels, value);
         }
-        let jobs = association.jobs;
-        for (state, jobs) in [("running", jobs.running), ("pending", jobs.pending), ("held", jobs.held)] {
+        let AssociationJobs { running, pending, held, blocked, .. } = association.jobs;
+        let states = [("running", running), ("pending", pending), ("held", held), ("blocked", blocked)];
+        for (state, jobs) in states {
             waiting.add(&[labels[0], labels[1], ("state", state)], jobs as f64);
         }
     }

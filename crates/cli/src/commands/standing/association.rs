@@ -79,8 +79,12 @@ impl Teller<'_> {
     }
 
     fn print_limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
-        let set: Vec<&LimitShown> = association.limits.iter().filter(|limit| limit.cap.is_some()).collect();
-        let unlimited = association.limits.len() - set.len();
+        // The amounts of budgets are whole hours here, and exact in `budgets`.
+        let is_set = |limit: &&LimitShown| limit.cap.is_some() && !limit.limit.starts_with("budget-");
+        let set: Vec<&LimitShown> = association.limits.iter().filter(is_set).collect();
+        // A limit of a queue without a cap is listed only while jobs count under it.
+        let is_unset = |limit: &&LimitShown| limit.cap.is_none() && limit.queue.is_none();
+        let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {
             return self.line("No limit is set.", out);
         }
@@ -115,7 +119,8 @@ impl Teller<'_> {
         self.table(Rows { key: "limits", columns, rows: Box::new(rows.into_iter()) }, &["bar"], out)?;
         if unlimited > 0 {
             let verb = if unlimited == 1 { "is" } else { "are" };
-            self.item(&format!("{} {verb} not set", count(unlimited, "other limit")), out)?;
+            let limits = count(unlimited, "other limit");
+            self.item(&format!("{limits} of the association {verb} not set"), out)?;
         }
         Ok(())
     }
@@ -293,11 +298,15 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
     }
 }
 
-fn describe_jobs(association: &AssociationStanding) -> String {
+pub(super) fn describe_jobs(association: &AssociationStanding) -> String {
     let jobs = association.jobs;
     let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
+    let blocked = match jobs.blocked {
+        0 => String::new(),
+        blocked => format!(", {} blocked (urgency 0, priority 0 or dependencies)", number(blocked)),
+    };
     format!(
-        "Jobs: {} running on {}, {} pending, {} held.",
+        "Jobs: {} running on {}, {} pending, {} held{blocked}.",
         number(jobs.running),
         many(jobs.cores, "core"),
         number(jobs.pending),

@@ -19,13 +19,11 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
 
 /// Returns true if no limit is reached that counts jobs of all queues. A limit whose use the site hides counts as reached.
 fn has_headroom(association: &AssociationStanding) -> bool {
-    let jobs = association.jobs;
-    jobs.max_active.is_none_or(|most| jobs.active < most)
-        && association.limits.iter().filter(|limit| limit.queue.is_none()).all(|limit| {
-            let used = limit.used.map(|used| used.saturating_add(limit.reserved.unwrap_or(0)));
-            // A job can run without GPUs.
-            limit.measure == "gpus" || limit.cap.is_none_or(|cap| used.is_some_and(|used| used < cap))
-        })
+    association.limits.iter().filter(|limit| limit.queue.is_none()).all(|limit| {
+        let used = limit.used.map(|used| used.saturating_add(limit.reserved.unwrap_or(0)));
+        // A job can run without GPUs.
+        limit.measure == "gpus" || limit.cap.is_none_or(|cap| used.is_some_and(|used| used < cap))
+    })
 }
 
 #[cfg(test)]
@@ -73,12 +71,10 @@ mod tests {
                 "{limit:?}"
             );
         }
-        let mut full = phys();
-        (full.jobs.active, full.jobs.max_active) = (3, Some(3));
         let inactive = AssociationStanding { is_active: false, ..phys() };
         let removed = AssociationStanding { is_removed: true, ..phys() };
         let unranked = AssociationStanding { rank: None, ..phys() };
-        for other in [full, inactive, removed, unranked] {
+        for other in [inactive, removed, unranked] {
             assert_eq!(of(other), second);
         }
         assert_eq!(advise(&[make_association("chem", 3), make_association("phys", 5)]), None);

@@ -152,6 +152,7 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
             Cell::Count(jobs.running),
             Cell::Count(jobs.pending),
             Cell::Count(jobs.held),
+            Cell::Count(jobs.blocked),
             Cell::Count(jobs.nodes),
             Cell::Count(jobs.cores),
             Cell::Flag(association.is_active),
@@ -169,6 +170,7 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
         column("running", "Running", Style::Count),
         column("pending", "Pending", Style::Count),
         column("held", "Held", Style::Count),
+        column("blocked", "Blocked", Style::Count),
         column("nodes", "Nodes", Style::Count),
         column("cores", "Cores", Style::Count),
         column("active", "Active", Style::Flag),
@@ -176,6 +178,6 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
     ];
     let report =
         Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
-    let look = Look { give_up: &["userid", "cores", "nodes", "active", "usage"], ..Look::WHOLE };
+    let look = Look { give_up: &["userid", "cores", "nodes", "active", "blocked", "usage"], ..Look::WHOLE };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens of a standing.
 
+use super::association::describe_jobs;
 use crate::tests::golden::{check, make_screen, make_standing_answer, make_words};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::Standings;
@@ -33,6 +34,21 @@ fn screens_of_standings() {
     );
     let text = render_screens("standing-long", make_standing_answer(), true, 0);
     assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
+    // A limit of a queue without a cap is listed only while jobs count under it.
+    let mut in_use = make_standing_answer();
+    let of = &mut in_use["associations"][0];
+    let used = json!({"limit": "max-run-jobs-queue", "queue": "batch", "measure": "jobs", "used": 2, "reserved": 0, "limit_is": null});
+    let budget = json!({"limit": "budget-node-hours-bank", "measure": "node-hours", "used": 1, "reserved": 0, "limit_is": 0});
+    of["limits"].as_array_mut().expect("limits").extend([used, budget]);
+    let text = render_screens("standing", in_use, false, 5001);
+    assert!(text.contains("1 other limit of the association is not set"), "{text}");
+    let mut blocked = make_standing_answer();
+    blocked["associations"][0]["jobs"]["blocked"] = json!(3);
+    let text =
+        describe_jobs(&serde_json::from_value(blocked["associations"][0].clone()).expect("an association"));
+    let wanted =
+        "Jobs: 3 running on 16 cores, 1 pending, 2 held, 3 blocked (urgency 0, priority 0 or dependencies).";
+    assert_eq!(text, wanted);
     // With public = "own" a bank's limit is shown without its count.
     let mut own = make_standing_answer();
     let of = &mut own["associations"][0];

@@ -8,8 +8,8 @@ use super::heading::Heading;
 use super::holds::scope_kind;
 use super::queue_rules::QueueRules;
 use crate::accounts::{Association, AssociationId, Scope, Target};
-use crate::ids::{Amount, BankName, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
-use crate::limits::{Holding, ScopeUsage};
+use crate::ids::{Amount, BankName, JobId, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
+use crate::limits::{Holding, Phase, ScopeUsage};
 use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -208,6 +208,8 @@ pub struct AssociationJobs {
     pub held: u64,
     /// Jobs with a priority above 0.
     pub pending: u64,
+    /// Jobs that something other than limits holds: in DEPEND, or at priority 0, such as at urgency 0.
+    pub blocked: u64,
     /// Running jobs.
     pub running: u64,
     /// The nodes of running jobs. If several jobs share a node, each of them counts the node.
@@ -360,6 +362,7 @@ fn show_association(
             max_active: record.max_active_jobs.finite_cap(),
             held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
+            blocked: count_blocked(view, id),
             running: run.jobs(),
             nodes: run.nodes(),
             cores: run.cores(),
@@ -369,6 +372,17 @@ fn show_association(
         rank: node.and_then(|node| find_rank(view, node)),
         levels: node.map(|node| show_levels(view, node, open, now)).unwrap_or_default(),
     }
+}
+
+/// Returns the number of jobs of an association that something other than limits holds.
+fn count_blocked(view: &View<'_>, association: AssociationId) -> u64 {
+    let is_blocked = |id: &JobId| match view.ledger.job(*id) {
+        Some(job) if job.phase == Phase::Depend => !job.is_held(),
+        Some(job) if job.phase == Phase::Sched => view.posted.posted_priority(*id) == Some(0),
+        _ => false,
+    };
+    let before_sched = view.ledger.accounts().jobs_before_sched(association, None);
+    before_sched.chain(view.posted.pending_of(association, None)).filter(is_blocked).count() as u64
 }
 
 fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
