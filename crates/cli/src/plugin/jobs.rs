@@ -63,3 +63,12 @@ pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
     }));
     all.next = page.next;
 }
+
+/// Returns what holds a job at priority 0 besides limits; `None` if nothing does.
+pub(crate) fn hold_besides_limits(row: &ListedJob) -> Option<&'static str> {
+    match row.outcome.as_deref() {
+        Some("held-by-urgency") => Some("urgency 0"),
+        Some("held-by-score") => Some("score 0"),
+        _ => None,
+    }
+}

@@ -80,6 +80,7 @@ pub(crate) fn snapshot(
 
 fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> String {
     let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
+    names.extend(jobs::hold_besides_limits(row));
     if row.is_kept {
         names.push("others");
     }

@@ -71,7 +71,7 @@ pub(crate) struct JobLine {
     pub(crate) priority: Option<u64>,
     /// Value times weight of each term, in the order of [`Snapshot::terms`].
     pub(crate) products: Vec<f64>,
-    /// The limits that hold the job, "others" if something else blocks it, and "stopped queue" if its queue is stopped.
+    /// The limits that hold the job, "urgency 0" or "score 0" if its priority is 0, "others" if something else blocks it, and "stopped queue" if its queue is stopped.
     pub(crate) held_by: String,
 }
 

@@ -37,7 +37,8 @@ fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
 fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
     let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
-    let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
+    let mut page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
+    page.jobs[1].outcome = Some("held-by-urgency".into());
     let mut stopped = StoppedQueues::default();
     stopped
         .note(Some("debug"), &serde_json::from_value(serde_json::json!({"start": false})).expect("a state"));
@@ -46,6 +47,7 @@ fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
     let marks: Vec<(&str, &str)> =
         snapshot.jobs.iter().map(|job| (job.queue.as_str(), job.held_by.as_str())).collect();
     assert_eq!(marks[0], ("debug", "stopped queue"));
+    assert_eq!(marks[1].1, "urgency 0");
     assert_eq!(marks[2], ("debug", "max-running-jobs-user-limit,stopped queue"));
     assert!(marks.iter().all(|(queue, held)| held.contains("stopped") == (*queue == "debug")), "{marks:?}");
 }

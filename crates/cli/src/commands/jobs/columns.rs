@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::plugin::jobs::term_weight;
+use crate::plugin::jobs::{hold_besides_limits, term_weight};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::ui::figures::number;
 use crate::ui::rows::{Cell, Column, Style, column};
@@ -32,7 +32,11 @@ const COLUMNS: [(Column<'static>, char, &str); 21] = [
     (column("outcome", "Outcome", Style::Text), ' ', "how the sum became the priority"),
     (column("exact", "Exact", Style::Count), ' ', "the current priority, if it differs from the posted one"),
     (column("when", "Set", Style::Time), ' ', "when the priority was posted"),
-    (column("holds", "Held by", Style::Text), ' ', "the limits that hold it now"),
+    (
+        column("holds", "Held by", Style::Text),
+        ' ',
+        "the limits that hold it now; in a table, also urgency 0 or score 0",
+    ),
     (
         column("kept", "Blocked", Style::Flag),
         ' ',
@@ -266,7 +270,7 @@ pub(super) fn format_cell(
         "outcome" => text(row.outcome.as_deref()),
         "exact" => count(row.exact),
         "when" => time(row.when),
-        "holds" if row.holds.is_empty() => Cell::None,
+        "holds" if row.holds.is_empty() => text(hold_besides_limits(row).filter(|_| is_table)),
         "holds" => Cell::Text(row.holds.join(",")),
         "kept" => Cell::Flag(row.is_kept),
         "userid" => Cell::Count(row.userid.0.into()),

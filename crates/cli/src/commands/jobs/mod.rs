@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, configured_queues};
-use crate::plugin::jobs::fetch;
+use crate::plugin::jobs::{fetch, hold_besides_limits};
 use crate::plugin::live_tree::fetch_head;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
 use crate::ui::figures::half_life_text;
@@ -359,7 +359,7 @@ fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Colu
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);
     }
-    if long || any(|row| !row.holds.is_empty()) {
+    if long || any(|row| !row.holds.is_empty() || hold_besides_limits(row).is_some()) {
         names.push("holds");
     }
     if long || any(|row| row.is_kept) {
@@ -405,25 +405,19 @@ fn compare_rows(
 /// Returns notes about held jobs, jobs without a priority, stale priorities, stopped queues, and missing estimates.
 fn list_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
-    let without_priority = rows.iter().filter(|row| row.priority.is_none()).count();
+    let without_priority = rows.iter().filter(|row| held == 0 && row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
+    let resting = rows.iter().filter(|row| hold_besides_limits(row) == Some("urgency 0")).count();
     let mut notes = Vec::new();
-    if held > 0 {
-        notes.push(format!(
-            "{} held by a limit; \"flux fairshare why JOBID\" says until when.",
-            count_with_verb(held)
-        ));
-    } else if without_priority > 0 {
-        notes.push(format!(
-            "{} without a priority yet; \"flux fairshare why JOBID\" says why.",
-            count_with_verb(without_priority)
-        ));
-    }
+    let mut note = |jobs: usize, text: &str| {
+        notes.extend((jobs > 0).then(|| format!("{} {text}", count_with_verb(jobs))));
+    };
+    note(held, "held by a limit; \"flux fairshare why JOBID\" says until when.");
+    note(without_priority, "without a priority yet; \"flux fairshare why JOBID\" says why.");
+    note(resting, "held with urgency 0 until \"flux job urgency JOBID 16\".");
     if late > 0 {
-        notes.push(format!(
-            "The posted priority of {} is stale (-l shows the current one).",
-            count(late, "job")
-        ));
+        let jobs = count(late, "job");
+        notes.push(format!("The posted priority of {jobs} is stale (-l shows the current one)."));
     }
     notes.extend(listing.stopped.texts().map(|text| sentence(&text)));
     if rows.iter().any(|row| row.place.is_some()) && listing.estimates.is_empty() {

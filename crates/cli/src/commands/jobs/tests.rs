@@ -94,6 +94,21 @@ fn stopped_queues_and_estimates_are_marked() {
     assert!(rows.lines().nth(1).is_some_and(|line| line.contains("1 of 2")), "{rows}");
 }
 
+#[test]
+fn jobs_that_urgency_0_or_a_score_of_0_holds_have_a_reason() {
+    let mut listing = Listing { page: jobs_page(), ..Listing::default() };
+    listing.page.jobs.retain(|row| row.holds.is_empty());
+    assert!(!print_listing("", 120, &listing).contains("Held by"));
+    for (at, outcome) in [(0, "held-by-urgency"), (1, "held-by-score")] {
+        (listing.page.jobs[at].priority, listing.page.jobs[at].outcome) = (Some(0), Some(outcome.into()));
+    }
+    let text = print_listing("", 120, &listing);
+    let reasons = text.lines().filter_map(|line| Some((line.starts_with('ƒ'), line.rsplit_once("  ")?.1)));
+    let reasons: Vec<&str> = reasons.filter(|(is_job, _)| *is_job).map(|(_, reason)| reason).collect();
+    assert!(reasons.contains(&"urgency 0") && reasons.contains(&"score 0"), "{text}");
+    assert!(text.contains("1 job is held with urgency 0 until \"flux job urgency JOBID 16\"."), "{text}");
+}
+
 fn print_ids(text: &str) -> Vec<String> {
     print_jobs(&format!("{text} -o id"), 80).lines().skip(1).take(5).map(str::to_owned).collect()
 }
