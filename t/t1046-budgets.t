@@ -75,7 +75,7 @@ test_expect_success 'a budget holds a job that may use more than the balance' '
 	c=$(mf submit 5003 -B B -t 240) && wait_running $c && d=$(mf submit 5003 -B B -t 150) && wait_held_by $d budget-node-hours-bank
 '
 test_expect_success 'explain names the budget and its amounts' '
-	print_reason $b >reason && cat reason && grep -E "^0.067 of 0.1 node-hours in the budget of bank A and the banks below it are spent, or committed to released jobs; this job takes 0.05$" reason
+	print_reason $b >reason && cat reason && grep -E "^0.0667 of 0.1 node-hours in the budget of bank A and the banks below it are spent, or committed to released jobs; this job takes 0.05$" reason
 '
 test_expect_success 'standing lists the budget of the bank' '
 	mf rpc standing "{\"user\": 5002}" | sed "s/^ok //" >standing && jq -c ".associations[0].limits[] | select(.limit | startswith(\"budget\"))" standing &&

@@ -130,9 +130,10 @@ pub(crate) fn term(number: f64) -> String {
     trim_decimals(&format!("{number:.2}"))
 }
 
-/// Formats node-, core- or GPU-milliseconds as hours, with up to four decimals.
+/// Formats node-, core- or GPU-milliseconds as hours, with up to four decimals, or up to seven below 0.01 hours.
 pub(crate) fn hours(milliseconds: i64) -> String {
-    trim_decimals(&format!("{:.4}", milliseconds as f64 / (1000.0 * HOUR)))
+    let decimals = if milliseconds.abs() < 36_000 { 7 } else { 4 };
+    trim_decimals(&format!("{:.decimals$}", milliseconds as f64 / (1000.0 * HOUR)))
 }
 
 /// Groups the digits of a number with decimals, and removes zeros from the end.

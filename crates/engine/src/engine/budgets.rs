@@ -137,7 +137,7 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
     Some(format!(
         "the job may use {}, and the budget of {target} has {} of {} left: request less time with -t, or ask for a deposit",
         measure.show_amount(exceeded.needed),
-        measure.show_number(cap.saturating_sub(exceeded.used)),
-        measure.show_number(cap),
+        measure.show_headroom(cap.saturating_sub(exceeded.used)),
+        measure.show_headroom(cap),
     ))
 }

@@ -43,7 +43,7 @@ impl Measure {
         }
     }
 
-    /// Returns `amount` with its unit, as in texts for users. A fraction of a second or of an hour is rounded up to three decimals.
+    /// Returns `amount` with its unit, as in texts for users, rounded as by [`show_number`](Measure::show_number).
     pub fn show_amount(self, amount: u64) -> String {
         let unit = match self {
             Measure::Jobs => "job(s)",
@@ -56,14 +56,24 @@ impl Measure {
         format!("{} {unit}", self.show_number(amount))
     }
 
-    /// Returns `amount` in the unit of caps, without a unit. A fraction is rounded up to three decimals.
+    /// Returns `amount` in the unit of caps, without a unit. A fraction is rounded up to three decimals; an amount below 0.1 has more.
     pub fn show_number(self, amount: u64) -> String {
-        let thousandths = (u128::from(amount) * 1000).div_ceil(u128::from(self.cap_unit()));
-        let (whole, rest) = (thousandths / 1000, thousandths % 1000);
-        if rest == 0 {
-            return whole.to_string();
-        }
-        format!("{whole}.{rest:03}").trim_end_matches('0').to_owned()
+        self.show_rounded(amount, u128::div_ceil)
+    }
+
+    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down, so that a larger amount looks larger.
+    pub fn show_headroom(self, amount: u64) -> String {
+        self.show_rounded(amount, |amount, unit| amount / unit)
+    }
+
+    fn show_rounded(self, amount: u64, divide: fn(u128, u128) -> u128) -> String {
+        let (amount, unit) = (u128::from(amount), u128::from(self.cap_unit()));
+        // Seven decimals of an hour distinguish milliseconds.
+        let decimals = (3..7).find(|decimals| amount * 10_u128.pow(*decimals) >= 100 * unit).unwrap_or(7);
+        let scale = 10_u128.pow(decimals);
+        let scaled = divide(amount * scale, unit);
+        let text = format!("{}.{:02$}", scaled / scale, scaled % scale, decimals as usize);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
     /// Returns the name in texts and limits.
@@ -225,8 +235,20 @@ mod tests {
             (Measure::NodeTime, 3_600_000 * 8, "8 node-hours"),
             (Measure::NodeTime, 3_600_000 * 8 + 1, "8.001 node-hours"),
             (Measure::CoreTime, 5_400_000, "1.5 core-hours"),
+            (Measure::NodeTime, 360, "0.0001 node-hours"),
+            (Measure::NodeTime, 361, "0.000101 node-hours"),
+            (Measure::NodeTime, 1, "0.0000003 node-hours"),
+            (Measure::NodeTime, 0, "0 node-hours"),
+            (Measure::Nodes, 10, "10 node(s)"),
         ] {
             assert_eq!(measure.show_amount(amount), shown);
+        }
+        // A job that needs 1 ms more than the headroom is shown to need more.
+        for headroom in [0, 1, 359, 360, 3_599_999, 3_600_000, 3_600_001] {
+            let [needed, left] =
+                [Measure::NodeTime.show_number(headroom + 1), Measure::NodeTime.show_headroom(headroom)]
+                    .map(|text| text.parse::<f64>().expect("a number"));
+            assert!(needed > left, "{needed} {left}");
         }
     }
 

@@ -151,25 +151,24 @@ pub fn show_hold(
     let cap = limit.cap();
     let counted = format!("{} {}", stage.adjective(), measure.name());
     let in_use = used.saturating_sub(reserved);
-    let show = |amount| measure.show_number(amount);
+    let (show, most) = (|amount| measure.show_number(amount), measure.show_headroom(cap));
     let mut text = match amount.is_budget() {
         true if !view.ended.is_done() => {
             format!("the plugin has not read all ended jobs that are charged to the budget of {owner}")
         }
         true => format!(
-            "{} of {} {} in the budget of {owner} are spent, or committed to released jobs",
+            "{} of {most} {} in the budget of {owner} are spent, or committed to released jobs",
             show(used),
-            show(cap),
             measure.name()
         ),
-        false => format!("{} of {} {counted} of {owner} are in use", show(in_use), show(cap)),
+        false => format!("{} of {most} {counted} of {owner} are in use", show(in_use)),
     };
     if reserved > 0 && !amount.is_budget() {
         text.push_str(&format!(", {} are reserved for released jobs", show(reserved)));
     }
     text.push_str(&format!("; this job takes {}", show(needed)));
     if let Some(job) = kept_for {
-        let left = show(cap.saturating_sub(used));
+        let left = measure.show_headroom(cap.saturating_sub(used));
         text.push_str(&format!(
             "; the remaining {left} are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
         ));
