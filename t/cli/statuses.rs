@@ -93,17 +93,8 @@ fn a_command_of_slurm_or_pbs_gets_a_hint() {
         ("pbsfs", "show"),
         ("wyh", "standing"),
         ("sprio -w", "jobs -w"),
-        ("sacctmgr modify account chem set GrpTRES=node=10", "limit set bank BANK run-nodes=NUMBER --push"),
-        (
-            "sacctmgr modify account chem set grptresmins=node=600",
-            "budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push",
-        ),
-        ("sacctmgr modify user ann set RawUsage=0", "credit set USER/BANK 0 --reason TEXT --push"),
         ("sreport user top", "usage --by user"),
-        (
-            "sacctmgr",
-            "limit set bank BANK run-nodes=NUMBER --push, or credit set USER/BANK AMOUNT --reason TEXT --push",
-        ),
+        ("sacctmgr", "limit or budget (TRES minutes), credit (usage), flux account (shares)"),
         ("PriorityWeightFairshare", "jobs --weights"),
     ] {
         let words: Vec<&str> = typed.split(' ').collect();
@@ -112,6 +103,114 @@ fn a_command_of_slurm_or_pbs_gets_a_hint() {
             let ran = fairshare(arguments);
             assert_error(&ran);
             assert!(ran.err.contains(&format!("did you mean: flux fairshare {ours}\n")), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
+    for (typed, hint) in [
+        (
+            "account chem set GrpTRES=node=10",
+            "did you mean: flux fairshare limit set bank BANK run-nodes=NUMBER --push",
+        ),
+        (
+            "account chem set GrpTRES=cpu=640",
+            "did you mean: flux fairshare limit set bank BANK run-cores=NUMBER --push",
+        ),
+        (
+            "account chem set GrpCPUs=640",
+            "did you mean: flux fairshare limit set bank BANK run-cores=NUMBER --push",
+        ),
+        (
+            "user ann set GrpTRES=gres/gpu=4",
+            "did you mean: flux fairshare limit set user USER run-gpus=NUMBER --push",
+        ),
+        (
+            "user ann where account=chem set GrpTRES=node=10",
+            "did you mean: flux account edit-user --bank=BANK --max-nodes=NUMBER USER",
+        ),
+        (
+            "user ann where account=chem set grptres+=cpu=64",
+            "did you mean: flux account edit-user --bank=BANK --max-cores=NUMBER USER",
+        ),
+        (
+            "user where name=ann account=chem set GrpTRES=gres/gpu=4",
+            "did you mean: flux fairshare limit set association USER/BANK run-gpus=NUMBER --push",
+        ),
+        (
+            "user ann where account=chem set MaxJobs=4",
+            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER",
+        ),
+        (
+            "user ann set MaxSubmitJobs=4",
+            "did you mean: flux account edit-user --max-active-jobs=NUMBER USER",
+        ),
+        (
+            "account chem set MaxJobs=4",
+            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER, for each user of the bank",
+        ),
+        (
+            "account chem set GrpJobs=40",
+            "did you mean: flux fairshare limit set bank BANK run-jobs=NUMBER --push",
+        ),
+        (
+            "account chem set MaxWall=60",
+            "did you mean: flux fairshare limit set bank BANK job-time=SECONDS --push",
+        ),
+        (
+            "account chem set grptresmins=node=600",
+            "did you mean: flux fairshare budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push",
+        ),
+        (
+            "user ann account=chem set GrpTRESMins=cpu=600",
+            "did you mean: flux fairshare budget deposit association USER/BANK CORE-HOURS --unit core-hours --until 52w --reason TEXT --push",
+        ),
+        ("account chem set fairshare=20", "did you mean: flux account edit-bank --shares=NUMBER BANK"),
+        (
+            "user ann where account=chem set fairshare=20",
+            "did you mean: flux account edit-user --bank=BANK --shares=NUMBER USER",
+        ),
+        (
+            "user ann set RawUsage=0",
+            "did you mean: flux fairshare credit set USER/BANK 0 --reason TEXT --push",
+        ),
+        (
+            "account chem set RawUsage=0",
+            "did you mean: flux fairshare credit set USER/BANK 0 --reason TEXT --push, for each user of the bank",
+        ),
+        ("account chem set MaxTRES=cpu=4", "no command here or in flux account sets maxtres=cpu=4"),
+        ("user ann set qos=high", "no command here or in flux account sets qos=high"),
+    ] {
+        let ran = fairshare(["sacctmgr", "modify"].into_iter().chain(typed.split(' ')));
+        assert_error(&ran);
+        assert!(ran.err.contains(&format!("{hint}\n")), "{typed}: {ran:?}");
+    }
+}
+
+#[test]
+fn each_command_for_sacctmgr_is_accepted_or_belongs_to_flux_account() {
+    let site = Site::small("sacctmgr");
+    super::pipeline::add_jobs(&site);
+    let rows = include_str!("../../crates/cli/src/sacctmgr.txt").lines().skip(1);
+    for row in rows {
+        let commands: Vec<&str> = row.split(" | ").skip(1).collect();
+        assert_eq!(commands.len(), 3, "{row}");
+        for command in commands {
+            let command = command.trim_end_matches(", for each user of the bank");
+            let Some(words) = command.strip_prefix("flux fairshare ") else {
+                assert!(command.starts_with("flux account edit-"), "{command}");
+                continue;
+            };
+            let fill = |word: &str| match word {
+                "BANK" | "USER" | "USER/BANK" => word.replace("USER", "ann").replace("BANK", "A"),
+                "NODE-HOURS" | "CORE-HOURS" | "GPU-HOURS" => "5".to_owned(),
+                _ => word.replace("NUMBER", "5").replace("HOURS", "5").replace("SECONDS", "5"),
+            };
+            let words = words.split(' ').filter(|word| *word != "--push").map(fill);
+            let words: Vec<String> = words.chain(["-p".to_owned(), site.path().to_owned()]).collect();
+            let ran = fairshare(&words);
+            assert_eq!(ran.status, 0, "{command}: {ran:?}");
         }
     }
 }

@@ -33,13 +33,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("sreport user", "usage --by user"),
     ("sreport", "usage"),
     ("sacct", "usage"),
-    ("sacctmgr grptresmins", "budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push"),
-    ("sacctmgr grptres", "limit set bank BANK run-nodes=NUMBER --push"),
-    ("sacctmgr rawusage", "credit set USER/BANK 0 --reason TEXT --push"),
-    (
-        "sacctmgr",
-        "limit set bank BANK run-nodes=NUMBER --push, or credit set USER/BANK AMOUNT --reason TEXT --push",
-    ),
+    ("sacctmgr", "limit or budget (TRES minutes), credit (usage), flux account (shares)"),
     ("sdiag", "status"),
     ("scontrol", "why JOBID or status"),
     ("PriorityWeightFairshare", "jobs --weights"),
@@ -66,15 +60,40 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("scrub-old-jobs", "scrub"),
 ];
 
-/// Returns the subcommand that answers the same question as `name` with `arguments`, a command of another system. The case is ignored.
+/// The commands that do the same as `sacctmgr modify`. Each row begins with a key of sacctmgr and, if the command depends on it, a resource.
+const SACCTMGR: &str = include_str!("sacctmgr.txt");
+
+/// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing.
+fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
+    let typed: Vec<String> = arguments.iter().map(|text| text.to_string_lossy().to_lowercase()).collect();
+    let (key, value) = typed.iter().skip_while(|text| *text != "set").nth(1)?.split_once('=')?;
+    let key = key.trim_end_matches(['+', '-']);
+    // sacctmgr accepts the beginning of a key, such as MaxWall.
+    let is_meant = |row: &&str| {
+        let (theirs, resource) =
+            row.split(" | ").next().and_then(|text| text.split_once('=')).unwrap_or_default();
+        key.len() > 3 && theirs.starts_with(key) && value.split(',').any(|part| part.starts_with(resource))
+    };
+    let is_user = typed.iter().any(|text| text == "user" || text == "users" || text.starts_with("user="));
+    let is_in_bank = is_user && typed.iter().any(|text| text.starts_with("account"));
+    let column = 1 + usize::from(is_user) + usize::from(is_in_bank);
+    let command = SACCTMGR.lines().skip(1).find(is_meant).and_then(|row| row.split(" | ").nth(column));
+    Some(match command {
+        Some(command) => format!("did you mean: {command}"),
+        None => format!("no command here or in flux account sets {key}={value}"),
+    })
+}
+
+/// Returns the hint for the command `name` of another system with `arguments`: our command that does the same. The case is ignored.
 /// Returns `None` for an unknown name.
-pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<&'static str> {
+pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<String> {
     let known = COMMANDS.iter().find(|(theirs, _)| {
         let (command, word) = theirs.split_once(' ').unwrap_or((theirs, ""));
         let begins = |argument: &OsString| argument.to_string_lossy().to_lowercase().starts_with(word);
         command.eq_ignore_ascii_case(name) && (word.is_empty() || arguments.iter().any(begins))
     });
-    known.map(|(_, ours)| *ours)
+    let change = translate_sacctmgr(arguments).filter(|_| name.eq_ignore_ascii_case("sacctmgr"));
+    change.or_else(|| known.map(|(_, ours)| format!("did you mean: flux fairshare {ours}")))
 }
 
 /// Names of ranking policies in Slurm's PriorityFlags, and the names of the systems that have them.

@@ -100,9 +100,8 @@ fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCod
         }
     }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(ours) = fingers::translate_command(command, arguments)
+        && let Some(hint) = fingers::translate_command(command, arguments)
     {
-        let hint = format!("did you mean: flux fairshare {ours}");
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }
