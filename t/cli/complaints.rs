@@ -51,6 +51,15 @@ fn partial_output_of_sshare_is_refused() {
 }
 
 #[test]
+fn a_wrong_norm_shares_is_named_with_the_value_that_the_shares_give() {
+    let text = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
+        root|||0.0|9||\n chem||1|1.0|9||\n  chem|ann|10|0.909080|9|1.0|0.5\n  chem|ben|1|0.090909|0|0.0|1.0\n";
+    let ran = fairshare(["check-import", "--tree", &file("norm_shares", text)]);
+    let wanted = "account \"chem\": 10 of 11 shares give NormShares 0.909091, but a row has 0.90908";
+    assert!(ran.error().contains(wanted), "{ran:?}");
+}
+
+#[test]
 fn associations_per_partition_have_their_own_rows() {
     let text = "Account|User|Partition|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root||||0.000000|100||\n chem|||1|1.000000|100||\n  chem|amira|gpu|1|0.250000|60||\n  chem|amira|cpu|1|0.250000|10||\n\

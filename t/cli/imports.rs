@@ -178,6 +178,20 @@ fn a_changed_value_is_reported_as_a_difference() {
 }
 
 #[test]
+fn values_that_differ_beyond_six_decimals_look_different() {
+    let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
+    let mut document: Value = serde_json::from_str(&format_sshare_json(&golden)).expect("JSON");
+    let shares = document["shares"]["shares"].as_array_mut().expect("shares");
+    let user = shares.iter_mut().find(|row| row["type"][0] == "USER").expect("a user");
+    let right = user["fairshare"]["factor"]["number"].as_f64().expect("a number");
+    user["fairshare"]["factor"]["number"] = json!(right + 1e-8);
+    let ran = fairshare(["check-import", "--tree", &file("import_near", document.to_string())]);
+    let row = ran.out.lines().nth(1).expect("a difference");
+    let values: Vec<&str> = row.split_whitespace().rev().take(2).collect();
+    assert!(ran.status == 1 && values[0] != values[1], "{ran:?}");
+}
+
+#[test]
 fn differences_within_rounded_usages_count_as_agreement() {
     // Slurm computed with 10.9 and 20.1, but prints RawUsage 10 and 20.
     let level = |usage: f64| 0.5 / (usage / 31.0);

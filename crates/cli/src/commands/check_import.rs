@@ -312,8 +312,13 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
         notes: loaded.notes().to_vec(),
         quantities: counts.iter().map(agreement).collect(),
     };
-    let number = |number: f64| match json_number(number) {
-        Value::String(text) if !args.output.is_table() => Cell::Text(text),
+    let is_table = args.output.is_table();
+    let number = |number: f64, other: Option<f64>| match json_number(number) {
+        Value::String(text) if !is_table => Cell::Text(text),
+        // The table has six decimals, and two different values do not look equal.
+        _ if is_table && other.is_some_and(|other| format!("{other:.6}") == format!("{number:.6}")) => {
+            Cell::Text(number.to_string())
+        }
         _ => Cell::Number(number),
     };
     let rows = different.iter().take(shown).map(|pair| {
@@ -325,11 +330,11 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
             bank,
             user,
             Cell::Text(pair.quantity.to_string()),
-            number(pair.theirs),
-            pair.ours.map_or(Cell::None, number),
+            number(pair.theirs, pair.ours),
+            pair.ours.map_or(Cell::None, |ours| number(ours, Some(pair.theirs))),
         ]
     });
-    let header = !args.output.is_table() || !different.is_empty();
+    let header = !is_table || !different.is_empty();
     let report = Report {
         facts: Facts::new(&facts)?,
         rows: Rows { key: "differences", columns: COLUMNS.to_vec(), rows: Box::new(rows) },

@@ -65,10 +65,17 @@ pub(super) fn check_complete(sheet: &Sheet) -> Result<(), String> {
         // The smallest sum that is consistent with values of six decimals.
         let smallest_sum = shares as f64 * (account_fraction - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
         if (level.sum as f64) < smallest_sum * (1.0 - 1e-9) {
-            let true_sum = shares as f64 * account_fraction / norm;
+            let true_sum = (shares as f64 * account_fraction / norm).round();
+            let (name, sum) = (&account.name, level.sum);
+            // A missing row changes the sum by at least 1.
+            if true_sum <= sum as f64 {
+                let right = shares as f64 * account_fraction / sum as f64;
+                let text =
+                    format!("{shares} of {sum} shares give NormShares {right:.6}, but a row has {norm}");
+                return Err(format!("account \"{name}\": {text}"));
+            }
             return Err(format!(
-                "some users or accounts are missing in account \"{}\": the listed shares add up to {}, but according to NormShares the sum is {true_sum:.0}; {ALL}",
-                account.name, level.sum
+                "some users or accounts are missing in account \"{name}\": the listed shares add up to {sum}, but according to NormShares the sum is {true_sum}; {ALL}"
             ));
         }
     }
