@@ -115,7 +115,7 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
     assert!(warning("add", "ann/A", "-0.001") && warning("add", "ann/A", "-0.001"));
     assert!(!warning("add", "ann/A", "2"));
     site.sql("DELETE FROM jobs WHERE bank = 'B'");
-    assert!(warning("set", "ben/B", "0") && !warning("set", "ben/B", "1"));
+    assert!(!warning("set", "ben/B", "0") && !warning("set", "ben/B", "1"));
 }
 
 #[test]

@@ -147,9 +147,9 @@ fn describe_rest(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Optio
     let Wanted { user, bank, .. } = wanted;
     let [before, after] = sums;
     let later = "the usage of running and later jobs";
-    if before < LEAST {
+    if before < LEAST && after <= -LEAST {
         return Some(format!(
-            "warning: {user}/{bank} has no usage of ended jobs, so a negative credit only reduces {later}"
+            "warning: {user}/{bank} has no usage of ended jobs, so the credit only changes {later}"
         ));
     }
     let [now, all, rest] =
