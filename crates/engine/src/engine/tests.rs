@@ -92,6 +92,12 @@ impl DerefMut for Engine {
     }
 }
 
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine::with_small_batches()
+    }
+}
+
 impl Engine {
     /// Returns an engine without data, with small batches.
     fn with_small_batches() -> Engine {

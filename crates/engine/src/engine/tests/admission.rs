@@ -3,8 +3,8 @@
 //! Rules: L6, L14, L15, P6, P10, P11, P13
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
+use super::site::{HostJob, NOW, OWNER, association, engine_with, queue, record};
+use crate::accounts::{Association, AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -15,10 +15,8 @@ fn make_site() -> Host {
     a.queues = ["q1"].map(Into::into).into();
     a.projects = ["p1", "p2"].map(Into::into).into();
     a.def_project = Some("own".into());
-    let mut disabled = association(8, "A");
-    disabled.active = false;
-    let mut small_queue = queue("q1");
-    small_queue.max_nodes_per_assoc = Limit(4);
+    let disabled = Association { active: false, ..association(8, "A") };
+    let small_queue = Queue { max_nodes_per_assoc: Limit(4), ..queue("q1") };
     let mut host =
         Host::with_data(vec![record(a, "A"), record(disabled, "A")], vec![small_queue, queue("q2")]);
     host.send_event(Event::Projects(vec!["p1".into(), "other".into()]));
@@ -63,11 +61,9 @@ fn a_rejection_names_its_cause() {
 
 #[test]
 fn a_rejection_names_the_alternatives() {
-    let mut first_association = association(7, "A");
-    first_association.max_active_jobs = Limit(1);
+    let first_association = Association { max_active_jobs: Limit(1), ..association(7, "A") };
     let second_association = association(7, "B");
-    let mut third_association = association(7, "C");
-    third_association.active = false;
+    let third_association = Association { active: false, ..association(7, "C") };
     let records =
         vec![record(first_association, "A"), record(second_association, "A"), record(third_association, "A")];
     let mut host = Host::with_data(records, vec![]);
@@ -97,8 +93,8 @@ fn unknown_queues_are_rejected_if_the_site_denies_them() {
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
     // The message must not suggest a queue that the site does not have.
-    let mut own_association = association(9, "A");
-    own_association.queues = ["gone", "q2", "lost"].map(Into::into).into();
+    let own_association =
+        Association { queues: ["gone", "q2", "lost"].map(Into::into).into(), ..association(9, "A") };
     host.send_event(Event::Associations(vec![record(own_association, "A")]));
     assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("yours: q1", "yours: q2")));
     host.send_event(Event::Queues(vec![queue("q1")]));
@@ -146,8 +142,7 @@ fn a_job_without_bank_and_project_gets_the_defaults() {
 
 #[test]
 fn a_priority_uses_the_jobs_queue_and_bank() {
-    let mut special = queue("q1");
-    special.priority = 3;
+    let special = Queue { priority: 3, ..queue("q1") };
     let rich_record = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
     let mut host =
         Host::with_data(vec![record(association(7, "A"), "A"), rich_record], vec![special, queue("q2")]);
@@ -188,28 +183,23 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     let plain = host.submit(HostJob::new(7)).unwrap();
     let unknown_user = host.submit(HostJob::new(9).bank("X")).unwrap();
     let owner_job = host.submit(HostJob::new(OWNER.0)).unwrap();
-    let states = |host: &Host| [named, plain, unknown_user, owner_job].map(|id| host.state(id));
+    let states = |host: &Host| host.states([named, plain, unknown_user, owner_job]);
     assert_eq!(states(&host), [Some(State::Priority); 4]);
-    let mut changed_association = association(7, "A");
-    changed_association.max_running_jobs = Limit(0);
+    let changed_association = Association { max_running_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(changed_association, "A")]));
     assert_eq!(states(&host), [Some(State::Priority); 4], "records move no job");
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
     assert_eq!(host.engine.ledger().accounts().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
     host.send_event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
-    let mut changed_association = association(7, "A");
-    changed_association.max_running_jobs = Limit(2);
-    host.send_event(Event::Associations(vec![record(changed_association, "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(Association { max_running_jobs: Limit(2), ..association(7, "A") }, "A")]);
     assert_eq!(states(&host), [Some(State::Sched), Some(State::Sched), None, Some(State::Priority)]);
     assert_eq!(host.jobs[&plain].bank.as_deref(), Some("A"));
     assert_eq!(
         host.exceptions,
         [(unknown_user, "cannot find user/bank or user/default bank entry for uid: 9".to_owned())]
     );
-    host.send_event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(OWNER.0, "root"), "root")]);
     assert_eq!(host.state(owner_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -232,8 +222,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     host.replay_jobs(true, Engine::with_small_batches());
     host.end_job(jobs[0]);
     host.send_event(Event::Queues(vec![narrow_queue()]));
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
     // The request with the owner's record may also have a record of another user.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
@@ -260,8 +249,7 @@ fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
     let id = host.submit(HostJob { project: Some("secret".to_owned()), ..HostJob::new(7) }).unwrap();
     host.send_event(Event::Projects(vec!["p1".into(), "secret".into()]));
-    let mut own_association = association(7, "A");
-    own_association.projects = ["p1"].map(Into::into).into();
+    let own_association = Association { projects: ["p1"].map(Into::into).into(), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(own_association, "A")]));
     host.force_update(id, Some("q1".to_owned()), None);
     host.send_event(Event::Reprioritize);
@@ -294,8 +282,7 @@ fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7).queue("q9")).unwrap();
     host.send_event(Event::Queues(vec![queue("q9")]));
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     let text = "queue \"q9\" not valid for user; valid queues for user: q1,q2";
     assert_eq!(host.exceptions, [(id, text.to_owned())]);
 }
@@ -316,13 +303,10 @@ fn a_removed_association_keeps_its_live_jobs() {
 #[test]
 fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
     let mut host = make_site();
-    let mut narrow_association = association(7, "A");
-    narrow_association.max_running_jobs = Limit(0);
+    let narrow_association = Association { max_running_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(narrow_association, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
-    host.replay_jobs(true, engine);
+    host.replay_jobs(true, engine_with(vec![record(association(7, "B"), "B")]));
     assert_eq!(
         (host.state(id), crate::engine::answers::check(&host.engine.view()).waiting),
         (Some(State::Depend), 1)
@@ -340,8 +324,7 @@ fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
 fn the_owners_synthetic_record_keeps_an_active_default_bank() {
     let synthetic = || Event::Associations(vec![record(association(OWNER.0, "root"), "root")]);
     for (active, default) in [(true, "A"), (false, "root")] {
-        let mut own_association = association(OWNER.0, "A");
-        own_association.active = active;
+        let own_association = Association { active, ..association(OWNER.0, "A") };
         let mut engine = Engine::with_small_batches();
         engine.handle(
             NOW,
@@ -383,7 +366,6 @@ fn a_replayed_job_without_an_association_stays_in_priority_and_is_logged_once() 
         "{:?}",
         host.logged
     );
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.state(id), Some(State::Sched));
 }

@@ -83,8 +83,7 @@ fn an_age_without_a_weight_adds_nothing_to_a_priority() {
 #[test]
 fn a_pushed_weight_takes_precedence_over_a_configured_one() {
     let mut host = make_site(settings_with_age_weight(100_000));
-    host.send_event(Event::Weights(vec![("age".to_owned(), 0)]));
-    host.send_event(Event::Reprioritize);
+    host.push_weights(vec![("age".to_owned(), 0)]);
     let id = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(posted_priority(&host, id), 50_000);
 }
@@ -139,8 +138,7 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
     let mut host = make_site(Settings { max_wait_behind: 48.0 * HOUR, ..Settings::default() });
     host.send_event(Event::Queues(vec![crate::accounts::Queue { priority: 3, ..queue("q1") }]));
     let scored = |user, fairshare| AssociationRecord { fairshare, ..record(association(user, "A"), "A") };
-    host.send_event(Event::Associations(vec![scored(7, 0.2), scored(8, 1.0)]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![scored(7, 0.2), scored(8, 1.0)]);
     let waits = host.submit(HostJob { urgency: 1, ..HostJob::new(7) }).unwrap();
     let best = || HostJob { urgency: 30, ..HostJob::new(8) }.queue("q1");
     host.now += 40.0 * HOUR;
@@ -284,8 +282,7 @@ proptest! {
                 Action::Unblock(job) => {
                     if host.names(jobs[job]).iter().any(|name| name == "after=1") {
                         let (id, now) = (jobs[job], host.now);
-                        host.remove_dependency(id, "after=1");
-                        host.run_until_idle();
+                        host.unblock(id, "after=1");
                         prop_assert_eq!(host.now, now);
                     }
                 }

@@ -3,7 +3,7 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, OWNER, association, engine_with, record};
 use crate::engine::updates::bank_of_completion;
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -57,17 +57,14 @@ fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
 fn a_replay_restores_the_allocation_of_a_running_job() {
     for is_reload in [true, false] {
         let mut host = make_site(|_| ());
-        let id = host.submit(HostJob::new(7).size(2, 8)).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(7).size(2, 8));
         let before = (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
         let shown = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
         assert_eq!(shown, (2, 8, 0, host.jobs[&id].started));
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
-        host.replay_jobs(is_reload, engine);
+        host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
         assert_eq!(
             (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running),
             before,
@@ -140,8 +137,7 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
 /// Replays a job in `state` with `resources` to an engine with data. Returns the engine, the id of the job,
 /// and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    let mut engine = engine_with(vec![record(association(7, "A"), "A")]);
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
     let facts = JobFacts { resources, duration: 0.0, ..Host::facts(id, &job) };
     let effects = engine.handle(NOW, Event::New(facts));
@@ -240,10 +236,8 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     assert_eq!(end(&host, third), after(&host, third, 9000.0));
     assert_eq!(end(&host, limited), before);
     // After a reload, the engine subscribes to a running job again.
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     host.subscribed.clear();
-    host.replay_jobs(true, engine);
+    host.replay_jobs(true, engine_with(vec![record(association(7, "A"), "A")]));
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
     ids.iter().for_each(|id| host.end_job(*id));
     assert!(host.subscribed.is_empty() && host.engine.count_stored_jobs().is_empty());
@@ -253,12 +247,11 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
 fn the_wait_for_the_owners_record_starts_at_the_first_reprioritize_without_it() {
     let mut host = Host::new();
     let [one, other] = [0, 1].map(|_| host.submit(HostJob::new(OWNER.0).bank("nowhere")).unwrap());
-    host.send_event(Event::Associations(vec![record(association(OWNER.0, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(OWNER.0, "A"), "A")]);
     host.now += 3.0;
     host.send_event(Event::Reprioritize);
     host.now += 2.0;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
     host.apply_effects(effects);
-    assert_eq!([one, other].map(|id| host.state(id)), [None, None]);
+    assert_eq!(host.states([one, other]), [None, None]);
 }

@@ -38,10 +38,7 @@ fn make_site() -> Host {
 #[test]
 fn the_statistics_contain_shares_and_usages_of_all_banks() {
     let host = make_site();
-    let stats = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    );
+    let stats = host.stats();
     for (bank, parent, promised, shares_part, usage, usage_part, associations) in [
         ("root", None, 1.0, 1.0, 114.0, 1.0, 0),
         ("A", Some("root"), 0.25, 0.25, 14.0, 14.0 / 114.0, 2),
@@ -157,10 +154,8 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
 
 #[test]
 fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
-    let mut own_association = association(7, "A");
-    own_association.max_sched_jobs = Limit(0);
     let records = vec![
-        record(own_association, "A"),
+        record(Association { max_sched_jobs: Limit(0), ..association(7, "A") }, "A"),
         record(association(7, "B"), "A"),
         record(association(8, "A"), "A"),
     ];
@@ -195,8 +190,7 @@ fn a_standing_contains_the_limits_with_their_use() {
         Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
     let mut host = Host::with_data(vec![record(own_association, "A")], vec![capped, queue("q2")]);
-    let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start_job(running_job);
+    host.run_new_job(HostJob::new(7).queue("q1").size(2, 3));
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let answer =
@@ -238,18 +232,14 @@ fn a_standing_contains_the_limits_with_their_use() {
 fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(own_association, "A")], vec![queue("q1")]);
-    let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start_job(running_job);
+    host.run_new_job(HostJob::new(7).queue("q1").size(2, 3));
     for _ in 0..2 {
         host.submit(HostJob::new(7).size(4, 5)).unwrap();
     }
     host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
     host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
     host.submit(HostJob::new(8).size(7, 8)).unwrap();
-    let stats = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    );
+    let stats = host.stats();
     let sums = |loads: &[crate::engine::answers::Load]| {
         loads.iter().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
     };
@@ -263,20 +253,12 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
 #[test]
 fn the_statistics_count_refreshes_and_their_posts() {
     let mut host = live_host(Policy::FairTree);
-    let before = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    )
-    .refresh;
+    let before = host.stats().refresh;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.start_job(ids[0]);
     host.advance_and_refresh(500.0);
     host.advance_and_refresh(500.0);
-    let after = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    )
-    .refresh;
+    let after = host.stats().refresh;
     assert_eq!(after.total, before.total + 2);
     assert!(after.touched_total >= before.touched_total);
     assert_eq!(host.engine.view().settings(), &crate::engine::Settings::default());
@@ -344,15 +326,13 @@ fn a_job_of_urgency_0_is_not_pending_in_standing_statistics_and_places() {
 
 #[test]
 fn a_list_of_jobs_contains_the_requested_jobs() {
-    let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![
-        record(own_association, "A"),
+        record(Association { max_running_jobs: Limit(1), ..association(7, "A") }, "A"),
         record(association(7, "B"), "A"),
         record(association(8, "A"), "A"),
     ];
     let mut host = Host::with_data(records, vec![queue("q1"), queue("q2")]);
-    let first_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(HostJob::new(7));
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
     let blocked = host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
     let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();

@@ -2,18 +2,18 @@
 //! Jobs that other plugins block in DEPEND: the order of releases, and which job is released instead of a blocked job.
 //! Rules: R4, R10
 
-use super::examples::{assert_no_drift, make_site, submit};
+use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
-use crate::engine::{Engine, Event, State};
+use super::site::{HostJob, association, engine_with, queue, record};
+use crate::accounts::{Association, Queue};
+use crate::engine::{Event, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Eligible, Keepers};
 
 #[test]
 fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let second_blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
     let next_job = submit(&mut host, 1);
@@ -25,8 +25,7 @@ fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
         Some(State::Sched),
         "the next job that is not blocked takes the headroom"
     );
-    host.remove_dependency(blocked_job, "begin-time:9999");
-    host.run_until_idle();
+    host.unblock(blocked_job, "begin-time:9999");
     host.start_job(next_job);
     assert_no_drift(&host);
 }
@@ -34,19 +33,14 @@ fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
 #[test]
 fn an_unblocked_job_is_released_before_later_jobs() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     let later_job = submit(&mut host, 1);
-    host.remove_dependency(unblocked_job, "begin-time:1");
-    host.run_until_idle();
+    host.unblock(unblocked_job, "begin-time:1");
     assert_eq!(host.names(unblocked_job), ["max-running-jobs-user-limit"]);
     host.end_job(job_a);
-    assert_eq!(
-        [unblocked_job, later_job].map(|id| host.state(id)),
-        [Some(State::Sched), Some(State::Depend)]
-    );
+    assert_eq!(host.states([unblocked_job, later_job]), [Some(State::Sched), Some(State::Depend)]);
     assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
@@ -54,14 +48,12 @@ fn an_unblocked_job_is_released_before_later_jobs() {
 #[test]
 fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.end_job(job_a);
     assert_eq!(host.names(unblocked_job), ["begin-time:1", "max-running-jobs-user-limit"]);
-    host.remove_dependency(unblocked_job, "begin-time:1");
-    host.run_until_idle();
+    host.unblock(unblocked_job, "begin-time:1");
     assert_eq!(
         host.state(unblocked_job),
         Some(State::Sched),
@@ -80,24 +72,17 @@ fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
 #[test]
 fn foreign_dependencies_are_known_after_a_reload() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.remove_dependency(unblocked_job, "begin-time:1");
     // The eventlog adds the name a second time. Flux ignores a name that was removed once.
     host.jobs.get_mut(&unblocked_job).unwrap().log.push(("begin-time:1".to_owned(), true));
-    let mut limited_association = association(7, "A");
-    limited_association.max_running_jobs = Limit(1);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-    host.replay_jobs(true, engine);
+    let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
     let later_job = submit(&mut host, 1);
     host.end_job(job_a);
-    assert_eq!(
-        [unblocked_job, later_job].map(|id| host.state(id)),
-        [Some(State::Sched), Some(State::Depend)]
-    );
+    assert_eq!(host.states([unblocked_job, later_job]), [Some(State::Sched), Some(State::Depend)]);
     assert_eq!(
         host.names(blocked_job),
         ["begin-time:9999", "max-running-jobs-user-limit"],
@@ -109,14 +94,13 @@ fn foreign_dependencies_are_known_after_a_reload() {
 #[test]
 fn a_blocked_job_delays_no_other_job() {
     let mut host = make_site(|job_a| job_a.max_nodes = Limit(4));
-    let job_a = submit(&mut host, 4);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 4);
     let blocked_job = host.submit(HostJob::new(7).size(3, 3).blocked_by("begin-time:9999")).unwrap();
     let (large_job, small_job) = (submit(&mut host, 4), submit(&mut host, 1));
     host.end_job(job_a);
     assert_eq!(
-        (host.state(large_job), host.state(small_job)),
-        (Some(State::Sched), Some(State::Depend)),
+        host.states([large_job, small_job]),
+        [Some(State::Sched), Some(State::Depend)],
         "in the order of ids"
     );
     assert_eq!(
@@ -130,8 +114,7 @@ fn a_blocked_job_delays_no_other_job() {
 #[test]
 fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let (blocked_job, next_job) = (submit(&mut host, 1), submit(&mut host, 1));
     // The jobspec does not declare the dependency, so the plugin is not subscribed and gets no event about it.
     host.jobs.get_mut(&blocked_job).unwrap().dependencies.insert("license".to_owned());
@@ -144,8 +127,7 @@ fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
 /// Returns a host with one running job, and a held job that another plugin also blocks. The jobspec does not declare that dependency.
 fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 1);
     let blocked_job = submit(&mut host, 1);
     let job = host.jobs.get_mut(&blocked_job).unwrap();
     job.dependencies.insert("license".to_owned());
@@ -165,8 +147,7 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
     }
     let events = host.jobs[&blocked_job].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
     assert_eq!(events, 2, "added once and removed once: {:?}", host.jobs[&blocked_job].log);
-    host.remove_dependency(blocked_job, "license");
-    host.run_until_idle();
+    host.unblock(blocked_job, "license");
     assert_eq!(host.names(blocked_job), ["max-running-jobs-user-limit.2"]);
     host.end_job(running_job);
     assert_eq!(host.state(blocked_job), Some(State::Sched));
@@ -177,27 +158,20 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
 fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
         let (mut host, running_job, blocked_job) = host_with_undeclared_dependency();
-        let mut limited_association = association(7, "A");
-        limited_association.max_running_jobs = Limit(1);
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-        host.replay_jobs(is_reload, engine);
+        let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+        host.replay_jobs(is_reload, engine_with(vec![record(limited_association, "A")]));
         let later_job = submit(&mut host, 1);
         assert!(
             host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::Others,
             "reload {is_reload}"
         );
-        host.remove_dependency(blocked_job, "license");
-        host.run_until_idle();
+        host.unblock(blocked_job, "license");
         assert!(
             host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::NobodyElse,
             "reload {is_reload}"
         );
         host.end_job(running_job);
-        assert_eq!(
-            [blocked_job, later_job].map(|id| host.state(id)),
-            [Some(State::Sched), Some(State::Depend)]
-        );
+        assert_eq!(host.states([blocked_job, later_job]), [Some(State::Sched), Some(State::Depend)]);
         assert_no_drift(&host);
     }
 }
@@ -210,8 +184,7 @@ fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
             host.submit(HostJob { has_declared_dependencies, ..HostJob::new(7).blocked_by("license") })
                 .unwrap()
         });
-        let running_job = submit(&mut host, 1);
-        host.start_job(running_job);
+        let running_job = start(&mut host, 1);
         for id in blocked {
             host.remove_dependency(id, "license");
         }
@@ -228,8 +201,7 @@ fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
 
 #[test]
 fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
-    let mut full_queue = queue("q1");
-    full_queue.max_nodes_per_assoc = Limit(1);
+    let full_queue = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue]);
     let four_job =
         [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:K")).unwrap());
@@ -237,10 +209,7 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
         host.remove_dependency(id, "afterany:K");
     }
     host.run_until_idle();
-    assert_eq!(
-        four_job.map(|id| host.state(id)),
-        [State::Sched, State::Depend, State::Depend, State::Depend].map(Some)
-    );
+    assert_eq!(host.states(four_job), [State::Sched, State::Depend, State::Depend, State::Depend].map(Some));
     assert_eq!(host.names(four_job[1]), ["max-resources-queue"]);
     for [ended_job, next_job] in [[four_job[0], four_job[1]], [four_job[1], four_job[2]]] {
         host.start_job(ended_job);
@@ -255,10 +224,8 @@ fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let blocked_job =
         host.submit(HostJob::new(7).blocked_by("begin-time:1").blocked_by("afterany:2")).unwrap();
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
-    host.remove_dependency(blocked_job, "afterany:2");
-    host.run_until_idle();
+    start(&mut host, 1);
+    host.unblock(blocked_job, "afterany:2");
     assert_eq!(host.names(blocked_job), ["begin-time:1"]);
     host.remove_dependency(blocked_job, "begin-time:1");
     assert_eq!(host.names(blocked_job), ["max-running-jobs-user-limit"]);
@@ -281,7 +248,7 @@ fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
         (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(limit), Limit(limit));
         host.send_event(Event::Associations(vec![record(raised, "A")]));
         assert_eq!(
-            [earlier_job, later].map(|id| host.state(id)),
+            host.states([earlier_job, later]),
             [Some(State::Depend); 2],
             "a push alone releases no job"
         );
@@ -304,16 +271,12 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
     let blocked_job = host.submit(HostJob::new(7).blocked_by("license 0")).unwrap();
     host.unreadable.insert(blocked_job);
     for life in 1..4 {
-        let mut limited_association = association(7, "A");
-        limited_association.max_sched_jobs = Limit(1);
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-        host.replay_jobs(false, engine);
+        let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+        host.replay_jobs(false, engine_with(vec![record(limited_association, "A")]));
         let running_job = submit(&mut host, 1);
         // The running job takes the headroom, so the blocked job is held and needs a new dependency name. The
         // model host refuses a name that was removed once.
-        host.remove_dependency(blocked_job, &format!("license {}", life - 1));
-        host.run_until_idle();
+        host.unblock(blocked_job, &format!("license {}", life - 1));
         assert_eq!(host.names(blocked_job).len(), 1, "{:?}", host.names(blocked_job));
         let next = format!("license {life}");
         host.jobs.get_mut(&blocked_job).unwrap().dependencies.insert(next.clone());
@@ -332,8 +295,7 @@ fn an_unblocked_job_begins_to_age_unless_it_was_submitted_at_urgency_0() {
             host.submit(HostJob { urgency, ..HostJob::new(7).blocked_by("begin-time:1") }).unwrap();
         let since = |host: &Host| host.engine.ledger().job(blocked_job).unwrap().eligible;
         assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
-        host.remove_dependency(blocked_job, "begin-time:1");
-        host.run_until_idle();
+        host.unblock(blocked_job, "begin-time:1");
         assert_eq!(host.names(blocked_job), ["max-sched-jobs-user-limit"]);
         assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
     }

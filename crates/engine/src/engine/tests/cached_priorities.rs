@@ -65,8 +65,7 @@ fn a_priority_is_computed_once() {
     let revision = |host: &Host| host.engine.ledger().cached_priority(id).map(|settled| settled.revision);
     let first = revision(&host);
     host.now += 100.0;
-    let other_job = host.submit(HostJob::new(8)).unwrap();
-    host.start_job(other_job);
+    host.run_new_job(HostJob::new(8));
     reprioritize(&mut host);
     assert_eq!(revision(&host), first, "other jobs and time do not change the priority");
     host.send_event(weights_event("urgency", 1_000));

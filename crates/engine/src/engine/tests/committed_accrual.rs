@@ -15,8 +15,7 @@ fn committed_usage_equals_elapsed_usage_when_a_job_reaches_its_time_limit() {
     host.send_event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
     let mut job = HostJob::new(8).bank("A");
     job.limit = Some(100.0);
-    let id = host.submit(job).unwrap();
-    host.start_job(id);
+    let id = host.run_new_job(job);
     let start = host.jobs[&id].started.unwrap();
     assert!(
         (usage(&host, 8, "A") - 100.0).abs() < 1e-6,

@@ -3,10 +3,10 @@
 //! schedule.
 //! Rules: R17
 
-use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, submit};
+use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, start, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
-use crate::accounts::AssociationRecord;
+use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, engine_with, queue, record};
+use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
@@ -14,11 +14,10 @@ use crate::ids::{JobId, Limit};
 /// ended, so the first of the two jobs is released.
 fn release_first_of_two() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 1);
     let held = [submit(&mut host, 1), submit(&mut host, 1)];
     host.end_job(running_job);
-    assert_eq!(held.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.states(held), [Some(State::Sched), Some(State::Depend)]);
     (host, held)
 }
 
@@ -36,15 +35,12 @@ fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
 #[test]
 fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
-    let mut favored = queue("q1");
-    favored.priority = 1;
-    host.send_event(Event::Queues(vec![favored, queue("q2")]));
-    let running_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    host.start_job(running_job);
+    host.send_event(Event::Queues(vec![Queue { priority: 1, ..queue("q1") }, queue("q2")]));
+    let running_job = host.run_new_job(HostJob::new(7).queue("q1"));
     let zero = submit(&mut host, 1);
     let next = host.submit(HostJob::new(7).queue("q1")).unwrap();
     host.end_job(running_job);
-    assert_eq!([zero, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!(host.states([zero, next]), [Some(State::Sched); 2]);
     assert_eq!([zero, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
     assert_no_drift(&host);
 }
@@ -52,9 +48,7 @@ fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
 #[test]
 fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
-    let mut favored = queue("q1");
-    favored.priority = 1;
-    host.send_event(Event::Queues(vec![favored, queue("q2")]));
+    host.send_event(Event::Queues(vec![Queue { priority: 1, ..queue("q1") }, queue("q2")]));
     let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
     let [running_job, freed_job, next_job] = [submit(), submit(), submit()];
     host.start_job(running_job);
@@ -63,7 +57,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     host.end_job(freed_job);
     host.end_job(next_job);
     host.end_job(running_job);
-    assert_eq!([held_job, last_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.states([held_job, last_job]), [Some(State::Sched), Some(State::Depend)]);
     host.update_job(held_job, Some("q2"), None).unwrap();
     assert_eq!(host.jobs[&held_job].priority, Some(0));
     assert_eq!(host.state(last_job), Some(State::Sched));
@@ -109,18 +103,14 @@ fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobI
     let held_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.end_job(first_job);
     let second_job = submit(&mut host, 1);
-    host.remove_dependency(held_job, "begin-time:1");
-    host.run_until_idle();
+    host.unblock(held_job, "begin-time:1");
     assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit.2"]);
     if is_unreadable {
         host.unreadable.insert(held_job);
     }
     host.has_job_list = has_job_list;
-    let mut limited_association = association(7, "A");
-    limited_association.max_sched_jobs = Limit(1);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-    host.replay_jobs(true, engine);
+    let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
     (host, second_job, held_job)
 }
 
@@ -162,11 +152,8 @@ fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     assert_eq!(host.names(held_job), ["begin-time:1"], "the limit no longer holds the job");
     // Flux does not accept the name without a suffix again.
     host.unreadable.insert(held_job);
-    let mut limited_association = association(7, "A");
-    limited_association.max_sched_jobs = Limit(1);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-    host.replay_jobs(true, engine);
+    let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
     let second_job = submit(&mut host, 1);
     // The engine has only the present dependencies of the job, so it must use a name that was never used.
     host.remove_dependency(held_job, "begin-time:1");
@@ -195,10 +182,8 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
         let mut limited_association = association(7, "A");
         (limited_association.max_running_jobs, limited_association.max_nodes) =
             (Limit(max_running), Limit(max_nodes));
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
         host.requested_reads = 0;
-        host.replay_jobs(true, engine);
+        host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
         assert_eq!(host.requested_reads, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
     }
 }
@@ -210,8 +195,7 @@ fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     host.start_job(running_job[0]);
     host.start_job(running_job[1]);
     let held_job = submit(&mut host, 1);
-    let mut other_association = association(8, "A");
-    other_association.max_running_jobs = Limit(0);
+    let other_association = Association { max_running_jobs: Limit(0), ..association(8, "A") };
     let both = || vec![record(association(7, "A"), "A"), record(other_association.clone(), "A")];
     host.send_event(Event::Associations(vec![record(other_association.clone(), "A")]));
     let foreign_job = host.submit(HostJob::new(8)).unwrap();
@@ -231,11 +215,7 @@ fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
 #[test]
 fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
     let owner = OWNER.0;
-    let mine = || {
-        let mut one = association(owner, "me");
-        one.queues = [].into();
-        vec![record(one, "me")]
-    };
+    let mine = || vec![record(Association { queues: [].into(), ..association(owner, "me") }, "me")];
     for bank in [None, Some("me")] {
         for record_first in [true, false] {
             let mut host = Host::new();
@@ -246,8 +226,7 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
             }
             // flux-accounting's push brings the data of all users, a reprioritize, and then the owner's own record.
             host.send_event(Event::Queues(vec![queue("q1")]));
-            host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-            host.send_event(Event::Reprioritize);
+            host.push(vec![record(association(7, "A"), "A")]);
             if !record_first {
                 assert_eq!(host.state(id), Some(State::Priority), "{bank:?}");
                 host.send_event(Event::Associations(mine()));
@@ -274,8 +253,7 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
             let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
             assert_eq!(host.state(id), Some(State::Sched));
             host.replay_jobs(is_reload, Engine::with_small_batches());
-            host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-            host.send_event(Event::Reprioritize);
+            host.push(vec![record(association(7, "A"), "A")]);
             host.send_event(mine());
             assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, reload {is_reload}");
             assert_no_drift(&host);
@@ -289,8 +267,7 @@ fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
     let owner = OWNER.0;
     let mut host = Host::new();
     let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
-    host.send_event(Event::Associations(vec![record(association(owner, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(owner, "A"), "A")]);
     assert_eq!(
         (host.state(id), host.exceptions.len()),
         (Some(State::Priority), 0),
@@ -305,14 +282,12 @@ fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
 #[test]
 fn an_owners_synthetic_record_allows_every_queue() {
     let owner = OWNER.0;
-    let mut one_association = association(owner, "me");
-    one_association.queues = [].into();
+    let one_association = Association { queues: [].into(), ..association(owner, "me") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     host.send_event(Event::Associations(vec![record(one_association, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
     // A record of another user without queues allows no queue.
-    let mut none = association(8, "A");
-    none.queues = [].into();
+    let none = Association { queues: [].into(), ..association(8, "A") };
     host.send_event(Event::Associations(vec![record(none, "A")]));
     let refused_job = host.submit(HostJob::new(8).queue("q1"));
     assert_eq!(refused_job, Err("queue \"q1\" not valid for user; valid queues for user: ".to_owned()));
@@ -322,8 +297,7 @@ fn an_owners_synthetic_record_allows_every_queue() {
 fn records_release_no_job_before_the_reprioritize() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(8, "A"), "A")]);
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(host.state(id), Some(State::Priority));
     host.send_event(Event::Reprioritize);
@@ -334,18 +308,15 @@ fn records_release_no_job_before_the_reprioritize() {
 fn half_of_a_push_releases_and_holds_no_job() {
     for is_reload in [true, false] {
         // One job may run in queue q1. The association itself has no limit.
-        let mut one_queue = queue("q1");
-        one_queue.max_running_jobs = Limit(1);
+        let one_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
         let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_queue.clone()]);
         let job = || HostJob::new(7).queue("q1");
-        let running_job = host.submit(job()).unwrap();
-        host.start_job(running_job);
+        let running_job = host.run_new_job(job());
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
         let free_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
         host.replay_jobs(is_reload, Engine::with_small_batches());
         // The associations come first. Their limits alone would release all held jobs.
-        let mut none = association(7, "A");
-        none.max_nodes = Limit(1);
+        let none = Association { max_nodes: Limit(1), ..association(7, "A") };
         host.send_event(Event::Associations(vec![record(none, "A")]));
         for id in held {
             assert_eq!(host.names(id), ["max-run-jobs-queue"], "reload {is_reload}");
@@ -353,7 +324,7 @@ fn half_of_a_push_releases_and_holds_no_job() {
         assert_eq!(host.names(free_job), ["begin-time:9999"]);
         host.send_event(Event::Queues(vec![one_queue]));
         host.send_event(Event::Reprioritize);
-        let states = held.map(|id| host.state(id));
+        let states = host.states(held);
         assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
         assert_eq!(
             host.names(free_job),
@@ -378,8 +349,7 @@ fn the_project_of_a_job_is_checked_when_the_data_come() {
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
         host.jobs.insert(id, updated);
         host.send_event(Event::Projects(vec!["*".into(), "secret".into()]));
-        host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-        host.send_event(Event::Reprioritize);
+        host.push(vec![record(association(7, "A"), "A")]);
         if is_valid {
             assert_eq!(host.state(id), Some(State::Sched));
         } else {

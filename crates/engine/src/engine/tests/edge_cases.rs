@@ -2,7 +2,7 @@
 //! Edge cases: a full limit, equal usages, no usage, a page that contains exactly the jobs that are left, and a timer that is due.
 //! Rules: R7
 
-use super::examples::{make_site, submit};
+use super::examples::{make_site, start, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, OWNER};
@@ -21,8 +21,7 @@ fn armed_refresh(effects: &[Effect]) -> Option<f64> {
 #[test]
 fn why_suggests_no_smaller_job_when_the_limit_is_full() {
     let mut host = make_site(|a| a.max_nodes = Limit(2));
-    let running_job = submit(&mut host, 2);
-    host.start_job(running_job);
+    start(&mut host, 2);
     let held_job = submit(&mut host, 2);
     let answer = explain_job(&host, held_job);
     assert_eq!((answer.holds[0].used, answer.holds[0].cap, answer.holds[0].needed), (2, 2, 2));
@@ -33,10 +32,7 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
 #[test]
 fn the_usage_fractions_are_0_when_the_total_usage_is_0() {
     let host = live_host(Policy::FairTree);
-    let stats = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    );
+    let stats = host.stats();
     assert!(stats.banks.len() > 1);
     for bank in stats.banks.into_iter().filter(|bank| bank.parent.is_some()) {
         assert_eq!((bank.usage, bank.usage_part, bank.delivered), (0.0, 0.0, 0.0), "{}", bank.bank);

@@ -31,8 +31,7 @@ fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, 
         host.engine.standing.usages.ended(&job, NOW).unwrap();
     }
     for _ in 0..100 {
-        let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(8).bank("A"));
         host.now += 9.0;
         host.end_job(id);
     }

@@ -13,7 +13,7 @@ use self::stage_oracle::StageOracle;
 use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
-use crate::accounts::{Budget, Cap, ConfigPatch, Policy, SiteLimit, Target, ZeroScore};
+use crate::accounts::{Association, Budget, Cap, ConfigPatch, Policy, Queue, SiteLimit, Target, ZeroScore};
 use crate::budgets::BudgetMode;
 use crate::engine::answers::PageWanted;
 use crate::engine::{
@@ -73,8 +73,8 @@ fn choose_resources(choices: &mut Choices<'_>) -> Resources {
 
 fn choose_policy(choices: &mut Choices<'_>) -> Policy {
     let choose_record = |choices: &mut Choices<'_>, user: u32, bank: &str| {
-        let mut new_association = association(user, bank);
-        new_association.max_running_jobs = Limit(choices.pick(&CAPS));
+        let mut new_association =
+            Association { max_running_jobs: Limit(choices.pick(&CAPS)), ..association(user, bank) };
         new_association.max_active_jobs = Limit(choices.pick(&[1000, 3, 0, -1]));
         new_association.max_sched_jobs = Limit(choices.pick(&CAPS));
         new_association.max_nodes = Limit(choices.pick(&CAPS));
@@ -105,8 +105,7 @@ fn choose_policy(choices: &mut Choices<'_>) -> Policy {
     let keys = [(7, "A"), (7, "B"), (8, "A"), (8, "B"), (u32::MAX, "A")];
     let most = choices.below(keys.len() + 1);
     let queue = |choices: &mut Choices<'_>, name: &str| {
-        let mut new_queue = queue(name);
-        new_queue.priority = choices.pick(&[0, 1, i64::MIN, i64::MAX]);
+        let mut new_queue = Queue { priority: choices.pick(&[0, 1, i64::MIN, i64::MAX]), ..queue(name) };
         new_queue.max_running_jobs = Limit(choices.pick(&CAPS));
         new_queue.max_nodes_per_assoc = Limit(choices.pick(&CAPS));
         new_queue.max_sched_jobs = Limit(choices.pick(&CAPS));

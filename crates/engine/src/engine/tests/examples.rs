@@ -4,7 +4,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::{Association, AssociationRecord};
+use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 
@@ -25,11 +25,15 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
     host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
 }
 
+/// Submits a job of user 7, and starts it if it is in SCHED.
+pub fn start(host: &mut Host, nodes: u64) -> JobId {
+    host.run_new_job(HostJob::new(7).size(nodes, nodes))
+}
+
 /// Returns a host where one job of user 7 may run, a running job, and `N` jobs that the limit holds.
 pub fn make_host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 1);
     let held = [(); N].map(|()| submit(&mut host, 1));
     assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)));
     (host, running_job, held)
@@ -52,7 +56,7 @@ fn one_free_slot_releases_one_job() {
     });
     assert_eq!(host.names(job_d), ["max-sched-jobs-user-limit"]);
     host.start_job(job_b);
-    assert_eq!((host.state(job_d), host.state(job_e)), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.states([job_d, job_e]), [Some(State::Sched), Some(State::Depend)]);
     host.end_job(job_a);
     assert_eq!(host.state(job_e), Some(State::Depend));
     host.start_job(job_c);
@@ -63,10 +67,8 @@ fn one_free_slot_releases_one_job() {
 #[test]
 fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
     let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
-    let job_a = submit(&mut host, 2);
-    host.start_job(job_a);
-    let job_b = submit(&mut host, 1);
-    host.start_job(job_b);
+    let job_a = start(&mut host, 2);
+    let job_b = start(&mut host, 1);
     let job_c = submit(&mut host, 2);
     assert_eq!(host.names(job_c), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end_job(job_b);
@@ -83,14 +85,11 @@ fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
 #[test]
 fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
-    let job_a = submit(&mut host, 2);
-    host.start_job(job_a);
-    let job_b = submit(&mut host, 1);
-    host.start_job(job_b);
+    let job_a = start(&mut host, 2);
+    let job_b = start(&mut host, 1);
     let job_c = submit(&mut host, 2);
     host.end_job(job_b);
-    let job_d = submit(&mut host, 1);
-    host.start_job(job_d);
+    start(&mut host, 1);
     let job_e = submit(&mut host, 1);
     assert_eq!(host.names(job_e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end_job(job_a);
@@ -103,8 +102,7 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
 #[test]
 fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
     let mut host = make_site(|job_a| job_a.max_sched_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let job_b = submit(&mut host, 1);
     let job_c = host.submit(HostJob::new(7).blocked_by("afterany:a")).unwrap();
     let job_d = host.submit(HostJob::new(7).blocked_by("afterany:a")).unwrap();
@@ -114,7 +112,7 @@ fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
     host.remove_dependency(job_c, "afterany:a");
     host.remove_dependency(job_d, "afterany:a");
     host.end_job(job_a);
-    assert_eq!((host.state(job_c), host.state(job_d)), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.states([job_c, job_d]), [Some(State::Sched), Some(State::Depend)]);
     host.start_job(job_c);
     assert_eq!(host.state(job_d), Some(State::Sched));
     assert_no_drift(&host);
@@ -141,25 +139,20 @@ fn a_blocked_job_is_judged_again_when_it_is_unblocked() {
 #[test]
 fn cores_are_reserved_within_a_release_scan() {
     let mut host = make_site(|job_a| job_a.max_cores = Limit(2));
-    let [job_a, job_b, job_c] = [(); 3].map(|()| {
-        let id = submit(&mut host, 2);
-        host.start_job(id);
-        id
-    });
+    let [job_a, job_b, job_c] = [(); 3].map(|()| start(&mut host, 2));
     host.end_job(job_a);
-    assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.states([job_b, job_c]), [Some(State::Sched), Some(State::Depend)]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn headroom_of_a_released_job_is_kept_until_it_runs() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let (job_b, job_c) = (submit(&mut host, 1), submit(&mut host, 1));
     host.end_job(job_a);
     host.send_event(Event::Reprioritize);
-    assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.states([job_b, job_c]), [Some(State::Sched), Some(State::Depend)]);
     // A job at urgency 0 gives its reservation to the next job.
     host.set_urgency(job_b, 0);
     assert_eq!(host.state(job_c), Some(State::Sched));
@@ -169,27 +162,22 @@ fn headroom_of_a_released_job_is_kept_until_it_runs() {
 #[test]
 fn a_small_job_overtakes_one_that_does_not_fit() {
     let mut host = make_site(|job_a| job_a.max_nodes = Limit(4));
-    let job_a = submit(&mut host, 3);
-    host.start_job(job_a);
+    start(&mut host, 3);
     let job_b = submit(&mut host, 4);
-    let job_x = submit(&mut host, 1);
-    host.start_job(job_x);
+    let job_x = start(&mut host, 1);
     let job_c = submit(&mut host, 1);
     host.end_job(job_x);
-    assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Depend), Some(State::Sched)));
+    assert_eq!(host.states([job_b, job_c]), [Some(State::Depend), Some(State::Sched)]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_queue_holds_only_its_own_jobs() {
-    let mut full_queue = queue("q1");
-    full_queue.max_running_jobs = Limit(1);
+    let full_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue, queue("q2")]);
-    let job_a = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    host.start_job(job_a);
+    host.run_new_job(HostJob::new(7).queue("q1"));
     let job_b = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let job_c = host.submit(HostJob::new(7).queue("q2")).unwrap();
-    host.start_job(job_c);
+    let job_c = host.run_new_job(HostJob::new(7).queue("q2"));
     assert_eq!(host.names(job_b), ["max-run-jobs-queue"]);
     host.end_job(job_c);
     assert_eq!(host.names(job_b), ["max-run-jobs-queue"]);
@@ -202,11 +190,9 @@ fn a_queue_holds_only_its_own_jobs() {
 #[test]
 fn a_raised_limit_counts_at_the_next_reprioritize() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    start(&mut host, 1);
     let job_b = submit(&mut host, 1);
-    let mut more_association = association(7, "A");
-    more_association.max_running_jobs = Limit(2);
+    let more_association = Association { max_running_jobs: Limit(2), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(more_association, "A")]));
     assert_eq!(host.state(job_b), Some(State::Depend));
     host.send_event(Event::Reprioritize);
@@ -218,13 +204,11 @@ fn a_replay_restores_names_and_reservations() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
             let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-            let job_a = submit(&mut host, 1);
-            host.start_job(job_a);
+            let job_a = start(&mut host, 1);
             let (job_b, job_c) = (submit(&mut host, 1), submit(&mut host, 1));
             host.end_job(job_a);
-            assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
-            let mut limited_association = association(7, "A");
-            limited_association.max_running_jobs = Limit(1);
+            assert_eq!(host.states([job_b, job_c]), [Some(State::Sched), Some(State::Depend)]);
+            let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
             let push = Event::Associations(vec![record(limited_association, "A")]);
             let mut engine = crate::engine::Engine::new(super::site::OWNER);
             if data_first {
@@ -236,11 +220,7 @@ fn a_replay_restores_names_and_reservations() {
                 host.send_event(Event::Reprioritize);
             }
             let what = format!("reload {is_reload}, data first {data_first}");
-            assert_eq!(
-                (host.state(job_b), host.state(job_c)),
-                (Some(State::Sched), Some(State::Depend)),
-                "{what}"
-            );
+            assert_eq!(host.states([job_b, job_c]), [Some(State::Sched), Some(State::Depend)], "{what}");
             host.start_job(job_b);
             host.end_job(job_b);
             assert_eq!(host.state(job_c), Some(State::Sched), "{what}");
@@ -264,8 +244,7 @@ fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
     restart_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
     assert_no_drift(&host);
 }
@@ -274,13 +253,11 @@ fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
 fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
     for with_data in [true, false] {
         let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-        let job_a = submit(&mut host, 1);
-        host.start_job(job_a);
+        let job_a = start(&mut host, 1);
         let freed_job = submit(&mut host, 1);
         host.end_job(job_a);
         assert_eq!(host.state(freed_job), Some(State::Sched));
-        let mut limited_association = association(7, "A");
-        limited_association.max_running_jobs = Limit(1);
+        let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
         let data = || Event::Associations(vec![record(limited_association.clone(), "A")]);
         let mut engine = Engine::with_small_batches();
         if with_data {
@@ -301,8 +278,7 @@ fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
 fn a_blocked_job_that_moves_is_held_by_each_limit_that_it_exceeds_then() {
     let mut host = make_site(|job_a| job_a.max_nodes = Limit(1));
     let blocked_job = host.submit(HostJob::new(7).queue("q1").blocked_by("begin-time:9999")).unwrap();
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     assert_eq!(host.names(blocked_job), ["begin-time:9999"], "there was headroom at submission");
     host.update_job(blocked_job, Some("q2"), None).unwrap();
     assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-resources-user-limit"]);

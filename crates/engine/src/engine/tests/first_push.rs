@@ -26,8 +26,7 @@ fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, 
     let mut host = Host::new();
     let id = host.submit(job.blocked_by("keep=x")).unwrap();
     host.send_event(Event::Associations(records));
-    host.remove_dependency(id, "keep=x");
-    host.run_until_idle();
+    host.unblock(id, "keep=x");
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
     (host, id)
 }
@@ -52,8 +51,7 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
 fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
     let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![p1_record("A")]);
     let mut lacking_host = host.clone();
-    host.send_event(Event::Associations(vec![p1_record("B")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![p1_record("B")]);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     lacking_host.send_event(Event::Reprioritize);

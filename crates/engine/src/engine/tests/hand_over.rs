@@ -2,7 +2,7 @@
 //! The hand-over to flux-accounting's plugin: which held jobs that plugin would end, and the request `rest`,
 //! which removes our dependencies from held jobs before that plugin is loaded.
 
-use super::examples::{assert_no_drift, make_site, submit};
+use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
@@ -18,13 +18,11 @@ fn list_fates(host: &Host) -> Vec<(JobId, Fate)> {
 /// Returns a host, a running job that fills the limit, and a blocked job that the limit held in the past and then released.
 fn make_host_with_released_blocked_job() -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let first_job = submit(&mut host, 1);
-    host.start_job(first_job);
+    let first_job = start(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
     host.end_job(first_job);
     assert!(host.names(held_job).iter().all(|name| name == "keep=x"), "our limit no longer holds the job");
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 1);
     (host, running_job, held_job)
 }
 
@@ -39,8 +37,7 @@ fn make_host_with_job_held_twice() -> (Host, JobId, JobId) {
 /// Returns a host with a running job that fills the limit, and a job that the limit holds.
 fn make_host_with_held_job() -> (Host, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let first_job = submit(&mut host, 1);
-    host.start_job(first_job);
+    start(&mut host, 1);
     let held_job = submit(&mut host, 1);
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
     (host, held_job)
@@ -100,8 +97,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
 #[test]
 fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let first_job = submit(&mut host, 1);
-    host.start_job(first_job);
+    start(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
     assert!(!host.engine.view().can_rest(held_job));
     host.send_event(Event::Rest(vec![held_job]));
@@ -117,8 +113,7 @@ fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
 fn a_reservation_of_another_job_keeps_no_job_held() {
     // The slot is reserved for a job in SCHED that does not run yet. flux-accounting's plugin does not count that job.
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
     host.end_job(job_a);
     assert_eq!(host.state(released_job), Some(State::Sched));
@@ -144,7 +139,7 @@ fn a_rest_request_removes_our_dependencies_under_a_full_limit_and_reserves_nothi
 fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
     let (mut host, running_job, held_job) = make_host_with_job_held_twice();
     host.send_event(Event::Rest(vec![running_job, JobId(4711)]));
-    assert_eq!((host.state(running_job), host.state(held_job)), (Some(State::Run), Some(State::Depend)));
+    assert_eq!(host.states([running_job, held_job]), [Some(State::Run), Some(State::Depend)]);
     assert_no_drift(&host);
 }
 
@@ -194,9 +189,7 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
 fn a_job_held_in_priority_would_be_released() {
     let mut host = Host::new();
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
-    let limits = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    host.send_event(Event::Associations(vec![record(limits, "A")]));
-    host.send_event(Event::Reprioritize);
-    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
+    host.push(vec![record(Association { max_sched_jobs: Limit(1), ..association(7, "A") }, "A")]);
+    assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Priority)]);
     assert_eq!(list_fates(&host), [(jobs[1], Fate::Released)]);
 }

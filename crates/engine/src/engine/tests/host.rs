@@ -20,7 +20,7 @@ use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::Job;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Host {
     /// The annotations of all jobs, in order.
     pub notes: Vec<String>,
@@ -110,47 +110,7 @@ pub enum Answer {
 
 impl Host {
     pub fn new() -> Self {
-        Host {
-            notes: Vec::new(),
-            engine: Engine::with_small_batches(),
-            jobs: BTreeMap::new(),
-            exceptions: Vec::new(),
-            logged: Vec::new(),
-            now: NOW,
-            subscribed: BTreeSet::new(),
-            unreadable: BTreeSet::new(),
-            never_answered: BTreeSet::new(),
-            has_job_list: true,
-            requested_reads: 0,
-            oracle: Oracle::default(),
-            next: 1,
-            defers: 0,
-            reads: VecDeque::new(),
-            to_be_read: BTreeSet::new(),
-            asks: Vec::new(),
-            retries: 0,
-            ended: Vec::new(),
-            listed: None,
-            posts: 0,
-            moved_to_sched: Vec::new(),
-            loops: 0,
-            refuse_priorities: None,
-            refuse_urgency_requests: None,
-            refuse_loops: None,
-            slices: 0,
-            queue_timer: None,
-            queues_asked: None,
-            stopped: BTreeSet::new(),
-            parents: BTreeMap::new(),
-            refresh_at: None,
-            time_left_at: None,
-            panics_at: None,
-            hold_candidates: BTreeSet::new(),
-            job_in_loop: None,
-            busy: Vec::new(),
-            queued: Vec::new(),
-            answer: None,
-        }
+        Host { now: NOW, has_job_list: true, next: 1, ..Host::default() }
     }
 
     pub fn with_data(associations: Vec<AssociationRecord>, queues: Vec<Queue>) -> Self {
@@ -358,6 +318,10 @@ impl Host {
 
     pub fn state(&self, id: JobId) -> Option<State> {
         self.jobs.get(&id).map(|job| job.state)
+    }
+
+    pub fn states<const N: usize>(&self, ids: [JobId; N]) -> [Option<State>; N] {
+        ids.map(|id| self.state(id))
     }
 
     pub fn names(&self, id: JobId) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! Jobs that are held in SCHED at priority 0. The scheduler may have allocated their resources before the hold.
 //! Rules: L12, L16
 
-use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
+use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, start, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
 use super::past_depend::{assert_settled, list_states, which_may_run};
@@ -72,8 +72,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
-        host.send_event(Event::Associations(records()));
-        host.send_event(Event::Reprioritize);
+        host.push(records());
         assert_eq!((host.jobs[&moved_job].is_held_in_sched, held(&host)), (true, 1), "{is_reload}");
     }
     host.start_job(job_in_target_bank);
@@ -127,8 +126,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
         if is_in_priority {
             host.jobs.get_mut(&held_job[0]).unwrap().state = Priority;
             host.replay_jobs(true, Engine::with_small_batches());
-            host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
-            host.send_event(Event::Reprioritize);
+            host.push(vec![one_job_record(7, "A")]);
         }
         host.jobs.get_mut(&held_job[0]).unwrap().state = State::Cleanup;
         let effects = host.engine.handle(NOW, Event::Cleanup(held_job[0]));
@@ -172,8 +170,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
         }),
         ("an update into a full bank", |host, id, urgency| {
             host.set_urgency(id, urgency);
-            let running_job = host.submit(HostJob::new(7).bank("B")).unwrap();
-            host.start_job(running_job);
+            host.run_new_job(HostJob::new(7).bank("B"));
             host.force_update(id, None, Some("B".to_owned()));
         }),
         ("an update to a bank that no record names", |host, id, urgency| {
@@ -181,8 +178,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
             host.force_update(id, None, Some("X".to_owned()));
         }),
         ("a weight that makes the score 0", |host, id, urgency| {
-            host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-            host.send_event(Event::Reprioritize);
+            host.push_weights(vec![("fairshare".to_owned(), 0)]);
             host.set_urgency(id, urgency);
         }),
         ("a reload without data", |host, id, urgency| {
@@ -229,8 +225,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     host.set_urgency(id, 31);
     host.set_urgency(id, 16);
     assert_eq!(host.jobs[&id].priority, Some(0));
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.jobs[&id].priority, posted);
     assert_settled(&host);
 }
@@ -263,8 +258,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         [settings(), policy()].into_iter().for_each(|event| host.send_event(event));
         let resting_job = submit(&mut host, 1);
         host.set_urgency(resting_job, 0);
-        let next_job = submit(&mut host, 1);
-        host.start_job(next_job);
+        let next_job = start(&mut host, 1);
         let mut engine = Engine::with_batches(batches);
         engine.handle(NOW, settings());
         host.replay_jobs(false, engine);
@@ -311,8 +305,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
     let mut host = Host::with_data(records(), vec![queue("q1")]);
-    let first_job = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(HostJob::new(7).bank("B"));
     let reserved_job = host.submit(HostJob::new(7).bank("B")).unwrap();
     host.end_job(first_job);
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -334,8 +327,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running_job, [held_job]) = make_host_with_held_jobs();
     host.jobs.get_mut(&held_job).unwrap().state = Priority;
     host.replay_jobs(true, Engine::with_small_batches());
-    host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![one_job_record(7, "A")]);
     assert_eq!((host.state(held_job), host.state(running_job)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held_job]);
     let page = crate::engine::answers::jobs_page(

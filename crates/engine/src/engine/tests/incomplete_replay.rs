@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Incomplete replays: no job is released before Flux has shown all jobs, and an unreadable eventlog delays no other job.
 
-use super::examples::{assert_no_drift, submit};
+use super::examples::{assert_no_drift, start, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, record};
+use super::site::{HostJob, NOW, association, engine_with, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn engine_with_limits(limits: Association) -> Engine {
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
-    engine
+    engine_with(vec![record(limits, "A")])
 }
 
 /// Flux may not have shown all jobs yet, or an eventlog may be unread. So the engine cannot determine which
@@ -41,11 +39,10 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {
         let limits = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
         let mut host = Host::with_data(vec![record(limits(3), "A")], Vec::new());
-        let running_job = submit(&mut host, 2);
-        host.start_job(running_job);
+        start(&mut host, 2);
         let held_job = submit(&mut host, 2);
         let last_job = submit(&mut host, 1);
-        assert_eq!((host.state(held_job), host.state(last_job)), (Some(State::Depend), Some(State::Sched)));
+        assert_eq!(host.states([held_job, last_job]), [Some(State::Depend), Some(State::Sched)]);
         // The push raises the limit, and no reprioritize follows.
         host.send_event(Event::Associations(vec![record(limits(9), "A")]));
         assert_eq!(host.state(held_job), Some(State::Depend));
@@ -61,8 +58,7 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
 fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(limits.clone(), "A")], Vec::new());
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    start(&mut host, 1);
     let held_job = submit(&mut host, 1);
     let lowered = Association { max_running_jobs: Limit(9), max_sched_jobs: Limit(0), ..limits };
     host.send_event(Event::Associations(vec![record(lowered, "A")]));
@@ -78,14 +74,10 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
     for is_reload in [true, false] {
         let limits = || Association { max_running_jobs: Limit(1), ..association(7, "A") };
         let mut host = Host::with_data(vec![record(limits(), "A")], Vec::new());
-        let first_job = submit(&mut host, 1);
-        host.start_job(first_job);
+        let first_job = start(&mut host, 1);
         let [released_job, held_job] = [(); 2].map(|()| submit(&mut host, 1));
         host.end_job(first_job);
-        assert_eq!(
-            (host.state(released_job), host.state(held_job)),
-            (Some(State::Sched), Some(State::Depend))
-        );
+        assert_eq!(host.states([released_job, held_job]), [Some(State::Sched), Some(State::Depend)]);
         host.unreadable = [released_job].into();
         host.replay_jobs(is_reload, engine_with_limits(limits()));
         assert_eq!(host.state(held_job), Some(State::Depend), "reload: {is_reload}");

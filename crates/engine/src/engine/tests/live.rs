@@ -124,8 +124,7 @@ fn a_refresh_posts_nothing_if_no_usage_changed() {
 #[test]
 fn an_ended_job_counts_until_a_push_covers_it() {
     let mut host = live_host(Policy::Classic);
-    let id = host.submit(HostJob::new(8).size(2, 2).bank("A")).unwrap();
-    host.start_job(id);
+    let id = host.run_new_job(HostJob::new(8).size(2, 2).bank("A"));
     let start = host.jobs[&id].started.unwrap();
     host.now += 99.0;
     host.end_job(id);
@@ -149,8 +148,7 @@ fn an_ended_job_counts_until_a_push_covers_it() {
 fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
     for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut host = live_host(Policy::Pbs);
-        let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(8).size(3, 3).bank("A"));
         host.now += 50.0;
         let before = usage(&host, 8, "A");
         let push = || Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves()));
@@ -183,8 +181,7 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
 #[test]
 fn a_job_counts_from_its_start_if_its_association_comes_later() {
     let mut host = live_host(Policy::FairTree);
-    let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start_job(id);
+    host.run_new_job(HostJob::new(8).bank("A"));
     host.replay_jobs(true, Engine::with_small_batches());
     host.now += 50.0;
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
@@ -213,8 +210,7 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_eq!(posted_priority(&host, id), 50_000);
     // A push by flux-accounting's methods leaves the tree in force.
-    host.send_event(Event::Associations(accounts().associations));
-    host.send_event(Event::Reprioritize);
+    host.push(accounts().associations);
     let own_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(posted_priority(&host, own_job), 100_000);
 }

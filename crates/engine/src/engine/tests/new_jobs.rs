@@ -89,8 +89,7 @@ fn a_job_whose_size_cannot_be_counted_is_logged() {
 fn a_new_duration_of_a_running_job_changes_its_end() {
     for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
         let mut host = Host::with_data(vec![record(association(7, "A"), "A")], Vec::new());
-        let id = host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7) }).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob { limit: Some(100.0), ..HostJob::new(7) });
         let start = host.jobs[&id].started.unwrap();
         let updated = HostJob { duration, ..host.jobs[&id].clone() };
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));

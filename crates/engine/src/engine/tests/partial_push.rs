@@ -4,7 +4,7 @@
 use super::examples::assert_no_drift;
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::{Cap, Queue, SiteLimit, Target};
+use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
 use crate::limits::OVERTAKEN;
@@ -36,8 +36,7 @@ fn finish_push(host: &mut Host) {
 /// plugin was reloaded (`is_reload`) or the job manager restarted, without data, and so far only the associations were pushed.
 fn host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
-    let running_job = host.submit(job_in_queue()).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(job_in_queue());
     let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
     let other_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(list_states(&host, &held), [Depend; 3]);
@@ -121,11 +120,9 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
     let waiting_job = host.submit(HostJob::new(7)).unwrap();
-    let mut one_association = association(7, "A");
-    one_association.max_running_jobs = Limit(1);
+    let one_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(one_association, "A")]));
-    let running_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(HostJob::new(7));
     let held_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(list_states(&host, &[waiting_job, held_job]), [Priority, Depend]);
     host.end_job(running_job);
@@ -148,8 +145,7 @@ fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     host.send_event(settings());
     host.send_event(both());
     finish_push(&mut host);
-    let running_job = host.submit(job_in_queue()).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(job_in_queue());
     let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, settings());

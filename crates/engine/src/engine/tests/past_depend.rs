@@ -5,9 +5,9 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use super::strict::running_limit_settings;
-use crate::accounts::{AssociationRecord, RunningLimits};
+use crate::accounts::{Association, AssociationRecord, Queue, RunningLimits};
 use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
@@ -76,10 +76,7 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(holds, ["max-sched-jobs-user-limit"]);
     assert_eq!(why.line.map(|line| (line.place, line.of)), Some((1, 1)));
-    let stats = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    );
+    let stats = host.stats();
     let held: u64 = stats.held_by_limit.values().sum();
     assert_eq!(held, 1);
 }
@@ -129,8 +126,7 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
             }
             host.replay_jobs(is_reload, engine);
             if !data_first {
-                host.send_event(Event::Associations(vec![limited_record(3)]));
-                host.send_event(Event::Reprioritize);
+                host.push(vec![limited_record(3)]);
             }
             assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
             assert_settled(&host);
@@ -143,8 +139,7 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
-    let mut full_queue = queue("q2");
-    full_queue.max_sched_jobs = Limit(1);
+    let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full_queue]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_a, job_b] = ["q2", "q1"].map(&mut in_queue);
@@ -164,8 +159,7 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
 
 #[test]
 fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
-    let mut full_queue = queue("q2");
-    full_queue.max_sched_jobs = Limit(1);
+    let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full_queue]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, job_b] = ["q2", "q1"].map(&mut in_queue);
@@ -179,9 +173,7 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
 fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_within_the_bank_against_none()
 {
     let record_in = |bank: &str, most: i64| {
-        let mut limits = association(7, bank);
-        limits.max_sched_jobs = Limit(most);
-        record(limits, "A")
+        record(Association { max_sched_jobs: Limit(most), ..association(7, bank) }, "A")
     };
     let mut host =
         Host::with_data(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);
@@ -262,8 +254,7 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
     let at_urgency_0 = submit(&mut host, 1);
     let next_job = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
     assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
-    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
-    host.send_event(Event::Reprioritize);
+    host.push_weights(vec![("fairshare".to_owned(), 100_000)]);
     assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
     assert_settled(&host);
     host.end_job(next_job);
@@ -276,8 +267,7 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
 fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let mut host = Host::new();
     let id = submit(&mut host, 1);
-    let mut full_association = association(7, "A");
-    full_association.max_sched_jobs = Limit(0);
+    let full_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(full_association, "A")]));
     let held =
         |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
@@ -293,11 +283,8 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     let mut host = make_site(|_| ());
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
-    let mut full_association = association(7, "A");
-    full_association.max_sched_jobs = Limit(0);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(full_association, "A")]));
-    host.replay_jobs(true, engine);
+    let full_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
+    host.replay_jobs(true, engine_with(vec![record(full_association, "A")]));
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
@@ -331,9 +318,7 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
             std::mem::swap(&mut host.engine, &mut waiting.engine);
             host.submit(HostJob::new(7).bank("A")).unwrap()
         };
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
-        host.replay_jobs(false, engine);
+        host.replay_jobs(false, engine_with(vec![record(association(7, "B"), "B")]));
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
         host.update_job(id, None, Some("B")).unwrap();
         assert_eq!(host.state(id), Some(Sched), "{was_sched}");
@@ -348,9 +333,7 @@ fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
         let mut host = make_site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
         host.jobs.get_mut(&id).unwrap().state = Priority;
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
-        host.replay_jobs(is_reload, engine);
+        host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");
         assert_settled(&host);
     }

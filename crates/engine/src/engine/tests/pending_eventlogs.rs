@@ -73,8 +73,7 @@ fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched()
     host.has_job_list = false;
     host.unreadable = [id].into();
     reload_plugin(&mut host, &own, &wide, &[]);
-    host.remove_dependency(id, "afterany:1");
-    host.run_until_idle();
+    host.unblock(id, "afterany:1");
     assert_eq!(host.state(id), Some(Priority));
     host.fire_retry_timer();
     assert_eq!(host.state(id), Some(Sched));
@@ -114,8 +113,7 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
         let records = || Event::Associations(vec![one_job_record(7, "A")]);
         let mut host = Host::new();
         host.send_event(records());
-        let first_job = host.submit(HostJob::new(7)).unwrap();
-        host.start_job(first_job);
+        let first_job = host.run_new_job(HostJob::new(7));
         let [held, other] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
         let mut engine = Engine::with_small_batches();
         engine.handle(host.now, records());
@@ -191,8 +189,7 @@ fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_
     let (settings, both) = (limit_bank_to_one_running_job, push_two_users);
     let mut host = Host::new();
     [settings(), both()].into_iter().for_each(|event| host.send_event(event));
-    let first_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(HostJob::new(7));
     let held_job = host.submit(HostJob::new(7)).unwrap();
     let mut engine = Engine::with_small_batches();
     for event in [settings(), both()] {

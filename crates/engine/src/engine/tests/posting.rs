@@ -83,9 +83,8 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
         host.send_event(push_with_user_9(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
         }));
-        host.remove_dependency(held_job, "afterany:other");
-        host.run_until_idle();
-        assert_eq!((host.state(first_job), host.state(held_job)), (Some(State::Sched), Some(State::Depend)));
+        host.unblock(held_job, "afterany:other");
+        assert_eq!(host.states([first_job, held_job]), [Some(State::Sched), Some(State::Depend)]);
         host.send_event(push_with_user_9(|_| ()));
         assert_eq!(host.state(held_job), Some(State::Sched), "the push that raised the limit releases it");
     }
@@ -241,12 +240,11 @@ fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut all_accounts = accounts();
     all_accounts.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
     host.send_event(Event::Policy(all_accounts, tree(Policy::Classic, NOW, leaves())));
-    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(HostJob::new(7).bank("A"));
     let [freed, held] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7).bank("A") }).unwrap());
     host.end_job(running_job);
-    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.states([freed, held]), [Some(State::Sched), Some(State::Depend)]);
     (host, [freed, held])
 }
 
@@ -262,7 +260,7 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
     let loops = host.loops;
     set_weight(&mut host, 0);
     assert_eq!(host.loops, loops, "each priority was posted by itself");
-    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!(host.states([freed, held]), [Some(State::Sched); 2]);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }

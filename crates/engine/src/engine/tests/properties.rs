@@ -138,8 +138,7 @@ impl World {
             }
             Op::Unblock(at) => {
                 if let Some(id) = pick_job(host, *at) {
-                    host.remove_dependency(id, "afterany:other");
-                    host.run_until_idle();
+                    host.unblock(id, "afterany:other");
                 }
             }
             Op::Weight(weight) => host.send_event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),

@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use crate::accounts::{
-    ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Policy as Accounts, RunningLimits,
+    ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Policy as Accounts, Queue, RunningLimits,
     ZeroScore,
 };
 use crate::engine::answers::Note;
@@ -71,11 +71,7 @@ impl Site {
 
 #[test]
 fn the_reason_names_the_kind_of_change_of_a_push() {
-    let q1 = |priority: i64| {
-        let mut changed_queue = queue("q1");
-        changed_queue.priority = priority;
-        changed_queue
-    };
+    let q1 = |priority: i64| Queue { priority, ..queue("q1") };
     assert_eq!(
         Site::new().push(|accounts, _| accounts.queues = vec![q1(7), queue("q2")], &["queue-priority"]),
         2
@@ -109,8 +105,7 @@ fn the_reason_names_the_kind_of_change_of_a_push() {
 fn the_reason_names_all_changes_of_a_push() {
     let mut site = Site::new();
     let change = |accounts: &mut Accounts, site: &mut SitePart| {
-        let mut changed = queue("q1");
-        changed.priority = 3;
+        let changed = Queue { priority: 3, ..queue("q1") };
         accounts.queues = vec![changed, queue("q2")];
         accounts.weights.push(("queue".to_owned(), 77));
         site.banks[2].shares = Shares::Count(50);
@@ -206,12 +201,10 @@ fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
     assert_eq!(reason_codes(&host, id), ["fairshare"]);
     assert_eq!(list_reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
     // A push by flux-accounting's methods sends each list in its own request.
-    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
-    host.send_event(Event::Reprioritize);
+    host.push_weights(vec![("fairshare".to_owned(), 1_000)]);
     host.run_until_idle();
     assert_eq!(reason_codes(&host, id), ["weight"]);
-    let mut own_queue = queue("q1");
-    own_queue.priority = 3;
+    let own_queue = Queue { priority: 3, ..queue("q1") };
     changed_accounts.queues = vec![own_queue.clone()];
     host.send_event(Event::Queues(vec![own_queue]));
     host.send_event(Event::Reprioritize);
@@ -276,8 +269,7 @@ fn a_job_that_was_held_again_has_the_reason_released() {
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     let at_urgency_0_job = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(at_urgency_0_job, 0);
-    let next_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(next_job);
+    let next_job = host.run_new_job(HostJob::new(7));
     host.set_urgency(at_urgency_0_job, 16);
     host.run_until_idle();
     assert!(host.engine.view().is_held(at_urgency_0_job));

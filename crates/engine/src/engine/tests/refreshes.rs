@@ -328,8 +328,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             host.engine.standing.usages.ended(&job, NOW).unwrap();
         }
         let run = |host: &mut Host| {
-            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-            host.start_job(id);
+            let id = host.run_new_job(HostJob::new(8).bank("A"));
             host.now += 99.0;
             host.end_job(id);
             host.engine.view().live_snapshot().ended
@@ -350,8 +349,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
 #[test]
 fn a_job_that_names_no_bank_counts_in_its_default_bank() {
     let mut host = live_host(Policy::FairTree);
-    let id = host.submit(HostJob::new(8)).unwrap();
-    host.start_job(id);
+    host.run_new_job(HostJob::new(8));
     host.now += 50.0;
     let standing = &host.engine.standing;
     let index = standing.find(UserId(8), &"A".into()).unwrap();
@@ -361,8 +359,7 @@ fn a_job_that_names_no_bank_counts_in_its_default_bank() {
 #[test]
 fn an_r_with_an_invalid_time_is_logged() {
     let mut host = live_host(Policy::FairTree);
-    let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start_job(id);
+    let id = host.run_new_job(HostJob::new(8).bank("A"));
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
     host.replay_jobs(true, Engine::with_small_batches());
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));

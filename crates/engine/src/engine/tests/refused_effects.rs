@@ -5,6 +5,7 @@
 use super::host::Host;
 use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
@@ -12,8 +13,7 @@ use fairshare::Policy;
 
 /// Returns a host with a job in SCHED and a job that is held, because `max_sched_jobs` is 1.
 fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
-    let mut one_association = association(7, "A");
-    one_association.max_sched_jobs = Limit(1);
+    let one_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(one_association, "A")], vec![queue("q1")]);
     let [first, held_job] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
     assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit"]);
@@ -108,8 +108,9 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
 
 /// Returns the number of pending jobs whose priority is stale.
 fn count_stale(host: &Host) -> usize {
-    let pending = host.jobs.iter().filter(|(_, job)| job.state == State::Sched);
-    pending
+    host.jobs
+        .iter()
+        .filter(|(_, job)| job.state == State::Sched)
         .filter(|(id, job)| {
             job.priority != host.engine.view().priced(**id).map(|priced| i64::from(priced.exact.priority))
         })

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::why::{any_jobs, explain_job, limited_record, make_site, submit_all, timed_job};
-use crate::accounts::{Cap, SiteLimit, Target};
+use crate::accounts::{Association, Cap, SiteLimit, Target};
 use crate::engine::answers::Release;
 use crate::engine::{Engine, Event, Settings, State, Timer};
 use crate::ids::{Amount, JobId, Limit};
@@ -23,7 +23,7 @@ fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     let [running_job, pending_job] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
     host.start_job(running_job);
     let held_job = host.submit(timed_job(7, 50.0)).unwrap();
-    assert_eq!([pending_job, held_job].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
+    assert_eq!(host.states([pending_job, held_job]), [Some(Sched), Some(Depend)]);
     let predicted = predict_release(&host, held_job);
     assert_eq!((predicted.latest, predicted.reason.code.as_ref()), (None, "needs-start"));
     assert_eq!(predicted.if_started, Some(host.now + 1_000.0));
@@ -49,7 +49,7 @@ fn a_larger_held_job_may_be_released_first_with_more_headroom() {
         [3, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     host.start_job(running_job);
     let [larger, held] = [4, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-    assert_eq!([pending, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
+    assert_eq!(host.states([pending, larger, held]), [Some(Sched), Some(Depend), Some(Depend)]);
     assert_eq!(predict_release(&host, held).latest, None);
     let mut starts = host.clone();
     starts.start_job(pending);
@@ -65,20 +65,14 @@ fn a_larger_held_job_may_be_released_first_with_more_headroom() {
 fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     // The third job is in another queue and behind the held job.
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
-    let [first, held, behind] = ["q1", "q1", "q2"].map(|queue| {
-        let id = host.submit(timed_job(7, 100.0).queue(queue)).unwrap();
-        host.start_job(id);
-        id
-    });
+    let [first, held, behind] =
+        ["q1", "q1", "q2"].map(|queue| host.run_new_job(timed_job(7, 100.0).queue(queue)));
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!((predict_release(&host, held).latest, predict_release(&host, behind).latest), (end, None));
     // The larger held job comes first, but does not fit when the first running job ends.
     let mut host = Host::with_data(vec![limited_record(9, 10)], vec![queue("q1")]);
-    let [early, late_job] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
-        let id = host.submit(timed_job(7, limit).size(nodes, nodes)).unwrap();
-        host.start_job(id);
-        id
-    });
+    let [early, late_job] = [(8, 100.0), (2, 1_000.0)]
+        .map(|(nodes, limit)| host.run_new_job(timed_job(7, limit).size(nodes, nodes)));
     let [larger, held] = [10, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     let end = host.jobs[&early].started.map(|start| start + 100.0);
     assert_eq!((predict_release(&host, held).latest, predict_release(&host, larger).latest), (end, None));
@@ -97,7 +91,7 @@ fn why_predicts_no_time_if_two_jobs_end_together() {
         host.now -= if together { 1.0 } else { 0.0 };
         host.start_job(large_job);
         let [held, behind] = [3, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-        assert_eq!([held, behind].map(|id| host.state(id)), [Some(Depend); 2]);
+        assert_eq!(host.states([held, behind]), [Some(Depend); 2]);
         assert_eq!(predict_release(&host, held).latest.is_some(), is_known, "{together}");
     }
 }
@@ -114,8 +108,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
     for (bank, queue_of, code) in [("A", "q1", "shared"), ("A", "q2", "bounded"), ("B", "q1", "bounded")] {
         let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
         host.send_event(Event::Settings(Settings { limits: vec![of_bank(bank)], ..Settings::default() }));
-        let first_job = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
-        host.start_job(first_job);
+        host.run_new_job(timed_job(7, 100.0).queue(queue_of));
         let held_job = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
         let predicted = predict_release(&host, held_job);
         assert_eq!(
@@ -131,8 +124,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
 fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     let mut engine = Engine::with_small_batches();
     let own = |run| {
-        let mut own = association(7, "A");
-        own.max_running_jobs = Limit(run);
+        let own = Association { max_running_jobs: Limit(run), ..association(7, "A") };
         Event::Associations(vec![record(own, "A")])
     };
     engine.handle(NOW, own(9_999));

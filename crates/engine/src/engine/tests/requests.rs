@@ -4,9 +4,9 @@
 
 use super::examples::{make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use super::strict::running_limit_settings;
-use crate::accounts::{ConfigPatch, Policy, RunningLimits, ZeroScore};
+use crate::accounts::{Association, ConfigPatch, Policy, Queue, RunningLimits, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Demand, RULES, Resources};
@@ -35,8 +35,7 @@ fn reads_eventlog(effects: &[Effect]) -> bool {
 /// Returns an engine with a limit of one running job for user 7, and a job of this user that a reload shows in `state`.
 fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
     let mut engine = Engine::with_small_batches();
-    let mut one_association = association(7, "A");
-    one_association.max_running_jobs = Limit(1);
+    let one_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     engine.handle(NOW, Event::Associations(vec![record(one_association, "A")]));
     let mut job = HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
     job.project = Some("*".to_owned());
@@ -98,16 +97,14 @@ fn a_due_priority_is_dropped_when_its_job_ends() {
 fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
     for (start, running) in [(true, 1), (false, 0)] {
         let mut host = make_site(|_| ());
-        let id = submit(&mut host, 1);
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(7).size(1, 1));
         let mut job = host.jobs[&id].clone();
         job.state = State::Cleanup;
         let mut facts = Host::facts(id, &job);
         if !start {
             facts.resources = Resources::None;
         }
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+        let mut engine = engine_with(vec![record(association(7, "A"), "A")]);
         assert!(!engine.view().is_replaying());
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().has_job(id));
@@ -122,8 +119,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
 fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let mut host = Host::new();
     host.submit(HostJob::new(7)).unwrap();
-    let mut one_association = association(7, "A");
-    one_association.max_running_jobs = Limit(1);
+    let one_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = || vec![record(one_association.clone(), "A")];
     assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
     // If Flux replays a job before the data come, the engine has no history of the job.
@@ -167,8 +163,7 @@ fn a_job_without_data_may_move_to_an_unknown_bank_without_a_log_line() {
 #[test]
 fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
     let mut engine = Engine::with_small_batches();
-    let mut one_association = association(7, "A");
-    one_association.active = false;
+    let one_association = Association { active: false, ..association(7, "A") };
     engine.handle(NOW, Event::Associations(vec![record(one_association, "A")]));
     let job = HostJob::new(7);
     let facts = crate::engine::JobFacts {
@@ -289,9 +284,7 @@ fn a_foreign_loop_releases_no_job_before_the_next_turn() {
 fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
     for state in [State::Depend, State::Sched] {
         let mut host = make_site(|_| ());
-        let mut full_queue = queue("q2");
-        full_queue.max_sched_jobs = Limit(0);
-        host.send_event(Event::Queues(vec![queue("q1"), full_queue]));
+        host.send_event(Event::Queues(vec![queue("q1"), Queue { max_sched_jobs: Limit(0), ..queue("q2") }]));
         let job = HostJob::new(7).queue("q1");
         let job = if state == State::Depend { job.blocked_by("afterany:1") } else { job };
         let id = host.submit(job).unwrap();

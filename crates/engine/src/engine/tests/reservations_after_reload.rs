@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A reservation from before a reload must count as soon as a limit on running jobs is within reach.
 
-use super::examples::{assert_no_drift, make_site, submit};
+use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{Cap, Queue, SiteLimit, Target};
+use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Run, Sched};
 
 fn records_event(max_running: Limit) -> Event<'static> {
-    let mut one_association = association(7, "A");
-    one_association.max_running_jobs = max_running;
+    let one_association = Association { max_running_jobs: max_running, ..association(7, "A") };
     Event::Associations(vec![record(one_association, "A")])
 }
 
@@ -23,8 +22,7 @@ fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 /// `data`.
 fn reload_with_data(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let running_job = host.submit(job()).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(job());
     let released_job = host.submit(job()).unwrap();
     host.end_job(running_job);
     assert_eq!(host.state(released_job), Some(Sched));
@@ -54,19 +52,14 @@ fn one_job_queue(name: &str) -> Queue {
 fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
     for is_reload in [true, false] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-        let [first_job, second_job, released_job] = [(); 3].map(|()| {
-            let id = submit(&mut host, 1);
-            host.start_job(id);
-            id
-        });
+        let [first_job, second_job, released_job] = [(); 3].map(|()| start(&mut host, 1));
         assert_eq!(list_states(&host, &[first_job, second_job, released_job]), [Run, Run, Depend]);
         host.end_job(first_job);
         host.end_job(second_job);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, records_event(Limit(2)));
         host.replay_jobs(is_reload, engine);
-        let next_job = submit(&mut host, 1);
-        host.start_job(next_job);
+        let next_job = start(&mut host, 1);
         let last_job = submit(&mut host, 1);
         assert_eq!(
             list_states(&host, &[released_job, next_job, last_job]),

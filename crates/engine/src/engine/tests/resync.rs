@@ -5,8 +5,8 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
-use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::Queue;
+use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use crate::accounts::{Association, Queue};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use fairshare::Policy;
@@ -69,7 +69,7 @@ fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
 fn the_counters_are_recounted_at_once_after_a_panic() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [first, second_job] = [submit(&mut host, 1), submit(&mut host, 1)];
-    assert_eq!([first, second_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.states([first, second_job]), [Some(State::Sched), Some(State::Depend)]);
     host.engine.ledger.corrupt_job(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
     send_panic(&mut host, Some(first));
@@ -98,8 +98,7 @@ fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
     assert!(!host.engine.view().needs_comparison() && !host.engine.view().is_replaying());
     // The engine is still subscribed to the blocked job.
     assert!(host.subscribed.contains(&blocked_job));
-    host.remove_dependency(blocked_job, "afterany:1");
-    host.run_until_idle();
+    host.unblock(blocked_job, "afterany:1");
     assert_eq!(host.state(blocked_job), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -190,11 +189,8 @@ fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
     host.never_answered.insert(held);
-    let mut limited_association = association(7, "A");
-    limited_association.max_sched_jobs = Limit(1);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
-    host.replay_jobs(true, engine);
+    let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
     for _ in 0..4 {
         send_panic(&mut host, None);
@@ -257,7 +253,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
     let second_job = submit(&mut host, 1);
     assert!(host.panics_at.is_none() && !host.engine.view().needs_comparison());
-    assert_eq!((host.state(first_job), host.state(second_job)), (Some(State::Sched), Some(State::Priority)));
+    assert_eq!(host.states([first_job, second_job]), [Some(State::Sched), Some(State::Priority)]);
     host.start_job(first_job);
     assert_eq!(host.state(second_job), Some(State::Sched));
     assert_no_drift(&host);
@@ -270,7 +266,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     host.remove_dependency(jobs[1], "afterany:1");
     host.run_until_idle();
     assert!(host.panics_at.is_none());
-    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
+    assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Priority)]);
     host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
     assert_no_drift(&host);
@@ -282,7 +278,7 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
     (0..4).for_each(|_| drop(send_panic(&mut host, None)));
     assert!(host.engine.view().needs_comparison());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
-    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Depend)]);
     host.start_job(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
     assert_no_drift(&host);
@@ -387,8 +383,7 @@ fn pending_requests_are_repeated_after_a_panic() {
 fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
     for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut host = live_host(Policy::FairTree);
-        let id = host.submit(HostJob::new(7)).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(7));
         assert_eq!(host.engine.view().live_snapshot().running, 1);
         send_panic(&mut host, Some(id));
         if is_dropped {

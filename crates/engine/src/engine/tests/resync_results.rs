@@ -72,8 +72,7 @@ fn a_refused_priority_is_posted_again() {
     restart_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.state(id), Some(State::Priority));
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))));
@@ -93,8 +92,7 @@ fn a_refused_priority_is_posted_again() {
 fn a_job_submitted_during_the_comparison_is_released_after_it() {
     let mut host =
         Host::with_data(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
-    let running_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(HostJob::new(7));
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
     apply_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));

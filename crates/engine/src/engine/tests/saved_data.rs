@@ -95,8 +95,7 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     let mut host = live_host(Policy::FairTree);
     assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for _ in 0..3 {
-        let id = host.submit(HostJob::new(7)).unwrap();
-        host.start_job(id);
+        let id = host.run_new_job(HostJob::new(7));
         host.end_job(id);
     }
     assert!(crate::engine::has_news(&host.engine.view(), 1));
@@ -111,8 +110,7 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
         assert!(!crate::engine::has_news(&host.engine.view(), 1));
     }
     host.send_event(Event::Settings(Settings { remember: false, ..Settings::default() }));
-    let id = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(id);
+    let id = host.run_new_job(HostJob::new(7));
     host.end_job(id);
     assert!(!crate::engine::has_news(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();

@@ -15,7 +15,7 @@ mod virtual_queues;
 use super::host::Host;
 use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{AssociationRecord, Cap, Policy, Queue, SiteLimit, Target};
+use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;

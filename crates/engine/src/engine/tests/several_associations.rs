@@ -4,17 +4,13 @@
 use super::examples::assert_no_drift;
 use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{AssociationRecord, Queue};
+use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Sched};
 
 fn make_records(most: Limit) -> Vec<AssociationRecord> {
-    let limited_record = |user| {
-        let mut limits = association(user, "A");
-        limits.max_running_jobs = most;
-        record(limits, "A")
-    };
+    let limited_record = |user| record(Association { max_running_jobs: most, ..association(user, "A") }, "A");
     [7, 8, 9].map(limited_record).into()
 }
 
@@ -27,8 +23,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
     let mut host = Host::with_data(make_records(Limit(1)), Vec::new());
     let held: Vec<JobId> = [7, 8, 9]
         .map(|user| {
-            let running_job = host.submit(HostJob::new(user)).unwrap();
-            host.start_job(running_job);
+            host.run_new_job(HostJob::new(user));
             host.submit(HostJob::new(user)).unwrap()
         })
         .into();
@@ -47,16 +42,8 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     let mut host = Host::with_data(make_records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
-    let [running_job, held_job] = [(); 2].map(|()| {
-        let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
-        host.start_job(id);
-        id
-    });
-    let [ending_job, released_job] = [(); 2].map(|()| {
-        let id = host.submit(HostJob::new(7).queue("q2")).unwrap();
-        host.start_job(id);
-        id
-    });
+    let [running_job, held_job] = [(); 2].map(|()| host.run_new_job(HostJob::new(7).queue("q1")));
+    let [ending_job, released_job] = [(); 2].map(|()| host.run_new_job(HostJob::new(7).queue("q2")));
     host.end_job(ending_job);
     assert_eq!((host.state(released_job), host.state(held_job)), (Some(Sched), Some(Depend)));
     let mut engine = Engine::with_small_batches();

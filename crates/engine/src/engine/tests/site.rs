@@ -2,7 +2,7 @@
 //! Jobs, associations and queues for tests.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::{Past, State};
+use crate::engine::{Engine, Event, Past, State};
 use crate::ids::{Limit, UserId};
 use crate::limits::{Allocation, Resources, Size};
 use std::collections::BTreeSet;
@@ -192,4 +192,11 @@ pub fn queue(name: &str) -> Queue {
         max_nodes_per_job: 0,
         max_time_per_job: 0,
     }
+}
+
+/// Returns an engine with these records, and small batches.
+pub fn engine_with(records: Vec<AssociationRecord>) -> Engine {
+    let mut engine = Engine::with_small_batches();
+    engine.handle(NOW, Event::Associations(records));
+    engine
 }

@@ -13,10 +13,7 @@ fn each_active_job_counts_in_exactly_one_state() {
     let mut host =
         Host::with_data(vec![record(own_association, "A"), record(association(8, "A"), "A")], Vec::new());
     let states = |host: &Host| {
-        let stats = crate::engine::answers::stats(
-            &host.engine.view(),
-            crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-        );
+        let stats = host.stats();
         let jobs = stats.jobs;
         let counts = [jobs.running, jobs.pending, jobs.held, jobs.waiting, jobs.blocked, jobs.ending];
         assert_eq!(counts.iter().sum::<u64>(), jobs.live);
@@ -35,8 +32,7 @@ fn each_active_job_counts_in_exactly_one_state() {
     };
     assert_eq!(states(&host), [0; 6]);
     // The order of the counts is running, pending, held, waiting, blocked, ending.
-    let running_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(HostJob::new(7));
     assert_eq!(states(&host), [1, 0, 0, 0, 0, 0]);
     let held_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host), [1, 0, 1, 0, 0, 0]);
@@ -57,9 +53,6 @@ fn each_active_job_counts_in_exactly_one_state() {
     }
     host.submit(HostJob::new(6).blocked_by("afterany:1")).unwrap();
     assert_eq!(states(&host), [0, 0, 0, 4, 0, 0]);
-    let stats = crate::engine::answers::stats(
-        &host.engine.view(),
-        crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
-    );
+    let stats = host.stats();
     assert!(stats.pending.is_empty() && stats.held.is_empty() && stats.running.is_empty());
 }

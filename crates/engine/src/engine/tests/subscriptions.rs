@@ -6,11 +6,11 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::past_depend::list_states;
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use super::why::explain_job;
 use crate::accounts::Association;
 use crate::engine::tests::FEW;
-use crate::engine::{Effect, Engine, Event, Refusal, Settings, State};
+use crate::engine::{Effect, Event, Refusal, Settings, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Grant, Keepers};
 use State::{Depend, Priority, Sched};
@@ -169,9 +169,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by(AFTER) };
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last_job = submit(&mut host, 1);
-        let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(own_association(), "A")]));
-        host.replay_jobs(true, engine);
+        host.replay_jobs(true, engine_with(vec![record(own_association(), "A")]));
         assert_eq!(host.subscribed.len(), FEW.subscribed);
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
         let beyond_jobs: Vec<JobId> =

@@ -5,8 +5,8 @@
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
-use super::site::{HostJob, NOW, OWNER, association, one_job_record, queue, record};
-use crate::accounts::{Association, AssociationRecord};
+use super::site::{HostJob, NOW, OWNER, association, engine_with, one_job_record, queue, record};
+use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
 use crate::ids::{JobId, Limit, UserId};
@@ -42,8 +42,7 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
 fn no_job_of_any_association_is_released_within_flux_s_loop() {
     let mut host = Host::with_data(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
     let held = [7, 8].map(|user| {
-        let running_job = host.submit(HostJob::new(user)).unwrap();
-        host.start_job(running_job);
+        host.run_new_job(HostJob::new(user));
         host.submit(HostJob::new(user)).unwrap()
     });
     for user in [7, 8] {
@@ -59,7 +58,7 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     let effects = run_turn(&mut host);
     host.apply_effects(effects);
     host.run_until_idle();
-    assert_eq!(held.map(|id| host.state(id)), [Some(Sched); 2]);
+    assert_eq!(host.states(held), [Some(Sched); 2]);
     assert_no_drift(&host);
 }
 
@@ -86,8 +85,7 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records = || vec![one_job_record(OWNER.0, "A"), one_job_record(8, "A")];
     let mut host = Host::with_data(records(), vec![]);
-    let running_job = host.submit(HostJob::new(OWNER.0)).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(HostJob::new(OWNER.0));
     let held_job = host.submit(HostJob::new(OWNER.0)).unwrap();
     host.replay_jobs(true, Engine::with_small_batches());
     host.send_event(Event::Associations(vec![one_job_record(OWNER.0, "A")]));
@@ -104,10 +102,8 @@ fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
 fn an_eventlog_is_read_once() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let sched_job = submit(&mut host, 1);
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.requested_reads = 0;
-    host.replay_jobs(true, engine);
+    host.replay_jobs(true, engine_with(vec![one_job_record(7, "A")]));
     assert_eq!((host.state(sched_job), host.requested_reads), (Some(Sched), 1), "a limit is in reach");
     submit(&mut host, 1);
     host.send_event(Event::Reprioritize);
@@ -118,9 +114,7 @@ fn an_eventlog_is_read_once() {
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
     let (mut host, _, [held_job]) = make_host_with_held_jobs();
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
-    host.replay_jobs(true, engine);
+    host.replay_jobs(true, engine_with(vec![one_job_record(7, "A")]));
     assert_eq!((host.state(held_job), host.subscribed.len()), (Some(Depend), 0));
 }
 
@@ -140,8 +134,7 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
 /// The engine rejects an update into a full queue for a job past DEPEND. A job in DEPEND can be held there instead.
 #[test]
 fn a_job_in_depend_may_move_to_a_full_queue() {
-    let mut full_queue = queue("q2");
-    full_queue.max_sched_jobs = Limit(1);
+    let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
     let mut host = Host::with_data(records, vec![queue("q1"), full_queue]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
@@ -183,8 +176,7 @@ fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     let pushed = [(7, 0.4), (8, 0.1)];
     let records = pushed
         .map(|(user, fairshare)| AssociationRecord { fairshare, ..record(association(user, "A"), "A") });
-    host.send_event(Event::Associations(records.into()));
-    host.send_event(Event::Reprioritize);
+    host.push(records.into());
     assert_eq!(ids.map(|id| host.jobs[&id].priority), [Some(40_000), Some(10_000)]);
     host.send_event(live(true));
     host.advance_and_refresh(30.0);
@@ -211,8 +203,7 @@ fn a_replayed_job_that_was_checked_is_not_checked_again() {
     let mut host = make_site(|_| ());
     let id = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
     host.replay_jobs(true, Engine::with_small_batches());
-    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.send_event(Event::Reprioritize);
+    host.push(vec![record(association(7, "A"), "A")]);
     host.remove_dependency(id, "afterany:1");
     assert_eq!(host.state(id), Some(Sched));
 }
@@ -248,7 +239,7 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     engine.handle(NOW, accounts(1));
     host.requested_reads = 0;
     host.replay_jobs(true, engine);
-    assert_eq!((host.requested_reads, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
+    assert_eq!((host.requested_reads, host.states(ids)), (2, [Some(Sched); 2]));
     for running in [9, 1] {
         host.send_event(accounts(running));
         host.send_event(Event::Reprioritize);

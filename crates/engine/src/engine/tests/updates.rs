@@ -11,14 +11,10 @@ use crate::ids::{Limit, UserId};
 
 #[test]
 fn an_update_is_checked_against_the_new_queue_or_bank() {
-    let mut b = association(7, "B");
-    b.max_active_jobs = Limit(1);
-    let mut c = association(7, "C");
-    c.max_running_jobs = Limit(0);
-    let mut d = association(7, "D");
-    d.max_sched_jobs = Limit(0);
-    let mut small_queue = queue("q2");
-    small_queue.max_sched_nodes_per_assoc = Limit(1);
+    let b = Association { max_active_jobs: Limit(1), ..association(7, "B") };
+    let c = Association { max_running_jobs: Limit(0), ..association(7, "C") };
+    let d = Association { max_sched_jobs: Limit(0), ..association(7, "D") };
+    let small_queue = Queue { max_sched_nodes_per_assoc: Limit(1), ..queue("q2") };
     let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
     let mut host = Host::with_data(records, vec![queue("q1"), small_queue, queue("q3")]);
     host.submit(HostJob::new(7).bank("B")).unwrap();
@@ -60,8 +56,7 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
 
 #[test]
 fn an_update_of_queue_and_bank_is_checked_as_one_update() {
-    let mut full_queue = queue("q2");
-    full_queue.max_sched_jobs = Limit(1);
+    let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
     let mut host = Host::with_data(records, vec![queue("q1"), full_queue]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
@@ -88,7 +83,7 @@ fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     }
     let pending_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
     let held_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    assert_eq!((host.state(pending_job), host.state(held_job)), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.states([pending_job, held_job]), [Some(State::Sched), Some(State::Depend)]);
     for bank in [None, Some("B")] {
         assert_eq!(host.update_job(held_job, Some("q2"), bank), Ok(()), "{bank:?}");
         assert_eq!(host.state(held_job), Some(State::Depend));
@@ -101,11 +96,9 @@ fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
 
 #[test]
 fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
-    let mut b = association(7, "B");
-    b.max_running_jobs = Limit(1);
+    let b = Association { max_running_jobs: Limit(1), ..association(7, "B") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
-    let first_job = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(HostJob::new(7).bank("B"));
     let released_job = host.submit(HostJob::new(7).bank("B")).unwrap();
     assert_eq!(host.names(released_job), ["max-running-jobs-user-limit"]);
     let id = host.submit(HostJob::new(7)).unwrap();
@@ -142,8 +135,7 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let mut host = Host::new();
     host.send_event(accounts(UNLIMITED));
     for bank in ["A", "B"] {
-        let running_job = host.submit(HostJob::new(7).bank(bank)).unwrap();
-        host.start_job(running_job);
+        host.run_new_job(HostJob::new(7).bank(bank));
     }
     let moved_job = host.submit(HostJob::new(7)).unwrap();
     let blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();

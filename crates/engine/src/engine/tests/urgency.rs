@@ -2,7 +2,7 @@
 //! Jobs at urgency 0 are released like other jobs, but reserve no headroom under limits on RUN.
 //! Rules: R7, R8
 
-use super::examples::{assert_no_drift, make_site, submit};
+use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Event, Level, Refusal, State};
@@ -11,8 +11,7 @@ use crate::ids::{JobId, Limit};
 #[test]
 fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
     for id in held {
         host.set_urgency(id, 16);
@@ -26,13 +25,12 @@ fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
 #[test]
 fn a_released_job_of_urgency_0_lets_the_next_one_run() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    let job_a = submit(&mut host, 1);
-    host.start_job(job_a);
+    let job_a = start(&mut host, 1);
     let at_urgency_0_job = submit(&mut host, 1);
     host.set_urgency(at_urgency_0_job, 0);
     let next_job = submit(&mut host, 1);
     host.end_job(job_a);
-    assert_eq!([at_urgency_0_job, next_job].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!(host.states([at_urgency_0_job, next_job]), [Some(State::Sched); 2]);
     host.start_job(next_job);
     host.set_urgency(at_urgency_0_job, 16);
     let later_job = submit(&mut host, 1);
@@ -44,8 +42,7 @@ fn a_released_job_of_urgency_0_lets_the_next_one_run() {
 /// in use, and two jobs may be in SCHED. The dependency `blocked_by`, if any, also blocks the held jobs.
 fn submit_three_held(urgency: i64, blocked_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
     let mut host = make_site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
-    let running_job = submit(&mut host, 3);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 3);
     let held = [(1, urgency), (3, 16), (1, urgency)].map(|(nodes, urgency)| {
         let job = HostJob { urgency, ..HostJob::new(7).size(nodes, nodes) };
         host.submit(blocked_by.into_iter().fold(job, HostJob::blocked_by)).unwrap()
@@ -65,7 +62,7 @@ fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
         let (mut host, running_job, held) = submit_three_held(submitted, None);
         [held[0], held[2]].into_iter().for_each(|id| host.set_urgency(id, present));
         host.end_job(running_job);
-        assert_eq!(held.map(|id| host.state(id)), states.map(Some), "{submitted}, then {present}");
+        assert_eq!(host.states(held), states.map(Some), "{submitted}, then {present}");
         assert_no_drift(&host);
     }
 }
@@ -98,8 +95,7 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
 #[test]
 fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
     let mut host = make_site(|_| ());
-    let running_job = submit(&mut host, 1);
-    host.start_job(running_job);
+    let running_job = start(&mut host, 1);
     let effects = host.engine.handle(NOW, Event::Urgency(running_job, 16));
     assert!(effects.is_empty(), "{effects:?}");
 }

@@ -3,13 +3,13 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, live_host, tree};
-use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::{Association, AssociationRecord, ConfigPatch};
+use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue};
 use crate::engine::answers::{
     self, BankStats, Check, Explained, Heading, JobsPage, JobsWanted, Open, Standings, StandingsWanted,
     Stats, Why,
 };
-use crate::engine::{Effect, Engine, Event, Settings, State};
+use crate::engine::{Effect, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId, f58};
 use fairshare::{Policy, Shares};
 use proptest::prelude::*;
@@ -32,8 +32,7 @@ pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
 #[test]
 fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
     let mut host = Host::with_data(vec![limited_record(1, 2)], vec![queue("q1")]);
-    let first_job = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(timed_job(7, 100.0));
     let held = host.submit(timed_job(7, 100.0).size(2, 2)).unwrap();
     let explanation = explain_job(&host, held);
     let limits: Vec<_> = explanation
@@ -78,8 +77,7 @@ fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_
 fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_all() {
     let mut host = Host::with_data(vec![limited_record(21, 99)], vec![queue("q1")]);
     for _ in 0..21 {
-        let id = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start_job(id);
+        host.run_new_job(timed_job(7, 100.0));
     }
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
     let hold = explain_job(&host, held_job).holds.remove(0);
@@ -88,8 +86,7 @@ fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_a
 
 #[test]
 fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
-    let mut small_queue = queue("q1");
-    small_queue.max_running_jobs = Limit(1);
+    let small_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![limited_record(9, 99)], vec![small_queue, queue("q2")]);
     let [other_job, own_job] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
     host.start_job(other_job);
@@ -107,8 +104,7 @@ fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
 fn a_blocked_job_is_not_held_by_a_full_limit() {
     let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
-    let first_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first_job);
+    host.run_new_job(HostJob::new(7));
     assert_eq!(explain_job(&host, blocked_job).holds, []);
 }
 
@@ -119,8 +115,7 @@ fn an_explanation_suggests_a_bank_only_if_the_update_is_accepted() {
         let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
         let mut host = Host::with_data(vec![limited_record(1, 99), other], vec![queue("q1")]);
         host.submit(timed_job(7, 100.0).bank("B")).unwrap();
-        let first_job = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start_job(first_job);
+        host.run_new_job(timed_job(7, 100.0));
         let held_job = host.submit(timed_job(7, 100.0)).unwrap();
         let is_suggested = explain_job(&host, held_job).helps.iter().any(|help| help.code == "bank");
         assert_eq!((is_suggested, host.update_job(held_job, None, Some("B")).is_ok()), (helps, helps));
@@ -354,11 +349,7 @@ proptest! {
 #[test]
 fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
-    let [first, held] = [(); 2].map(|()| {
-        let id = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start_job(id);
-        id
-    });
+    let [first, held] = [(); 2].map(|()| host.run_new_job(timed_job(7, 100.0)));
     let release = |host: &Host, id| {
         let explanation = explain_job(host, id);
         (explanation.holds.len(), explanation.release.reason.code.to_string(), explanation.release.latest)
@@ -375,13 +366,10 @@ fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
 #[test]
 fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_exceed() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
-    let first_job = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(timed_job(7, 100.0));
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
     host.never_answered = [held_job].into();
-    let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![limited_record(1, 9)]));
-    host.replay_jobs(true, engine);
+    host.replay_jobs(true, engine_with(vec![limited_record(1, 9)]));
     let explanation = explain_job(&host, held_job);
     let holds: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(
@@ -437,8 +425,7 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
 #[test]
 fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
     let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
-    let running_job = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start_job(running_job);
+    let running_job = host.run_new_job(timed_job(7, 100.0));
     let held = [(); 3].map(|()| host.submit(timed_job(7, 100.0)).unwrap());
     let helps = |host: &Host, id| explain_job(host, id).helps.iter().any(|help| help.code == "cancel");
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
@@ -446,8 +433,7 @@ fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
     // The end of a large job releases two small jobs.
     let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
-    let large_job = host.submit(timed_job(7, 100.0).size(4, 4)).unwrap();
-    host.start_job(large_job);
+    let large_job = host.run_new_job(timed_job(7, 100.0).size(4, 4));
     let held = [3, 1, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
     host.end_job(large_job);

@@ -21,8 +21,7 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
         vec![record(own_association(4), "A"), second_record("off")],
         vec![small_queue.clone(), queue("q2")],
     );
-    let first_job = host.submit(HostJob::new(7).size(3, 3)).unwrap();
-    host.start_job(first_job);
+    host.run_new_job(HostJob::new(7).size(3, 3));
     let held_job = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
     assert_eq!(helps(&host, held_job), ["cancel", "smaller"]);
     let one_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
@@ -77,8 +76,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     };
     // The running job has no time limit.
     let mut host = limits(1, 9);
-    let first_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first_job);
+    host.run_new_job(HostJob::new(7));
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
     // Another held job must be released first.
@@ -95,8 +93,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
         assert_eq!(ask(&host, held), ("needs-start".to_owned(), false, if_started), "{urgency}");
     }
     let mut host = limits(1, 9);
-    let first_job = host.submit(timed(100.0)).unwrap();
-    host.start_job(first_job);
+    let first_job = host.run_new_job(timed(100.0));
     let held = host.submit(timed(50.0)).unwrap();
     host.now = host.jobs[&first_job].started.unwrap() + 10.0;
     let release = explain_job(&host, held).release;
@@ -143,8 +140,7 @@ fn why_suggests_no_step_that_would_not_help() {
         (others(&host, pending_job), helps(&host, pending_job)),
         (vec![("resources".into(), None)], vec![])
     );
-    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    host.send_event(Event::Reprioritize);
+    host.push_weights(vec![("fairshare".to_owned(), 0)]);
     host.run_until_idle();
     assert_eq!(
         (others(&host, pending_job), helps(&host, pending_job)),
@@ -197,8 +193,7 @@ fn why_suggests_no_bank_that_refuses_the_project() {
     for (project, helps) in [("*", true), ("p", false)] {
         let records = vec![one_job_record(7, "A"), record(association_with_project(project), "A")];
         let mut host = Host::with_data(records, vec![queue("q1")]);
-        let first_job = host.submit(HostJob::new(7)).unwrap();
-        host.start_job(first_job);
+        host.run_new_job(HostJob::new(7));
         let held_job = host.submit(HostJob::new(7)).unwrap();
         let is_suggested = explain_job(&host, held_job).helps.iter().any(|help| help.code == "bank");
         assert_eq!(
@@ -308,8 +303,7 @@ fn why_names_20_foreign_dependencies_and_counts_all() {
 fn why_suggests_no_smaller_job_without_headroom() {
     let own_association = Association { max_nodes: Limit(4), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(own_association, "A")], vec![queue("q1")]);
-    let first_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    host.start_job(first_job);
+    host.run_new_job(HostJob::new(7).size(4, 4));
     let held_job = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(explain_job(&host, held_job).holds.len(), 1);
     assert!(explain_job(&host, held_job).helps.iter().all(|note| note.code != "smaller"));

@@ -3,6 +3,8 @@
 
 use super::super::site::HostJob;
 use super::{Answer, Host, find_hold_candidates};
+use crate::accounts::AssociationRecord;
+use crate::engine::answers::{Heading, Stats, stats};
 use crate::engine::{Effect, EndedJob, Engine, Event, Past, State};
 use crate::ids::{JobId, UserId};
 use std::collections::VecDeque;
@@ -37,6 +39,35 @@ impl Host {
         }
         self.run_until_idle();
         Ok(id)
+    }
+
+    /// Submits a job, and starts it if it is in SCHED with a priority above 0.
+    pub fn run_new_job(&mut self, job: HostJob) -> JobId {
+        let id = self.submit(job).unwrap();
+        self.start_job(id);
+        id
+    }
+
+    /// Sends records, and then a reprioritize.
+    pub fn push(&mut self, records: Vec<AssociationRecord>) {
+        self.send_event(Event::Associations(records));
+        self.send_event(Event::Reprioritize);
+    }
+
+    /// Sends weights, and then a reprioritize.
+    pub fn push_weights(&mut self, weights: Vec<(String, i64)>) {
+        self.send_event(Event::Weights(weights));
+        self.send_event(Event::Reprioritize);
+    }
+
+    pub fn stats(&self) -> Stats {
+        stats(&self.engine.view(), Heading::new(&self.engine.view(), self.now, None))
+    }
+
+    /// Removes a dependency, and runs the reactor until it is idle.
+    pub fn unblock(&mut self, id: JobId, name: &str) {
+        self.remove_dependency(id, name);
+        self.run_until_idle();
     }
 
     /// Starts a job that is in SCHED with a priority above 0.

@@ -2,6 +2,7 @@
 //! The operations of random histories, and how often the generator chooses each.
 
 use super::*;
+use crate::accounts::Queue;
 use crate::ids::Measure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,8 +200,7 @@ pub fn record_with_limits(
 
 pub fn make_queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {
     let build = |(name, [run, nodes, sched, sched_nodes, sched_cores]): (&str, [i64; 5])| {
-        let mut limited_queue = queue(name);
-        limited_queue.max_running_jobs = Limit(run);
+        let mut limited_queue = Queue { max_running_jobs: Limit(run), ..queue(name) };
         limited_queue.max_nodes_per_assoc = Limit(nodes * 2);
         limited_queue.max_sched_jobs = Limit(sched);
         limited_queue.max_sched_nodes_per_assoc = Limit(sched_nodes * 2);

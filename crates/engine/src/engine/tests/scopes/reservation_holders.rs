@@ -31,10 +31,9 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     host.end_job(running_job.remove(0));
     let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "the headroom is reserved");
-    let narrow_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![AssociationRecord {
         fairshare: 0.2,
-        ..record(narrow_association, "A")
+        ..record(Association { max_sched_jobs: Limit(0), ..association(7, "A") }, "A")
     }]));
     host.end_job(running_job.remove(0));
     assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
@@ -142,10 +141,9 @@ fn the_job_that_was_overtaken_first_is_released_first() {
 #[test]
 fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
-    let narrow_association = Association { max_nodes: Limit(3), ..association(7, "A") };
     host.send_event(Event::Associations(vec![AssociationRecord {
         fairshare: 0.2,
-        ..record(narrow_association, "A")
+        ..record(Association { max_nodes: Limit(3), ..association(7, "A") }, "A")
     }]));
     let own_job = host.submit(make_job(7, "A", 0)).unwrap();
     host.start_job(own_job);

@@ -3,6 +3,7 @@
 //! Rules: L28, L29, L31
 
 use super::*;
+use crate::accounts::Queue;
 
 /// Two jobs of user 7 in bank A and queue q1 are active. The table has the rejected submissions of each limit.
 #[test]
