@@ -10,7 +10,7 @@ use super::{MfPriority, SITE_RESOURCES};
 use crate::jobtap::{
     Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, Result,
 };
-use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal, Step};
+use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, with_f58};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -20,14 +20,12 @@ const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
 
-/// The result of an effect.
+/// The result of an effect that Flux does not refuse.
 enum Outcome {
     Done,
     /// The callback must report failure.
     Fail,
-    Refused(Effect, Refusal),
     Reported(Box<Event<'static>>),
-    Then(Step),
     /// The effects that follow from Flux's reply.
     Followed(Vec<Effect>),
 }
@@ -73,16 +71,18 @@ impl MfPriority {
                 continue;
             }
             host.note_effect();
-            let following = match self.apply_effect(host, args, effect) {
-                Outcome::Done => continue,
-                Outcome::Fail => {
-                    result = Err(Failed);
-                    continue;
-                }
-                Outcome::Refused(effect, why) => self.report_refusal(effect, why),
-                Outcome::Reported(event) => self.engine.feed(host.now(), *event),
-                Outcome::Then(step) => self.engine.update(|engine| engine.step(step)),
-                Outcome::Followed(effects) => Some(effects),
+            let following = match effect {
+                Effect::Then(step) => self.engine.update(|engine| engine.step(step)),
+                effect => match self.apply_effect(host, args, &effect) {
+                    Ok(Outcome::Done) => continue,
+                    Ok(Outcome::Fail) => {
+                        result = Err(Failed);
+                        continue;
+                    }
+                    Ok(Outcome::Reported(event)) => self.engine.feed(host.now(), *event),
+                    Ok(Outcome::Followed(effects)) => Some(effects),
+                    Err(error) => self.report_refusal(effect, &error),
+                },
             };
             // The effects that follow from an effect precede the remaining effects.
             following.unwrap_or_default().into_iter().rev().for_each(|effect| pending.push_front(effect));
@@ -92,7 +92,12 @@ impl MfPriority {
 
     /// Reports to the engine that Flux refused an effect, and returns the effects that follow. If the engine logs an
     /// error about the refusal, the sender of the running request gets that error text.
-    fn report_refusal(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
+    fn report_refusal(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
+        let why = match error.errno {
+            ENOENT => Refusal::Absent,
+            EINVAL => Refusal::TooLate,
+            _ => Refusal::Other(error.to_string()),
+        };
         let effects = self.engine.update(|engine| engine.refused(effect, why))?;
         let error_text = effects.iter().find_map(|effect| match effect {
             Effect::Log(Level::Error, text) => Some(text),
@@ -104,78 +109,62 @@ impl MfPriority {
         Some(effects)
     }
 
-    fn apply_effect(&self, host: Host<'_, Self>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
+    /// Carries out an effect. Returns the error of Flux if Flux refuses the effect.
+    fn apply_effect(
+        &self,
+        host: Host<'_, Self>,
+        args: Option<Args<'_>>,
+        effect: &Effect,
+    ) -> Result<Outcome, Error> {
         let plugin = host.plugin();
-        let result = match effect {
+        match *effect {
             Effect::Reject(ref text) => {
-                if let Some(args) = args {
-                    args.set_error(plugin, text);
-                }
-                return Outcome::Fail;
+                args.into_iter().for_each(|args| args.set_error(plugin, text));
+                return Ok(Outcome::Fail);
             }
-            Effect::RejectPolicy(text) => {
-                self.rejected.replace(Some(text));
-                return Outcome::Done;
-            }
+            Effect::RejectPolicy(ref text) => drop(self.rejected.replace(Some(text.clone()))),
             Effect::SetPriority(priority) => {
-                return set_answer(args, |args| args.set_priority(i64::from(priority)));
+                return Ok(set_answer(args, |args| args.set_priority(i64::from(priority))));
             }
             Effect::PriorityUnavailable => {
-                return set_answer(args, |args| args.set_priority_unavailable(plugin));
+                return Ok(set_answer(args, |args| args.set_priority_unavailable(plugin)));
             }
-            Effect::Annotate(id, ref text) => post_volatile_memo(plugin, id, json!({"standing": text})),
-            Effect::KeepPriority => {
-                return set_answer(args, |args| keep_priority(plugin, args));
-            }
+            Effect::KeepPriority => return Ok(set_answer(args, |args| keep_priority(plugin, args))),
+            Effect::Annotate(id, ref text) => post_volatile_memo(plugin, id, json!({"standing": text}))?,
             Effect::SetJobspec { id, posting, ref bank, ref project } => {
                 let id = (posting == Posting::ById).then_some(id.0);
                 let bank = bank.as_ref().map(BankName::as_str);
                 let project = project.as_ref().map(ProjectName::as_str);
-                plugin.update_jobspec(id, [(BANK, bank), (PROJECT, project)])
+                plugin.update_jobspec(id, [(BANK, bank), (PROJECT, project)])?;
             }
-            Effect::AddDependency(id, name) => plugin.add_dependency(id.0, &name.to_string()),
-            Effect::AskUrgency(id) => match plugin.read_urgency(id.0) {
-                Ok(urgency) => return Outcome::Reported(Box::new(Event::Urgency(id, urgency))),
-                Err(error) => Err(error),
-            },
+            Effect::AddDependency(id, name) => plugin.add_dependency(id.0, &name.to_string())?,
+            Effect::AskUrgency(id) => {
+                let event = Event::Urgency(id, plugin.read_urgency(id.0)?);
+                return Ok(Outcome::Reported(Box::new(event)));
+            }
             Effect::AskExpiration(id) => {
-                match plugin.read_job(id.0, |job| read_resources(job.resources).allocation()) {
-                    Ok(Some(allocation)) => {
-                        return Outcome::Reported(Box::new(Event::Expiration(id, allocation.expiration)));
-                    }
-                    Ok(None) => return Outcome::Done,
-                    Err(error) => Err(error),
-                }
+                let allocation = plugin.read_job(id.0, |job| read_resources(job.resources).allocation())?;
+                let event = allocation.map(|known| Event::Expiration(id, known.expiration));
+                return Ok(event.map_or(Outcome::Done, |event| Outcome::Reported(Box::new(event))));
             }
             Effect::LookUp(id) => {
-                match plugin.read_job(id.0, |job| {
+                let effects = plugin.read_job(id.0, |job| {
                     self.engine.feed(host.now(), Event::Shown(read_facts_leniently(job)))
-                }) {
-                    Ok(effects) => return Outcome::Followed(effects.unwrap_or_default()),
-                    Err(error) => Err(error),
-                }
+                })?;
+                return Ok(Outcome::Followed(effects.unwrap_or_default()));
             }
-            Effect::AskScheduler => {
-                ping_sched_simple(host);
-                return Outcome::Done;
-            }
-            Effect::AskQueues(names) => {
-                self.ask_queues_for_engine(host, names);
-                return Outcome::Done;
-            }
-            Effect::Subscribe(id) => plugin.subscribe_to_job(id.0),
-            Effect::Unsubscribe(id) => {
-                plugin.unsubscribe_from_job(id.0);
-                Ok(())
-            }
-            Effect::RemoveDependency(id, name) => plugin.remove_dependency(id.0, &name.to_string()),
-            Effect::Memo(id, fairshare) => plugin.post_memo(id.0, c"fairshare", fairshare),
+            Effect::AskScheduler => ping_sched_simple(host),
+            Effect::AskQueues(ref names) => self.ask_queues_for_engine(host, names.clone()),
+            Effect::Subscribe(id) => plugin.subscribe_to_job(id.0)?,
+            Effect::Unsubscribe(id) => plugin.unsubscribe_from_job(id.0),
+            Effect::RemoveDependency(id, name) => plugin.remove_dependency(id.0, &name.to_string())?,
+            Effect::Memo(id, fairshare) => plugin.post_memo(id.0, c"fairshare", fairshare)?,
             Effect::VolatileMemo(id, fairshare) => {
-                post_volatile_memo(plugin, id, json!({"fairshare": fairshare}))
+                post_volatile_memo(plugin, id, json!({"fairshare": fairshare}))?;
             }
-            Effect::Raise(id, ref note) => plugin.raise_exception(id.0, c"mf_priority", note),
-            Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
-            Effect::ReprioritizeAll => plugin.reprioritize_all(),
+            Effect::Raise(id, ref note) => plugin.raise_exception(id.0, c"mf_priority", note)?,
+            Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority)?,
+            Effect::ReprioritizeAll => plugin.reprioritize_all()?,
             Effect::Log(level, ref text) => {
                 let level = match level {
                     Level::Error => LogLevel::Error,
@@ -183,41 +172,21 @@ impl MfPriority {
                     Level::Debug => LogLevel::Debug,
                 };
                 plugin.log(level, &format!("mf_priority: {}", with_f58(text)));
-                Ok(())
             }
-            Effect::Arm(timer) => {
-                host.arm_timer(timer.index(), timer.seconds());
-                Ok(())
-            }
-            Effect::ArmIn(timer, seconds) => {
-                host.restart_timer(timer.index(), seconds);
-                Ok(())
-            }
-            Effect::ReadEventlog(id) => {
-                host.read_eventlog(id.0);
-                Ok(())
-            }
+            Effect::Arm(timer) => host.arm_timer(timer.index(), timer.seconds()),
+            Effect::ArmIn(timer, seconds) => host.restart_timer(timer.index(), seconds),
+            Effect::ReadEventlog(id) => host.read_eventlog(id.0),
             Effect::ListEnded { since, before, most } => {
                 host.list_ended(&super::ended::build_list_request(since, before, most));
-                Ok(())
             }
             Effect::ReadSiteNodes => {
                 let (key, number) = SITE_RESOURCES;
                 host.look_up(key, number, MissingKey::AwaitCreation);
-                Ok(())
             }
-            Effect::ReadDependencies(id) => {
-                host.read_dependencies(id.0);
-                Ok(())
-            }
-            Effect::Then(step) => return Outcome::Then(step),
-        };
-        match result {
-            Ok(()) => Outcome::Done,
-            Err(Error { errno: ENOENT, .. }) => Outcome::Refused(effect, Refusal::Absent),
-            Err(Error { errno: EINVAL, .. }) => Outcome::Refused(effect, Refusal::TooLate),
-            Err(error) => Outcome::Refused(effect, Refusal::Other(error.to_string())),
+            Effect::ReadDependencies(id) => host.read_dependencies(id.0),
+            Effect::Then(_) => {}
         }
+        Ok(Outcome::Done)
     }
 }
 
