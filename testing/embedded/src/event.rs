@@ -85,7 +85,7 @@ impl Host {
         match self.state(id) {
             Some(state) if state != before => {
                 let extra = [("entry", entry.clone()), ("prev_state", json!(before as i32))];
-                self.notify_plugins(id, state.topic(), &extra);
+                self.notify_plugins(id, &state.topic(), &extra);
             }
             _ => {}
         }

@@ -64,16 +64,8 @@ impl State {
     }
 
     /// Returns the topic of the callback for entering the state.
-    pub(super) fn topic(self) -> &'static str {
-        match self {
-            State::New => "job.state.new",
-            State::Depend => "job.state.depend",
-            State::Priority => "job.state.priority",
-            State::Sched => "job.state.sched",
-            State::Run => "job.state.run",
-            State::Cleanup => "job.state.cleanup",
-            State::Inactive => "job.state.inactive",
-        }
+    pub(super) fn topic(self) -> String {
+        format!("job.state.{}", self.name().to_lowercase())
     }
 }
 

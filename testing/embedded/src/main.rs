@@ -19,32 +19,19 @@ enum Command {
 }
 
 /// Reason why a subcommand failed; the text is for the user.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("{0}")]
     Message(String),
-    Output(io::Error),
+    #[error("can't write the output: {0}")]
+    Output(#[from] io::Error),
 }
 
 type Outcome = Result<(), Failure>;
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Failure::Output(error)
-    }
-}
-
 impl From<String> for Failure {
     fn from(text: String) -> Self {
         Failure::Message(text)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Message(text) => f.write_str(text),
-            Failure::Output(error) => write!(f, "can't write the output: {error}"),
-        }
     }
 }
 

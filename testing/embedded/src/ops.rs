@@ -30,9 +30,21 @@ const CURRENT_JOB: u64 = u64::MAX;
 type Slot = *mut c_void;
 type Text = *const c_char;
 
-/// `struct host_ops` of abi.h.
-#[repr(C)]
-pub(super) struct HostOps {
+/// Defines the table of the host's functions. Each row names a function of this module, and its type.
+macro_rules! host_ops {
+    ($($name:ident: $type:ty,)*) => {
+        /// `struct host_ops` of abi.h.
+        #[repr(C)]
+        pub(super) struct HostOps {
+            $($name: $type),*
+        }
+
+        /// The table of the host's functions.
+        pub(super) static HOST_OPS: HostOps = HostOps { $($name),* };
+    };
+}
+
+host_ops! {
     set_name: extern "C" fn(Slot, Text) -> c_int,
     add_handler: extern "C" fn(Slot, Text, PluginFn, *mut c_void) -> c_int,
     aux_set: extern "C" fn(Slot, Text, *mut c_void, Option<FreeFn>) -> c_int,
@@ -68,44 +80,6 @@ pub(super) struct HostOps {
     handle_aux_set: extern "C" fn(*mut c_void, Text, *mut c_void, Option<FreeFn>) -> c_int,
     handle_aux_get: extern "C" fn(*mut c_void, Text) -> *mut c_void,
 }
-
-/// The table of the host's functions.
-pub(super) static HOST_OPS: HostOps = HostOps {
-    set_name,
-    add_handler,
-    aux_set,
-    aux_get,
-    host_of,
-    service,
-    load_order,
-    reprioritize_all,
-    reprioritize_job,
-    dependency,
-    job_aux_set,
-    job_aux_get,
-    raise,
-    event_post,
-    jobspec_update,
-    jobspec_update_id,
-    job_lookup,
-    event_posted,
-    subscribe,
-    respond,
-    log,
-    watcher_create,
-    watcher_arm,
-    watcher_destroy,
-    now,
-    rpc,
-    commit,
-    lookup,
-    future_then,
-    lookup_get,
-    future_destroy,
-    inject_fault,
-    handle_aux_set,
-    handle_aux_get,
-};
 
 fn plugin_at<'a>(slot: Slot) -> &'a Plugin {
     // SAFETY: by the contract `slot` is the address of a Plugin. The Rc of the plugin keeps it alive while the .so is loaded, and
