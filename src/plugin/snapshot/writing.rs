@@ -35,7 +35,7 @@ pub(super) enum WriterInput<'a> {
 }
 
 /// A snapshot that is being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Writing {
     /// The generation of the data in force when the snapshot was begun.
     pub generation: u64,
@@ -100,21 +100,11 @@ impl Writing {
         let is_foreign = matches!(before, StoredSnapshot::Foreign);
         let mut writing = Writing {
             generation,
-            as_pushed: None,
-            after: None,
-            grouper: Grouper::default(),
-            groups: Vec::new(),
             manifest: Manifest::new(owner, at),
-            keys: HashSet::new(),
             batch: if is_foreign { vec![(ROOT.to_owned(), None)] } else { Vec::new() },
-            bytes: 0,
-            jobs: None,
-            list: None,
-            log: EndedLog::default(),
             owner,
             is_doubtful: matches!(before, StoredSnapshot::Doubtful),
-            is_complete: false,
-            is_last: false,
+            ..Writing::default()
         };
         for chunk in build_chunks(rest) {
             let hash = hash(&chunk);

@@ -62,7 +62,7 @@ pub struct Counted {
 }
 
 /// A bank with its usage.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LedgerBank {
     /// Row in the bank table; `None` if only associations name the bank.
     pub row: Option<i64>,
@@ -278,14 +278,7 @@ impl Snapshot<'_> {
                 Some(bank) => *bank,
                 None => {
                     names.insert(name.to_owned(), banks.len());
-                    banks.push(LedgerBank {
-                        row: None,
-                        name: name.to_owned(),
-                        parent: None,
-                        is_root: false,
-                        usage: 0.0,
-                        ignore_older_than: None,
-                    });
+                    banks.push(LedgerBank { name: name.to_owned(), ..LedgerBank::default() });
                     banks.len() - 1
                 }
             };

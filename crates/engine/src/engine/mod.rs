@@ -98,6 +98,7 @@ pub use timer::Timer;
 pub use turns::Turn;
 pub use view::View;
 
+use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
@@ -215,21 +216,11 @@ impl Engine {
             Event::Updated(facts) => updates::apply_update(shared, recovery, &facts),
             Event::Settings(settings) => site::apply_settings(shared, recovery, refresh, settings),
             Event::Associations(records) => site::take_associations(shared, recovery, records),
-            Event::Queues(queues) => {
-                site::change_configuration(shared, recovery, refresh, |book| book.set_queues(queues))
-            }
-            Event::Projects(projects) => {
-                site::change_configuration(shared, recovery, refresh, |book| book.set_projects(projects))
-            }
-            Event::Banks(banks) => {
-                site::change_configuration(shared, recovery, refresh, |book| book.set_banks(banks))
-            }
-            Event::Weights(weights) => {
-                site::change_configuration(shared, recovery, refresh, |book| book.set_weights(weights))
-            }
-            Event::Config(patch) => {
-                site::change_configuration(shared, recovery, refresh, |book| book.set_config(patch))
-            }
+            Event::Queues(queues) => self.change_configuration(|book| book.set_queues(queues)),
+            Event::Projects(projects) => self.change_configuration(|book| book.set_projects(projects)),
+            Event::Banks(banks) => self.change_configuration(|book| book.set_banks(banks)),
+            Event::Weights(weights) => self.change_configuration(|book| book.set_weights(weights)),
+            Event::Config(patch) => self.change_configuration(|book| book.set_config(patch)),
             Event::Policy(policy, tree) => site.push_policy(shared, recovery, refresh, policy, tree),
             Event::PolicyBegin { keeps_config } => site.begin_push(shared, keeps_config),
             Event::PolicyPart(part, tree) => site.stage_part(shared, part, tree),
@@ -265,6 +256,10 @@ impl Engine {
 
     /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
     /// SCHED.
+    fn change_configuration(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
+        site::change_configuration(&mut self.shared, &mut self.recovery, &mut self.refresh, change)
+    }
+
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Engine { shared, recovery, refresh, .. } = self;
         let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };

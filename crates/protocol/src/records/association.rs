@@ -37,7 +37,7 @@ fn join_names<T: Display>(names: &[T]) -> Text<'static> {
 
 /// A user in a bank: limits, permissions, fair-share, and the leaf of the tree. The plugin uses [`Text`] as `S`, because it reads
 /// many records.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssociationRecord<S = String> {
     /// The Unix user id.
     #[serde(deserialize_with = "saturated")]
@@ -216,14 +216,8 @@ impl<S: Clone + Default> AssociationRecord<S> {
             max_sched_jobs: limit,
             max_nodes: limit,
             max_cores: limit,
-            queues: S::default(),
-            projects: S::default(),
-            def_project: S::default(),
             active: 1,
-            username: None,
-            shares: None,
-            usage: None,
-            counted_until: None,
+            ..AssociationRecord::default()
         }
     }
 }

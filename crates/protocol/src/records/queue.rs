@@ -9,7 +9,7 @@ use fairshare_engine::ids::Limit;
 use serde::{Deserialize, Serialize};
 
 /// A queue: its priority and its limits per association.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct QueueRecord {
     pub queue: String,
@@ -98,8 +98,7 @@ impl From<&Queue> for QueueRecord {
             max_sched_jobs: queue.max_sched_jobs.0,
             max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
             max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
-            max_nodes: None,
-            max_cores: None,
+            ..QueueRecord::default()
         }
     }
 }
@@ -109,17 +108,14 @@ impl QueueRecord {
     pub fn unlimited(name: &str) -> Self {
         QueueRecord {
             queue: name.to_owned(),
-            min_nodes_per_job: 0,
             max_nodes_per_job: UNLIMITED,
             max_time_per_job: UNLIMITED,
-            priority: 0,
             max_running_jobs: UNLIMITED,
             max_nodes_per_assoc: UNLIMITED,
             max_sched_jobs: UNLIMITED,
             max_sched_nodes_per_assoc: UNLIMITED,
             max_sched_cores_per_assoc: UNLIMITED,
-            max_nodes: None,
-            max_cores: None,
+            ..QueueRecord::default()
         }
     }
 }

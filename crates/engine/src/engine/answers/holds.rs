@@ -186,9 +186,7 @@ pub fn show_hold(
         needed,
         kept_for,
         text,
-        frees: Vec::new(),
-        frees_total: 0,
-        latest: None,
+        ..HoldNow::default()
     };
     // The amount that a budget gets back at the end of a job is unknown.
     if !amount.is_budget() {
