@@ -72,7 +72,7 @@ mod step;
 mod subscriptions;
 mod terms;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod time_left;
 mod timer;
 mod turn;

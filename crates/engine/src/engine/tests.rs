@@ -44,7 +44,7 @@ mod resync_results;
 mod saved_data;
 mod scopes;
 mod several_associations;
-mod site;
+pub(crate) mod site;
 mod states;
 mod strict;
 mod subscriptions;

@@ -10,24 +10,12 @@ use super::ledger::Account;
 use super::*;
 use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
+use crate::engine::tests::site::association;
 use crate::ids::{JobId, Limit, UserId};
 use std::collections::BTreeSet;
 
 fn make_book(max_running_jobs: i64) -> Book {
-    let unlimited = Limit(2_147_483_647);
-    let association = Association {
-        user: UserId(1),
-        bank: "A".into(),
-        max_running_jobs: Limit(max_running_jobs),
-        max_active_jobs: unlimited,
-        max_sched_jobs: unlimited,
-        max_nodes: unlimited,
-        max_cores: unlimited,
-        queues: [].into(),
-        projects: [].into(),
-        def_project: None,
-        active: true,
-    };
+    let association = Association { max_running_jobs: Limit(max_running_jobs), ..association(1, "A") };
     let mut book = Book::default();
     book.upsert(vec![AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }], UserId(0));
     book

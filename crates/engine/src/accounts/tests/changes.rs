@@ -3,6 +3,7 @@
 //! document.
 
 use super::*;
+use crate::engine::tests::site::queue;
 
 #[test]
 fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
@@ -84,21 +85,6 @@ fn switches_of_several_parts_are_merged() {
 
 #[test]
 fn queues_and_banks_are_listed_by_name() {
-    let queue = |name: &str| {
-        let unlimited = Limit(2_147_483_647);
-        Queue {
-            name: name.into(),
-            priority: 1,
-            max_running_jobs: unlimited,
-            max_nodes_per_assoc: unlimited,
-            max_sched_jobs: unlimited,
-            max_sched_nodes_per_assoc: unlimited,
-            max_sched_cores_per_assoc: unlimited,
-            min_nodes_per_job: 0,
-            max_nodes_per_job: 1,
-            max_time_per_job: 1,
-        }
-    };
     let mut book = Book::default();
     book.set_queues(vec![queue("silver"), queue("gold")]);
     book.set_banks(vec![("B".into(), 2.0), ("A".into(), 3.0)]);

@@ -147,8 +147,7 @@ fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
 #[test]
 fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
     let (mut host, held_job) = make_host_with_held_job();
-    let mut lowered = association(7, "A");
-    (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
+    let lowered = Association { max_running_jobs: Limit(1), max_nodes: Limit(1), ..association(7, "A") };
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
     assert_eq!(list_fates(&host), [(held_job, Fate::Held)]);

@@ -23,8 +23,8 @@ pub fn which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
 }
 
 fn limited_record(run: i64) -> AssociationRecord {
-    let mut one_association = association(7, "A");
-    (one_association.max_running_jobs, one_association.max_sched_jobs) = (Limit(run), Limit(2));
+    let one_association =
+        Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(2), ..association(7, "A") };
     record(one_association, "A")
 }
 

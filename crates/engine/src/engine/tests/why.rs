@@ -24,8 +24,8 @@ pub fn timed_job(user: u32, limit: f64) -> HostJob {
 }
 
 pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
-    let mut own_association = association(7, "A");
-    (own_association.max_running_jobs, own_association.max_nodes) = (Limit(running), Limit(nodes));
+    let own_association =
+        Association { max_running_jobs: Limit(running), max_nodes: Limit(nodes), ..association(7, "A") };
     record(own_association, "A")
 }
 
@@ -243,8 +243,8 @@ pub fn make_site(limits: [i64; 5]) -> Host {
     let mut own_association = association(7, "A");
     (own_association.max_running_jobs, own_association.max_nodes, own_association.max_sched_jobs) =
         (Limit(limits[0]), Limit(limits[1]), Limit(limits[2]));
-    let mut small_queue = queue("q1");
-    (small_queue.max_running_jobs, small_queue.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
+    let small_queue =
+        Queue { max_running_jobs: Limit(limits[3]), max_nodes_per_assoc: Limit(limits[4]), ..queue("q1") };
     Host::with_data(
         vec![record(own_association, "A"), record(association(8, "A"), "A")],
         vec![small_queue, queue("q2")],
