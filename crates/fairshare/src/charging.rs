@@ -182,7 +182,7 @@ impl ChargeHistory {
     pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());
-        let queues: BTreeSet<&str> = queues.map(|queue| &**queue).collect();
+        let queues: BTreeSet<&str> = crate::insert_all(queues.map(|queue| &**queue));
         for queue in queues {
             let last = self.last_change(queue).unwrap_or(f64::NEG_INFINITY);
             let changes = later.queues.get(queue).map_or(&[][..], Vec::as_slice);

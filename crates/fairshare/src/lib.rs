@@ -73,5 +73,13 @@ pub use site::{Association, Bank, Shares, Site};
 pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};
 
+/// Inserts `values` into a new collection, one by one. `collect` would sort them first, and each type of values has its own code for that
+/// sort, of about 8 kB. So use this function where the number of values is small or the time does not matter.
+pub fn insert_all<C: Default + Extend<T>, T>(values: impl IntoIterator<Item = T>) -> C {
+    let mut all = C::default();
+    all.extend(values);
+    all
+}
+
 #[cfg(test)]
 mod tests;

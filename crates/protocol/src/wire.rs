@@ -12,7 +12,7 @@ use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecor
 use crate::settings;
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
-use fairshare::shortened;
+use fairshare::{insert_all, shortened};
 use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, ProjectName};
@@ -326,7 +326,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError
             .transpose()
             .map_err(prefix_key)?
             .unwrap_or_default(),
-        arrays: Policy::ARRAYS.into_iter().filter(|array| parts.contains_key(*array)).collect(),
+        arrays: insert_all(Policy::ARRAYS.into_iter().filter(|array| parts.contains_key(*array))),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);

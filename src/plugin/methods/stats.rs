@@ -4,6 +4,7 @@
 use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{make_heading, make_reply, payload_error};
+use fairshare::insert_all;
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use fairshare_protocol::request::read_stats;
 use std::borrow::Cow;
@@ -27,7 +28,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         last: pushes.last.map(|(when, seconds)| LastPush { when, seconds }),
     };
     let calls = plugin.calls.borrow();
-    stats.requests = calls.iter().map(|(method, calls)| (Cow::Borrowed(*method), *calls)).collect();
+    stats.requests = insert_all(calls.iter().map(|(method, calls)| (Cow::Borrowed(*method), *calls)));
     stats.waiting_requests = plugin.pace.borrow().count_waiting();
     if check {
         stats.drift = Some(plugin.view(answers::check)?.drift.len());

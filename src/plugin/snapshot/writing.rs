@@ -7,6 +7,7 @@ use super::record::{
     Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, prepend_hash, rest_key,
 };
 use super::site_chunks::build_chunks;
+use fairshare::insert_all;
 use fairshare_engine::engine::{Kept, Rest};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
@@ -201,7 +202,7 @@ impl Writing {
             directory if directories.contains(&directory) => key.clone(),
             directory => directory,
         });
-        let deleted: BTreeSet<String> = deleted.collect();
+        let deleted: BTreeSet<String> = insert_all(deleted);
         changes.extend(deleted.into_iter().map(|key| (key, None)));
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(prepend_hash(&self.manifest))));

@@ -3,6 +3,7 @@
 
 use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,9 +187,9 @@ pub(super) struct BookTables<'a> {
 impl Book {
     /// Returns the differences between the tables of the book and `next`.
     pub(super) fn compare(&self, next: &BookTables<'_>, tree: &TreeChange) -> Others {
-        let to_map = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
+        let to_map = |projects: &[ProjectName]| insert_all(projects.iter().map(|name| (name.clone(), ())));
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
-            limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)).collect()
+            insert_all(limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)))
         };
         let mut banks = ChangeCounts::compare(&self.banks, next.banks);
         let has_same_priority = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);

@@ -30,6 +30,7 @@ pub use site_limits::{
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
 use diff::BookTables;
+use fairshare::insert_all;
 use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;
@@ -309,7 +310,7 @@ impl Book {
 
     /// Replaces all queues.
     pub fn set_queues(&mut self, queues: Vec<Queue>) {
-        let queues = queues.into_iter().map(|q| (q.name.clone(), q)).collect();
+        let queues = insert_all(queues.into_iter().map(|q| (q.name.clone(), q)));
         let others = self.compare(&BookTables { queues: &queues, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.queues = queues;
@@ -326,7 +327,7 @@ impl Book {
 
     /// Replaces all bank priorities.
     pub fn set_banks(&mut self, banks: Vec<(BankName, f64)>) {
-        let banks = banks.into_iter().collect();
+        let banks = insert_all(banks);
         let others = self.compare(&BookTables { banks: &banks, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.banks = banks;

@@ -9,6 +9,7 @@
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
+use fairshare::insert_all;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -267,8 +268,8 @@ impl SiteLimits {
             all.parents = parents.iter().cloned().collect();
             all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
         }
-        let pushed_queues: BTreeSet<Target> = queues.iter().cloned().map(Target::Queue).collect();
-        let targets: BTreeSet<&Target> = all.by_target.keys().chain(&pushed_queues).collect();
+        let pushed_queues: BTreeSet<Target> = insert_all(queues.iter().cloned().map(Target::Queue));
+        let targets: BTreeSet<&Target> = insert_all(all.by_target.keys().chain(&pushed_queues));
         let with_scopes = |target: &Target| {
             let default = all.default_target(target).and_then(|each| all.by_target.get(&each));
             let default =
@@ -285,7 +286,7 @@ impl SiteLimits {
             (target.clone(), list.collect::<Vec<_>>())
         };
         let scopes = targets.into_iter().map(with_scopes).filter(|(_, scopes)| !scopes.is_empty());
-        all.scopes = scopes.collect();
+        all.scopes = insert_all(scopes);
         all
     }
 

@@ -4,6 +4,7 @@
 use super::{Effect, QueueTold, Shared, Timer, due::Scan, queues::UNANSWERED};
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
+use fairshare::insert_all;
 use std::collections::BTreeSet;
 
 /// Begins to ask for the states of queues if they affect a decision.
@@ -29,7 +30,7 @@ pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
         answered.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
-    let changed: BTreeSet<Option<QueueName>> = changed.map(|(queue, _)| queue).collect();
+    let changed: BTreeSet<Option<QueueName>> = insert_all(changed.map(|(queue, _)| queue));
     let mut effects = set_parents(shared, parents);
     suspend_or_resume_in(shared, &changed);
     effects.push(match is_unanswered {

@@ -12,6 +12,7 @@
 
 use super::Effect;
 use crate::ids::QueueName;
+use fairshare::insert_all;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of queues that the engine asks about. Queue names come from Flux's configuration.
@@ -97,7 +98,7 @@ impl Queues {
 
     /// Stores the named queues of the configuration.
     pub fn set_configured(&mut self, queues: impl Iterator<Item = QueueName>) {
-        self.configured = queues.collect();
+        self.configured = insert_all(queues);
     }
 
     /// Stores the parent of each queue, or `None` for a queue that is not virtual. Returns the parents of all

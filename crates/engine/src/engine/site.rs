@@ -17,6 +17,7 @@ use crate::accounts::{
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Origin, Phase};
 use crate::standing::{SharedIds, SiteChange, SitePart, StagedSite};
+use fairshare::insert_all;
 use std::collections::BTreeSet;
 
 /// The staged push.
@@ -135,9 +136,9 @@ pub fn take_associations(
 ) -> Vec<Effect> {
     // Most pushes concern no job that waits for data, and contain many records. So only users with waiting
     // jobs are collected.
-    let waiting_users: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
+    let waiting_users: BTreeSet<UserId> = insert_all(shared.ledger.waiting().keys().copied());
     let users = records.iter().map(|record| record.association.user);
-    let users_with_records: BTreeSet<UserId> = users.filter(|user| waiting_users.contains(user)).collect();
+    let users_with_records: BTreeSet<UserId> = insert_all(users.filter(|user| waiting_users.contains(user)));
     let is_over = shared.due.has_push_ended();
     let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
     shared.due.set_push_ended(is_over && are_owners);

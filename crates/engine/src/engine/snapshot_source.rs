@@ -5,7 +5,7 @@ use super::{Effect, Level, Shared, View, budgets::recount_if_complete};
 use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
-use fairshare::Shares;
+use fairshare::{Shares, insert_all};
 use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
@@ -112,7 +112,7 @@ pub fn associations_page(
 /// Returns the site document in force without its associations.
 pub fn site_document(view: &View<'_>) -> Rest {
     let banks = view.book.banks();
-    let parents: BTreeMap<_, _> = view.book.parents().iter().cloned().collect();
+    let parents: BTreeMap<_, _> = insert_all(view.book.parents().iter().cloned());
     // A bank outside the tree still has a parent: limits on the banks above it count its jobs. A bank without
     // active users is left out of the tree.
     let left_out = |name: &BankName| {

@@ -4,6 +4,7 @@
 use super::super::View;
 use crate::accounts::Scope;
 use crate::ids::{QueueName, Word};
+use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,6 +40,6 @@ impl View<'_> {
         queues: impl Iterator<Item = &'q QueueName>,
     ) -> BTreeMap<QueueName, QueueRules> {
         let rules = queues.map(|queue| (queue.clone(), self.queue_rules(Some(queue))));
-        rules.filter(|(_, rules)| *rules != QueueRules::default()).collect()
+        insert_all(rules.filter(|(_, rules)| *rules != QueueRules::default()))
     }
 }

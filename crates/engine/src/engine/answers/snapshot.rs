@@ -9,6 +9,7 @@ use super::queue_rules::QueueRules;
 use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf, Target};
 use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Knowledge, ScopeUsage, Tally};
+use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -261,11 +262,11 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
     }
     Snapshot {
         users,
-        queues: view.book.queues().map(|queue| (queue.name.clone(), queue.clone())).collect(),
+        queues: insert_all(view.book.queues().map(|queue| (queue.name.clone(), queue.clone()))),
         projects: view.book.projects().to_vec(),
         generation: Some(view.book.generation()),
-        factors: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
-        banks: view.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
+        factors: insert_all(weights.map(|(name, weight)| (name.to_owned(), weight))),
+        banks: insert_all(view.book.banks().map(|(bank, priority)| (bank.clone(), priority))),
         limits: view.limits().scope_usages().into_iter().map(LimitUse::from).collect(),
         budgets: list_budgets(view, view.now),
         config: view.book.config(),
@@ -342,9 +343,8 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         };
         (name.clone(), shown)
     });
+    let held_jobs = view.ledger.accounts().jobs_before_sched(id, None);
     AssociationSnapshot {
-        userid: None,
-        is_removed: false,
         bank_name: association.bank.clone(),
         fairshare: view.fairshare(id).unwrap_or_default(),
         max_run_jobs: association.max_running_jobs,
@@ -362,13 +362,9 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         active: i64::from(association.active),
         cur_sched_jobs: to_signed(sched.jobs()),
         max_sched_jobs: association.max_sched_jobs,
-        queue_usage: queue_usage.collect(),
-        held_jobs: view
-            .ledger
-            .accounts()
-            .jobs_before_sched(id, None)
-            .filter_map(|id| Some((id, show_held(view, id)?)))
-            .collect(),
+        queue_usage: insert_all(queue_usage),
+        held_jobs: insert_all(held_jobs.filter_map(|id| Some((id, show_held(view, id)?)))),
+        ..AssociationSnapshot::default()
     }
 }
 

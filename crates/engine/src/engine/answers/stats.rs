@@ -8,7 +8,7 @@ use super::charges::{ChargeStats, charge_stats};
 use super::heading::Heading;
 use crate::ids::{BankName, QueueName, Word};
 use crate::limits::{Allocation, Phase, Size};
-use fairshare::Shares;
+use fairshare::{Shares, insert_all};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -209,7 +209,7 @@ impl Loads {
 pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let rules = view.ledger.rules();
     let mut held_by_limit: BTreeMap<Word, u64> =
-        rules.all().map(|(hold, _)| (Cow::Borrowed(hold.name()), 0)).collect();
+        insert_all(rules.all().map(|(hold, _)| (Cow::Borrowed(hold.name()), 0)));
     let (mut pending, mut held, mut running) = (Loads::default(), Loads::default(), Loads::default());
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {

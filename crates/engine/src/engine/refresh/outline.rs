@@ -3,7 +3,7 @@
 
 use super::{LastRefresh, Refresh, stage::Stage};
 use crate::ids::Word;
-use fairshare::{Options, Policy};
+use fairshare::{Options, Policy, insert_all};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl LiveOutline {
     pub fn options(&self) -> Option<BTreeMap<String, String>> {
         let (policy, options) = self.rule?;
         let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
-        Some(settings.map(|(name, value)| (name.to_owned(), value)).collect())
+        Some(insert_all(settings.map(|(name, value)| (name.to_owned(), value))))
     }
 }
 
