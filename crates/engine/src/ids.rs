@@ -24,22 +24,23 @@ pub type Word = Cow<'static, str>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobId(pub u64);
 
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// A Unix user id: 0 to 4294967294.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserId(pub u32);
 
-impl fmt::Display for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// Displays a type by its number.
+macro_rules! display_number {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
 }
+
+display_number!(JobId, UserId, Limit);
 
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -136,12 +137,6 @@ impl Limit {
     /// Returns true if `used` plus `more` does not exceed the cap.
     pub fn admits(self, used: u64, more: u64) -> bool {
         used.saturating_add(more) <= self.cap()
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
-use super::{Ledger, Reason, Snapshot, StoreResult};
+use super::{Ledger, Snapshot, StoreResult};
 
 /// The stored usage of an association in one period.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Bins {
 }
 
 /// The changes that a count of usage makes. Associations and banks are indices in the ledger.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UsageChanges {
     /// Association and new usage.
     pub usages: Vec<(usize, f64)>,
@@ -58,14 +58,7 @@ const BIN: [Column; 5] =
 impl UsageChanges {
     /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
-        let UsageChanges { usages, newest, bins, removed, dropped, banks, period_end } = self;
-        usages.is_empty()
-            && newest.is_empty()
-            && bins.is_empty()
-            && removed.is_empty()
-            && dropped.is_empty()
-            && banks.is_empty()
-            && period_end.is_none()
+        *self == UsageChanges::default()
     }
 }
 
@@ -155,16 +148,10 @@ impl Snapshot<'_> {
         changes: &UsageChanges,
         progress: &mut dyn FnMut(u64),
     ) -> StoreResult<()> {
-        let row_number_of = |table: &'static str| -> StoreResult<&'static str> {
-            let number = self.needed_table(table)?.row_number();
-            number.ok_or_else(|| {
-                self.error(Reason::Schema(format!("{table} has no row numbers (rowid), which writes need")))
-            })
-        };
         let (associations, factors, banks) = (
-            row_number_of("association_table")?,
-            row_number_of("job_usage_factor_table")?,
-            row_number_of("bank_table")?,
+            self.row_number("association_table")?,
+            self.row_number("job_usage_factor_table")?,
+            self.row_number("bank_table")?,
         );
         let mut done = 0;
         let mut report_progress = || {

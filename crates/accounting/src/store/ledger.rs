@@ -352,14 +352,19 @@ impl Snapshot<'_> {
         let Some((table, select)) = self.select_columns(name, columns, &mut faults)? else {
             return Err(self.schema_error(&faults.join("; ")));
         };
-        let Some(number) = table.row_number() else {
-            return Err(self.error(Reason::Schema(format!(
-                "{name} has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, \
-                 or has columns named rowid, _rowid_ and oid; nothing was changed"
-            ))));
-        };
+        let number = self.row_number(name)?;
         let select = select.replacen(" FROM", &format!(", {number} FROM"), 1);
         Ok((table, format!("{select} ORDER BY {number}")))
+    }
+
+    /// Returns the name of the row number of a table. Fails if the table has none.
+    pub(super) fn row_number(&self, name: &'static str) -> StoreResult<&'static str> {
+        self.needed_table(name)?.row_number().ok_or_else(|| {
+            self.error(Reason::Schema(format!(
+                "{name} has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, \
+                 or has columns named rowid, _rowid_ and oid; nothing was changed"
+            )))
+        })
     }
 
     /// Calls `each` with each row of a query. Returns its error, or an error if the database was written meanwhile.

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use rusqlite::params_from_iter;
 
 use super::schema::{Column, Table};
-use super::{Marks, Reason, Snapshot, StoreResult};
+use super::{Marks, Snapshot, StoreResult};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
 /// The stored tree before its check, and the rows for writing fair-shares.
@@ -186,12 +186,7 @@ impl Snapshot<'_> {
 
     /// Writes fair-shares into the transaction. `changes` are (row, fair-share); ascending rows are fastest.
     pub fn write_fairshare(&self, changes: &[(i64, f64)], progress: &mut dyn FnMut(u64)) -> StoreResult<()> {
-        let table = self.needed_table("association_table")?;
-        let Some(number) = table.row_number() else {
-            let text = "association_table has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, or has \
-                        columns named rowid, _rowid_ and oid; nothing was changed";
-            return Err(self.error(Reason::Schema(text.to_owned())));
-        };
+        let number = self.row_number("association_table")?;
         let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
         let write = |progress: &mut dyn FnMut(u64)| -> rusqlite::Result<()> {
             let mut statement = self.transaction.prepare(&sql)?;

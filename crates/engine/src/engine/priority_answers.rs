@@ -65,7 +65,9 @@ pub fn answer_in_priority(
         }
         Err(pending) => {
             let answer = match posted {
-                Some(posted) => Effect::SetPriority(priority_without_expedite(posted)),
+                // The posted priority came from urgency 31. If the urgency is 0 or 31 now, Flux replaces the answer.
+                Some(PRIORITY_MAX) => Effect::SetPriority(0),
+                Some(posted) => Effect::SetPriority(posted),
                 None => Effect::PriorityUnavailable,
             };
             if posted.is_none() {
@@ -307,12 +309,6 @@ fn compute_priority(
         effects.extend(priorities::make_memo(shared, id, &explanation));
     }
     Ok((effects, explanation.priority))
-}
-
-/// Returns the priority that a job in SCHED without data keeps when its urgency changes: the posted priority, or 0 if the posted priority
-/// came from urgency 31. If the urgency is 0 or 31 now, Flux replaces the answer.
-fn priority_without_expedite(posted: u32) -> u32 {
-    if posted == PRIORITY_MAX { 0 } else { posted }
 }
 
 /// Returns the cached priority of a job in SCHED if none of its inputs has changed.

@@ -49,7 +49,7 @@ fn to_shares(shares: i64) -> Result<Shares, Fault> {
 }
 
 /// Returns the number of shares. Only documents of Slurm have [`Shares::Parent`], and they are not pushed.
-fn from_shares(shares: Shares) -> i64 {
+pub fn from_shares(shares: Shares) -> i64 {
     match shares {
         Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
         Shares::Parent => 0,

@@ -13,7 +13,7 @@ use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
 use fairshare_engine::engine::answers::{AssociationSnapshot, DefaultBankChange, Snapshot};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::TreePage;
-use fairshare_protocol::records::{AssociationRecord, QueueRecord};
+use fairshare_protocol::records::{AssociationRecord, QueueRecord, from_shares};
 
 /// The kinds of records, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
@@ -204,7 +204,7 @@ pub(super) fn collect_plugin_records(
     let mut records = Records::default();
     let leaves = pages.iter().flat_map(|page| &page.leaves);
     let shares: BTreeMap<(UserId, &str), i64> = leaves
-        .filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), convert_shares(leaf.shares))))
+        .filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), from_shares(leaf.shares))))
         .collect();
     let defaults: BTreeMap<UserId, &BankName> =
         default_banks.iter().map(|change| (change.user, &change.banks[0])).collect();
@@ -223,7 +223,7 @@ pub(super) fn collect_plugin_records(
     let branches: BTreeMap<&str, (&str, i64, bool)> = branches
         .map(|bank| {
             let parent = bank.parent.as_deref().unwrap_or_default();
-            (bank.name.as_str(), (parent, convert_shares(bank.shares), bank.active))
+            (bank.name.as_str(), (parent, from_shares(bank.shares), bank.active))
         })
         .collect();
     for (name, priority) in &state.banks {
@@ -297,12 +297,5 @@ fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> Associati
         def_project: snapshot.def_project.to_string(),
         active: snapshot.active,
         ..AssociationRecord::with_limits(user.0.into(), snapshot.bank_name.to_string(), 0)
-    }
-}
-
-fn convert_shares(shares: fairshare::Shares) -> i64 {
-    match shares {
-        fairshare::Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
-        fairshare::Shares::Parent => 0,
     }
 }

@@ -7,7 +7,6 @@ use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Headroom, Job, Keepers, Phase, PlaceInLine};
-use crate::priority::Explanation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -255,6 +254,8 @@ fn list_job(
                 .collect()
         }
     };
+    let shown =
+        posted.map(|(_, made)| made.shown_terms(view.age_without_offset(job, now))).unwrap_or_default();
     ListedJob {
         id,
         userid: job.user,
@@ -275,16 +276,10 @@ fn list_job(
         exact: priority.map(|(priority, _)| priority.current),
         outcome: posted.map(|(_, made)| Cow::Borrowed(made.outcome.name())),
         weighing,
-        values: posted
-            .map(|(_, made)| term_values(&made, view.age_without_offset(job, now)))
-            .unwrap_or_default(),
+        values: shown.into_iter().map(|term| term.value).collect(),
         sum: posted.filter(|(_, made)| made.is_by_terms()).map(|(_, made)| made.sum),
         when: posted.map(|(posted, _)| posted.when),
         holds,
         is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,
     }
-}
-
-fn term_values(made: &Explanation, age: f64) -> Vec<f64> {
-    made.shown_terms(age).into_iter().map(|term| term.value).collect()
 }

@@ -23,7 +23,7 @@ use crate::engine::{
     turns::{JobTurns, Turn},
 };
 use crate::ids::JobId;
-use crate::limits::Job;
+use crate::limits::Size;
 use crate::priority::FAIRSHARE;
 use crate::standing::{Charging, Index};
 use fairshare::periods::Resources;
@@ -92,14 +92,6 @@ pub fn take_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     true
 }
 
-fn requested_resources(job: &Job) -> Resources {
-    Resources { nodes: job.size.nodes, cores: job.size.cores, gpus: 0 }
-}
-
-fn charged_seconds(job: &Job) -> f64 {
-    job.time_limit().unwrap_or(DAY)
-}
-
 /// Computes the priorities of at most `most` jobs of an association, and sorts its jobs when all are
 /// computed. Returns how many more jobs this slice may take.
 fn order_jobs(
@@ -128,8 +120,9 @@ fn order_jobs(
     if let Some(index) = standing_index(shared, association).filter(|_| shared.standing.rule().is_some()) {
         let cost = |id: &JobId| {
             shared.ledger.job(*id).map_or(0.0, |job| {
-                let (ran_on, queue) = (requested_resources(job), job.queue.as_ref());
-                shared.standing.usages.rate(ran_on, queue, shared.now) * charged_seconds(job)
+                let Size { nodes, cores, .. } = job.size;
+                let (ran_on, queue) = (Resources { nodes, cores, gpus: 0 }, job.queue.as_ref());
+                shared.standing.usages.rate(ran_on, queue, shared.now) * job.time_limit().unwrap_or(DAY)
             })
         };
         taking.asked.push((index, in_order.iter().map(cost).collect()));
