@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, engine_with, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
-use crate::engine::{Effect, Engine, Event, State};
+use crate::engine::{Effect, Engine, Event, State, answers};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
 
@@ -201,7 +201,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     );
     host.push(vec![record(association(OWNER.0, "root"), "root")]);
     assert_eq!(host.state(owner_job), Some(State::Sched));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 /// In flux-accounting's push, the record of the instance owner comes last, after the reprioritize. So this
@@ -228,7 +228,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
     host.send_event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
     // If the owner is the only user, the push has the owner's record twice: before the queues, and last. The
     // first record must release no job.
     host.start_job(jobs[1]);
@@ -239,7 +239,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     }
     host.end_job(jobs[1]);
     assert_eq!(host.state(jobs[2]), Some(State::Sched));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 /// Another plugin updates the job between the data and the reprioritize. Our plugin did not check this
@@ -297,7 +297,7 @@ fn a_removed_association_keeps_its_live_jobs() {
     assert_eq!(host.jobs[&id].priority, Some(50_000));
     assert!(host.submit(HostJob::new(7)).is_err());
     host.end_job(id);
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -307,17 +307,11 @@ fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
     host.send_event(Event::Associations(vec![record(narrow_association, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
     host.replay_jobs(true, engine_with(vec![record(association(7, "B"), "B")]));
-    assert_eq!(
-        (host.state(id), crate::engine::answers::check(&host.engine.view()).waiting),
-        (Some(State::Depend), 1)
-    );
+    assert_eq!((host.state(id), answers::check(&host.engine.view()).waiting), (Some(State::Depend), 1));
     host.update_job(id, None, Some("B")).unwrap();
     host.run_until_idle();
-    assert_eq!(
-        (host.state(id), crate::engine::answers::check(&host.engine.view()).waiting),
-        (Some(State::Sched), 0)
-    );
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!((host.state(id), answers::check(&host.engine.view()).waiting), (Some(State::Sched), 0));
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, engine_with, record};
 use crate::engine::updates::bank_of_completion;
-use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
+use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer, answers};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Allocation, Phase, Project, Resources};
 
@@ -47,7 +47,7 @@ fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
         let effects = host.engine.handle(NOW, Event::Run(id, resources));
         let wanted = format!("job {id}: unable to read its R ({text})");
         assert!(matches!(effects.as_slice(), [Effect::Log(_, shown), ..] if *shown == wanted), "{effects:?}");
-        let running = crate::engine::answers::check(&host.engine.view()).running;
+        let running = answers::check(&host.engine.view()).running;
         assert_eq!((allocation_of(&host, id), running.jobs, running.unread), (None, 1, 1));
         assert_no_drift(&host);
     }
@@ -58,7 +58,7 @@ fn a_replay_restores_the_allocation_of_a_running_job() {
     for is_reload in [true, false] {
         let mut host = make_site(|_| ());
         let id = host.run_new_job(HostJob::new(7).size(2, 8));
-        let before = (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running);
+        let before = (allocation_of(&host, id), answers::check(&host.engine.view()).running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
         let shown = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
@@ -66,12 +66,12 @@ fn a_replay_restores_the_allocation_of_a_running_job() {
         host.now += 1_000.0;
         host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
         assert_eq!(
-            (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running),
+            (allocation_of(&host, id), answers::check(&host.engine.view()).running),
             before,
             "reload {is_reload}"
         );
         host.end_job(id);
-        assert_eq!(crate::engine::answers::check(&host.engine.view()).running.jobs, 0);
+        assert_eq!(answers::check(&host.engine.view()).running.jobs, 0);
     }
 }
 
@@ -85,7 +85,7 @@ fn the_allocations_of_all_running_jobs_are_summed() {
         let given = Allocation { start: Some(NOW + at), ..given };
         host.engine.handle(NOW + at, Event::Run(id, Resources::Allocated(given)));
     }
-    let running = crate::engine::answers::check(&host.engine.view()).running;
+    let running = answers::check(&host.engine.view()).running;
     let shown = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
     assert_eq!(shown, (2, 5, 66, 11, Some(NOW + 2.0)));
 }
@@ -155,7 +155,7 @@ fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
             effects.iter().any(|it| matches!(it, Effect::ReadEventlog(read) if *read == id)),
             "{effects:?}"
         );
-        assert_eq!(crate::engine::answers::check(&engine.view()).running.since, None);
+        assert_eq!(answers::check(&engine.view()).running.since, None);
         let is_read = past.is_some();
         past.into_iter().for_each(|past| drop(engine.handle(NOW + 1.0, Event::Past(id, past))));
         engine.handle(NOW + 1.0, Event::Eventlog(id, is_read.then(Vec::new)));
@@ -173,7 +173,7 @@ fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
 fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_a_priority() {
     let (mut engine, id, _) = replay_job(State::Priority, Resources::Allocated(LARGE_ALLOCATION));
     let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
-    assert_eq!((phase(&engine), crate::engine::answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
+    assert_eq!((phase(&engine), answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(effects.iter().any(|it| matches!(it, Effect::ReprioritizeAll)), "{effects:?}");
     let effects = engine.handle(NOW, Event::PriorityGet(id, 16));
@@ -188,10 +188,7 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
     engine.handle(NOW, Event::Cleanup(id));
     engine.handle(NOW, Event::Inactive(id));
     assert_eq!(
-        (
-            crate::engine::answers::check(&engine.view()).running.jobs,
-            crate::engine::answers::check(&engine.view()).drift
-        ),
+        (answers::check(&engine.view()).running.jobs, answers::check(&engine.view()).drift),
         (0, Vec::new())
     );
 }

@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
 use crate::engine::Event;
 use crate::engine::answers::{
-    JobSelection, JobsWanted, Open, PageWanted, PrioritiesPage, StandingsWanted, priorities,
+    self, JobSelection, JobsWanted, Open, PageWanted, PrioritiesPage, StandingsWanted, priorities,
 };
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -60,7 +60,7 @@ fn the_statistics_contain_shares_and_usages_of_all_banks() {
 fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations() {
     let mut host = make_site();
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
     let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
         (Some(value), Some(wanted)) => is_near(value, wanted),
@@ -102,7 +102,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     let mut after = None;
     for _ in 0..4 {
         let wanted = StandingsWanted { user: None, bank: None, after, most: 1, open: Open::Own };
-        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let page = answers::standings(&host.engine.view(), &wanted, host.now);
         all.extend(page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())));
         after = page.next.map(|(user, bank)| (user, bank.to_string()));
         if after.is_none() {
@@ -121,7 +121,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     ] {
         let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
         let (user, bank) = (user.map(UserId), bank.map(str::to_owned));
-        let page = crate::engine::answers::standings(
+        let page = answers::standings(
             &host.engine.view(),
             &StandingsWanted { user, bank, after, most: 9, open: Open::Own },
             host.now,
@@ -138,14 +138,14 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     let flags_of_7 = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
-        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let page = answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
     };
     assert_eq!(flags_of_7(&host), [(false, true), (true, false)]);
     let page = PageWanted { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
     let removed = |host: &Host, user| {
         let wanted = PageWanted { user: Some(UserId(user)), ..page.clone() };
-        crate::engine::answers::page(&host.engine.view(), &wanted).removed.map(|removed| removed.len())
+        answers::page(&host.engine.view(), &wanted).removed.map(|removed| removed.len())
     };
     assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
     host.end_job(id);
@@ -174,7 +174,7 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
         (Some((7, "A")), Some(7), 9, 9, vec![7], true),
     ] {
         let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
-        let page = crate::engine::answers::page(
+        let page = answers::page(
             &host.engine.view(),
             &PageWanted { after, user: user.map(UserId), most, most_held },
         );
@@ -193,8 +193,7 @@ fn a_standing_contains_the_limits_with_their_use() {
     host.run_new_job(HostJob::new(7).queue("q1").size(2, 3));
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
-    let answer =
-        crate::engine::answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
+    let answer = answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
     assert_eq!((answer.jobs.active, answer.jobs.held, answer.jobs.pending), (2, 0, 1));
     assert_eq!((answer.jobs.running, answer.jobs.nodes, answer.jobs.cores), (1, 2, 3));
     assert!(answer.is_default && !answer.is_removed && answer.rank.is_none());
@@ -240,9 +239,8 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
     host.submit(HostJob::new(8).size(7, 8)).unwrap();
     let stats = host.stats();
-    let sums = |loads: &[crate::engine::answers::Load]| {
-        loads.iter().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>()
-    };
+    let sums =
+        |loads: &[answers::Load]| loads.iter().map(|it| (it.jobs, it.nodes, it.cores)).collect::<Vec<_>>();
     assert_eq!((sums(&stats.running), sums(&stats.pending)), (vec![(1, 2, 3)], vec![(1, 7, 8)]));
     assert_eq!(sums(&stats.held), [(3, 9, 11)]);
     let held_by_limit: Vec<_> = stats.held_by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
@@ -278,7 +276,7 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     host.set_urgency(high_job, 20);
     host.set_urgency(off_job, 0);
     let places = |host: &Host, wanted: JobsWanted| -> Vec<_> {
-        let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
+        let page = answers::jobs_page(&host.engine.view(), &wanted, host.now);
         page.jobs.iter().map(|job| (job.id, job.place.map(|line| (line.place, line.of)))).collect()
     };
     let all = || JobsWanted { most: 9, ..JobsWanted::default() };
@@ -309,11 +307,11 @@ fn a_job_of_urgency_0_is_not_pending_in_standing_statistics_and_places() {
         let view = host.engine.view();
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
-        let standing = crate::engine::answers::standings(&view, &wanted, host.now);
-        let heading = crate::engine::answers::Heading::new(&view, host.now, None);
-        let stats = crate::engine::answers::stats(&view, heading).jobs;
+        let standing = answers::standings(&view, &wanted, host.now);
+        let heading = answers::Heading::new(&view, host.now, None);
+        let stats = answers::stats(&view, heading).jobs;
         let ids = JobsWanted { ids: Some(vec![pending_job]), most: 1, ..JobsWanted::default() };
-        let place = crate::engine::answers::jobs_page(&view, &ids, host.now).jobs[0].place.unwrap();
+        let place = answers::jobs_page(&view, &ids, host.now).jobs[0].place.unwrap();
         let in_standing = standing.associations.iter().map(|it| it.jobs.pending).sum::<u64>();
         (in_standing, stats.pending, stats.blocked, place.of)
     };
@@ -362,11 +360,11 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown_job]),
         ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
-        let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
+        let page = answers::jobs_page(&host.engine.view(), &wanted, host.now);
         assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "{what}");
         assert_eq!(page.next, None, "{what}");
     }
-    let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
+    let page = answers::jobs_page(&host.engine.view(), &all(), host.now);
     let shown: Vec<_> = page
         .jobs
         .iter()
@@ -375,12 +373,12 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
     assert_eq!(shown, [depend(false, 1), depend(true, 0), sched, sched]);
-    let names = crate::engine::answers::term_names(&host.engine.view());
+    let names = answers::term_names(&host.engine.view());
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
     host.set_urgency(unknown_job, 17);
-    let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
+    let page = answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
     // Pages that are restricted to a user and a queue miss no job, even if a page contains no job of that queue.
@@ -390,7 +388,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let (mut after, mut got) = (None, 0);
     loop {
         let (user, queue) = (Some(UserId(8)), text("q2"));
-        let page = crate::engine::answers::jobs_page(
+        let page = answers::jobs_page(
             &host.engine.view(),
             &JobsWanted { after, user, queue, most: 2, ..all() },
             host.now,
@@ -400,7 +398,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         after = Some(next);
     }
     assert_eq!(got, 1);
-    let last = crate::engine::answers::jobs_page(
+    let last = answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { user: Some(UserId(7)), most: 2, ..all() },
         host.now,
@@ -486,6 +484,6 @@ fn the_answers_use_the_settings_in_force() {
     host.submit(HostJob::new(7)).unwrap();
     let wanted =
         StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
-    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     assert_eq!(answer.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
 }

@@ -17,7 +17,7 @@ use crate::accounts::{Association, Budget, Cap, ConfigPatch, Policy, Queue, Site
 use crate::budgets::BudgetMode;
 use crate::engine::answers::PageWanted;
 use crate::engine::{
-    Batches, Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, Settings, State, Timer,
+    Batches, Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, Settings, State, Timer, answers,
 };
 use crate::ids::{Amount, JobId, Limit, Measure, UserId};
 use crate::limits::{Allocation, Resources, Size};
@@ -357,16 +357,13 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     }
     // No query may panic, whatever the history was.
     let _ = (
-        crate::engine::answers::snapshot(&engine.view()),
-        crate::engine::answers::stats(
-            &engine.view(),
-            crate::engine::answers::Heading::new(&engine.view(), now, None),
-        ),
+        answers::snapshot(&engine.view()),
+        answers::stats(&engine.view(), answers::Heading::new(&engine.view(), now, None)),
         engine.preview(now, 10).is_ok(),
     );
     let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };
     let _ = (
-        crate::engine::answers::page(&engine.view(), &all),
+        answers::page(&engine.view(), &all),
         crate::engine::uncovered(&engine.view(), Default::default(), 10),
         crate::engine::associations_page(
             &engine.view(),
@@ -379,14 +376,14 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     for id in IDS.map(JobId) {
         let mut facts = choose_facts(&mut choices, id);
         facts.state = State::Sched;
-        let _ = crate::engine::answers::why(&engine.view(), &facts, now);
+        let _ = answers::why(&engine.view(), &facts, now);
     }
     // The engine stores nothing about a job that has ended.
     for id in IDS.map(JobId) {
         engine.handle(now, Event::Inactive(id));
     }
     assert_eq!(
-        (engine.count_stored_jobs(), crate::engine::answers::check(&engine.view()).drift),
+        (engine.count_stored_jobs(), answers::check(&engine.view()).drift),
         (vec![], vec![]),
         "all jobs have ended"
     );
@@ -394,12 +391,12 @@ fn run_history(input: &[u8]) -> Vec<u64> {
 }
 
 fn assert_engine_agrees(engine: &Engine, oracle: &StageOracle) {
-    let check = crate::engine::answers::check(&engine.view());
+    let check = answers::check(&engine.view());
     assert_eq!(check.drift, [], "the counters differ from a recount");
     assert_eq!(check.jobs, oracle.live_count(), "live jobs, of {oracle:?}");
     assert_eq!(check.running.jobs, oracle.running_count(), "running jobs, of {oracle:?}");
-    let snapshot = crate::engine::answers::snapshot(&engine.view());
-    let sum = |count: fn(&crate::engine::answers::AssociationSnapshot) -> i64| {
+    let snapshot = answers::snapshot(&engine.view());
+    let sum = |count: fn(&answers::AssociationSnapshot) -> i64| {
         let in_force = snapshot.users.iter().flat_map(|user| &user.banks);
         in_force.chain(&snapshot.removed_associations).map(count).sum::<i64>().unsigned_abs()
     };

@@ -12,7 +12,7 @@ use super::why::explain_job;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
 use crate::engine::answers::JobsWanted;
-use crate::engine::{Engine, Event, State};
+use crate::engine::{Engine, Event, State, answers};
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::Phase;
 use crate::standing::SitePart;
@@ -49,7 +49,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
         (Some(Sched), Some(0), 1)
     );
     let ids = Some(vec![moved_job]);
-    let page = crate::engine::answers::jobs_page(
+    let page = answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
@@ -134,7 +134,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
         host.end_job(running_job);
         assert_eq!(host.state(held_job[1]), Some(Sched), "{is_in_priority}");
         assert!(host.subscribed.is_empty(), "{is_in_priority}");
-        assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+        assert_eq!(answers::check(&host.engine.view()).drift, []);
     }
 }
 
@@ -330,7 +330,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     host.push(vec![one_job_record(7, "A")]);
     assert_eq!((host.state(held_job), host.state(running_job)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held_job]);
-    let page = crate::engine::answers::jobs_page(
+    let page = answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
@@ -434,7 +434,7 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
                 }
                 assert!(host.jobs[&held].priority > Some(0) && !host.engine.view().is_held(held), "{what}");
                 host.end_job(running_job);
-                assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, [], "{what}");
+                assert_eq!(answers::check(&host.engine.view()).drift, [], "{what}");
             }
         }
     }

@@ -6,7 +6,7 @@ use super::live::{accounts, leaf, live_host, tree};
 use super::site::{association, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::Event;
-use crate::engine::answers::{Open, StandingsWanted};
+use crate::engine::answers::{self, Open, StandingsWanted};
 use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
 use fairshare::{Policy, Shares};
@@ -22,7 +22,7 @@ fn a_level_without_shares_and_usage_has_no_fractions() {
         SitePart { rule, banks, associations: leaves, ..SitePart::default() },
     ));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let lowest = answer.associations[0].levels.last().unwrap();
     for node in lowest.siblings.iter().chain([&lowest.node]) {
         assert_eq!((node.shares_part, node.usage_part), (None, None), "{}", node.name);
@@ -48,7 +48,7 @@ fn standings_show_200_of_very_many_siblings() {
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
-        let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let answer = answers::standings(&host.engine.view(), &wanted, host.now);
         let lowest = answer.associations[0].levels.last().unwrap();
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
         let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
@@ -77,7 +77,7 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
-        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let page = answers::standings(&host.engine.view(), &wanted, host.now);
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
@@ -107,7 +107,7 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
     let page = |after: Option<&str>| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
-        let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+        let page = answers::standings(&host.engine.view(), &wanted, host.now);
         assert!(page.associations.iter().all(|it| it.limits.len() >= 700));
         (page.associations.len(), page.next.map(|(_, bank)| bank.to_string()))
     };
@@ -129,7 +129,7 @@ fn only_siblings_that_compete_have_a_value() {
         SitePart { rule, banks, associations: leaves, ..SitePart::default() },
     ));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
+    let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
     let mut values: Vec<_> = levels
         .iter()

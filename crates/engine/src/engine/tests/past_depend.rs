@@ -8,7 +8,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use super::strict::running_limit_settings;
 use crate::accounts::{Association, AssociationRecord, Queue, RunningLimits};
-use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
+use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State, answers};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
 
@@ -67,11 +67,11 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
 #[test]
 fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     let (host, jobs) = push_after_three_jobs();
-    let held = crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
+    let held = answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
     let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|(id, job)| (id, job.deps)).collect();
     assert_eq!(shown, [(jobs[2], vec!["max-sched-jobs-user-limit".to_owned()])]);
     let facts: JobFacts<'_> = Host::facts(jobs[2], &host.jobs[&jobs[2]]);
-    let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
+    let why = answers::why(&host.engine.view(), &facts, host.now).unwrap();
     assert!(why.is_held && why.carries.is_empty());
     let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(holds, ["max-sched-jobs-user-limit"]);
@@ -100,7 +100,7 @@ fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
     host.end_job(jobs[0]);
     assert_settled(&host);
     host.end_job(jobs[1]);
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).jobs, 0);
+    assert_eq!(answers::check(&host.engine.view()).jobs, 0);
 }
 
 #[test]
@@ -269,8 +269,7 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let id = submit(&mut host, 1);
     let full_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(full_association, "A")]));
-    let held =
-        |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
+    let held = |host: &Host| answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));

@@ -9,7 +9,7 @@ use super::site::{HostJob, NOW, association, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{Policy as Accounts, RunningLimits};
-use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer};
+use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer, answers};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
 
@@ -140,7 +140,7 @@ fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
         let exact = i64::from(host.engine.view().priced(*id).unwrap().exact.priority);
         assert_eq!((job.state, job.bank.as_deref(), job.priority), (State::Sched, Some("A"), Some(exact)));
     }
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -176,8 +176,7 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
         let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
         let why = |id: &JobId| {
-            crate::engine::answers::why(&host.engine.view(), &Host::facts(*id, &host.jobs[id]), host.now)
-                .unwrap()
+            answers::why(&host.engine.view(), &Host::facts(*id, &host.jobs[id]), host.now).unwrap()
         };
         let texts: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
         assert!(!texts.is_empty() && texts.iter().all(|text| text.starts_with(reason)), "{texts:?}");
@@ -202,9 +201,7 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
         host.send_event(Event::Settings(settings));
         host.advance_and_refresh(30.0);
         host.send_event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
-        let why =
-            crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now)
-                .unwrap();
+        let why = answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap();
         let reason = why.lag.unwrap().reason;
         assert_eq!((reason.code.as_ref(), reason.text.as_str()), ("since-refresh", text));
     }
@@ -262,7 +259,7 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
     assert_eq!(host.loops, loops, "each priority was posted by itself");
     assert_eq!(host.states([freed, held]), [Some(State::Sched); 2]);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 /// Running limits are strict. The job whose priority rises from 0 stays held until the job that took its
@@ -279,7 +276,7 @@ fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom
     assert!(host.jobs[&freed].is_held_in_sched);
     host.end_job(held_job);
     assert!(host.jobs[&freed].priority > Some(0), "the job is released");
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::answers::{Open, PageWanted, StandingsWanted};
+use crate::engine::answers::{self, Open, PageWanted, StandingsWanted};
 use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
@@ -199,13 +199,12 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
         let mut engine = Engine::with_small_batches();
-        assert_eq!(crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW), None);
+        assert_eq!(answers::tree_page(&engine.view(), 0, 10, NOW), None);
         engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
         engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
         let (mut rows, mut builder, mut first) = (Vec::new(), Builder::default(), Some(0));
         while let Some(from) = first {
-            let page =
-                crate::engine::answers::tree_page(&engine.view(), from, 10, NOW + 30.0).expect("a page");
+            let page = answers::tree_page(&engine.view(), from, 10, NOW + 30.0).expect("a page");
             assert_eq!(
                 (page.policy.as_ref(), page.leaves.len() <= 10, page.banks.is_empty()),
                 (policy.name(), true, from > 0)
@@ -229,11 +228,7 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
             assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
         }
         engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
-        assert_eq!(
-            crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW),
-            None,
-            "fair-share is no longer live"
-        );
+        assert_eq!(answers::tree_page(&engine.view(), 0, 10, NOW), None, "fair-share is no longer live");
     }
 }
 
@@ -246,7 +241,7 @@ fn usages_are_returned_in_pages() {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
         let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
         // One half-life has passed.
-        let page = crate::engine::answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
+        let page = answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
         let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
         let used = page.associations.iter();
         let used: Vec<_> =
@@ -434,33 +429,24 @@ fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ra
         let effects = engine.handle(NOW, Event::Policy(all_accounts, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
         assert_eq!(
-            crate::engine::answers::stats(
-                &engine.view(),
-                crate::engine::answers::Heading::new(&engine.view(), NOW, None)
-            )
-            .banks,
+            answers::stats(&engine.view(), answers::Heading::new(&engine.view(), NOW, None)).banks,
             [],
             "{policy:?}: no bank has a rank yet"
         );
         let wanted =
             StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
-        let page = crate::engine::answers::standings(&engine.view(), &wanted, NOW);
+        let page = answers::standings(&engine.view(), &wanted, NOW);
         assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
         while engine.view().live_snapshot().is_refreshing {
             engine.handle(NOW, Event::Timer(Timer::Slice));
         }
         assert_eq!(
-            crate::engine::answers::stats(
-                &engine.view(),
-                crate::engine::answers::Heading::new(&engine.view(), NOW, None)
-            )
-            .banks
-            .len(),
+            answers::stats(&engine.view(), answers::Heading::new(&engine.view(), NOW, None)).banks.len(),
             3,
             "{policy:?}"
         );
         assert!(
-            crate::engine::answers::standings(&engine.view(), &wanted, NOW).associations[0].rank.is_some(),
+            answers::standings(&engine.view(), &wanted, NOW).associations[0].rank.is_some(),
             "{policy:?}"
         );
     }

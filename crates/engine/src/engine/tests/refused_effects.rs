@@ -6,7 +6,7 @@ use super::host::Host;
 use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step, answers};
 use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
 use fairshare::Policy;
@@ -52,7 +52,7 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
         Vec::<String>::new(),
         "Flux does not hold the job by this name"
     );
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(outstanding_names(&host.engine, held), ["max-sched-jobs-user-limit"]);
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
     assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
     // The job has no reservation. The scan continues with other jobs, and the next scan tries to release the job again.
     let steps = effects
@@ -101,7 +101,7 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     assert_eq!(host.count_jobs(7, "A", State::Sched), 1);
     host.start_job(held_job);
     host.end_job(held_job);
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(host.engine.ledger().accounts().usage(association).unwrap().active_jobs, 0);
 }

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use super::strict::running_limit_settings;
 use crate::accounts::{Association, Queue, RunningLimits};
-use crate::engine::{Effect, Engine, Event, State};
+use crate::engine::{Effect, Engine, Event, State, answers};
 use crate::ids::{Limit, UserId};
 
 #[test]
@@ -51,7 +51,7 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
             .len(),
         1
     );
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
     assert!(host.update_job(id, Some("q1"), Some("B")).is_err());
     assert_eq!(host.update_job(id, Some("q1"), None), Ok(()));
     assert_eq!(host.update_job(id, None, Some("B")), Ok(()));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 /// A held job needs no check, because the release scan checks it later. A job that stays in its queue was checked before.
@@ -91,7 +91,7 @@ fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     host.send_event(Event::Queues(vec![narrow_queue("q1", 0)]));
     assert_eq!(host.update_job(pending_job, Some("q1"), None), Ok(()));
     assert_eq!(host.state(pending_job), Some(State::Sched));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
     host.end_job(first_job);
     assert_eq!(host.state(released_job), Some(State::Sched));
     assert_eq!(host.update_job(id, None, Some("B")), Ok(()));
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_sta
     assert_eq!(host.count_jobs(7, "lost", State::Sched), 1);
     let bank = host.engine.ledger().job(id).and_then(|job| job.bank.clone()).unwrap();
     assert_eq!(bank.as_str(), "lost", "the bank in its jobspec");
-    assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
 /// The moved job is the last job of bank A with an unread eventlog, so the engine can now check the other jobs of the bank. The checks follow

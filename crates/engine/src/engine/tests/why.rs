@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn explain_job(host: &Host, id: JobId) -> Why {
-    crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap()
+    answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap()
 }
 
 pub fn timed_job(user: u32, limit: f64) -> HostJob {
@@ -158,7 +158,7 @@ fn a_rank_is_the_place_among_all_associations() {
     host.send_event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
     host.run_until_idle();
     let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
-    let explanation = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
+    let explanation = answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
     let rank = |at: usize| explanation.associations[at].rank.unwrap();
     assert_eq!([(rank(0).place, rank(0).of), (rank(1).place, rank(1).of)], [(1, 3), (3, 3)]);
     let levels = &explanation.associations[0].levels;
@@ -167,9 +167,9 @@ fn a_rank_is_the_place_among_all_associations() {
     assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
     assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
     assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
-    let own = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Own), host.now);
+    let own = answers::standings(&host.engine.view(), &wanted(Open::Own), host.now);
     assert_eq!(own.associations[0].levels.iter().map(|it| it.node.name.clone()).collect::<Vec<_>>(), ["7"]);
-    let all = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::All), host.now);
+    let all = answers::standings(&host.engine.view(), &wanted(Open::All), host.now);
     assert_eq!(all.associations[0].levels[2].siblings[0].userid, Some(UserId(8)));
 }
 
@@ -324,7 +324,7 @@ proptest! {
                 .collect();
             let (mut after, mut got) = (None, Vec::new());
             loop {
-                let page = crate::engine::answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
+                let page = answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
                     let explanation = explain_job(&host, job.id);
