@@ -338,6 +338,74 @@ fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
 }
 
+/// An hour before its end, the budget pays for the only job. After its end, a note says why the job never starts.
+#[test]
+fn a_budget_that_ended_before_the_history_is_reported() {
+    let site = Site::small("simulate_expired");
+    super::pipeline::add_jobs(&site);
+    let deposit = ["budget", "deposit", "bank", "A", "1", "--from", "900000000", "--until", "1000000000"];
+    let made = fairshare(deposit.iter().chain(&["--reason", "grant", "-p", site.path()]));
+    assert_eq!(made.status, 0, "{made:?}");
+    let note = "flux-fairshare: the budget of bank A in node-hours ended before the first submission, so it pays for no job\n";
+    for (begin, started, note) in [(999_996_400, 1, ""), (1_000_000_000, 0, note)] {
+        let trace = equal_jobs(&[(1001, -1)]).replace("1000000000", &begin.to_string());
+        let path = file("simulate_expired_trace", trace);
+        let ran = fairshare(["simulate", "--trace", path.as_str(), "--json", "-p", site.path()]);
+        let document: Value = serde_json::from_str(&ran.out).unwrap();
+        let row = &document["scenarios"][0];
+        assert_eq!((&row["jobs"], &row["never"]), (&started.into(), &(1 - started).into()), "{begin}");
+        assert_eq!(ran.err, note, "{begin}");
+    }
+}
+
+/// Two jobs of one core are submitted at once to a cluster of one core. The first is in queue 1 and runs for 100 s. The second is in queue 2 and
+/// runs for 10 s.
+#[test]
+fn the_largest_priority_of_a_configuration_decides_which_job_starts_first() {
+    let path = file(
+        "simulate_ceiling",
+        "; MaxProcs: 1\n; UnixStartTime: 1000000000\n\
+         1 0 -1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1\n2 0 -1 10 1 -1 -1 1 10 -1 1 1 1 -1 2 -1 -1 -1\n",
+    );
+    for (queue, wait) in [("queue1", 10.0 / 2.0), ("queue2", 100.0 / 2.0)] {
+        let config = format!("[queues.{queue}]\n[fairshare.queues.{queue}]\nmax-priority = 1\n");
+        let more = format!("--config {}", file("simulate_ceiling_conf", config));
+        assert_eq!(list_outcomes(&run_simulation(&path, &more)), [(2, 0, 0, wait)], "{queue}");
+    }
+}
+
+/// The deposit pays for the time limits of one and a half jobs at charge 1. Half of the charge of a job returns when the job ends.
+#[test]
+fn the_charge_factor_of_a_configuration_applies_to_budgets() {
+    let site = Site::small("simulate_charge");
+    super::pipeline::add_jobs(&site);
+    let deposit = ["budget", "deposit", "bank", "A", "1.5", "--until", "36500d", "--reason", "grant"];
+    assert_eq!(fairshare(deposit.iter().chain(&["-p", site.path()])).status, 0);
+    let path = file("simulate_charged", equal_jobs(&[(1001, 1); 3]));
+    for (charge, outcome) in [("1", (2, 0, 1, 900.0)), ("0.5", (3, 0, 0, 0.0)), ("0.75", (3, 0, 0, 600.0))] {
+        let config = format!("[queues.queue1]\n[fairshare.queues.queue1]\ncharge = {charge}\n");
+        let more = format!("-p {} --config {}", site.path(), file("simulate_charge_conf", config));
+        assert_eq!(list_outcomes(&run_simulation(&path, &more)), [outcome], "charge {charge}");
+    }
+}
+
+/// The time limit of each job is an hour, and that of queue 1 is half an hour.
+#[test]
+fn queue_shapes_reject_jobs_if_the_configuration_enforces_them() {
+    let site = Site::small("simulate_shapes");
+    super::pipeline::add_jobs(&site);
+    site.sql(
+        "INSERT INTO queue_table (queue, max_time_per_job) VALUES ('queue1', 30), ('queue2', 60);
+         UPDATE association_table SET queues = 'queue1,queue2'",
+    );
+    let path = file("simulate_shaped", equal_jobs(&[(1001, 1), (1001, 2)]));
+    for (is_enforced, outcome) in [(false, (2, 0, 0, 0.0)), (true, (1, 1, 0, 0.0))] {
+        let config = format!("[fairshare]\nenforce-queue-shapes = {is_enforced}\n");
+        let more = format!("-p {} --config {}", site.path(), file("simulate_shapes_conf", config));
+        assert_eq!(list_outcomes(&run_simulation(&path, &more)), [outcome], "{is_enforced}");
+    }
+}
+
 #[test]
 fn settings_of_a_configuration_apply_to_queues() {
     let path = file("simulate_exempt", equal_jobs(&[(1, 1), (1, 1), (1, 2), (1, 2)]));

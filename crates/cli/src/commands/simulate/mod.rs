@@ -253,7 +253,7 @@ fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<
         }
         None => site::from_trace(trace, &args.rules)?,
     };
-    for note in &data.notes {
+    for note in data.notes.iter().cloned().chain(site::list_expired_budgets(&data.budgets, begin)) {
         remark(note);
     }
     site::clear_usage(&mut data, begin);

@@ -148,6 +148,16 @@ pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
     });
 }
 
+/// Returns a note for each budget whose last window ends at `begin`, the first submission, or before.
+pub(super) fn list_expired_budgets(budgets: &[BudgetRecord], begin: f64) -> impl Iterator<Item = String> {
+    let is_same =
+        |a: &BudgetRecord, b: &BudgetRecord| (&a.scope, &a.name, a.unit) == (&b.scope, &b.name, b.unit);
+    let last_windows = budgets.chunk_by(is_same).filter_map(<[_]>::last);
+    last_windows.filter(move |window| window.end as f64 <= begin).map(|BudgetRecord { scope, name, unit, .. }| {
+        format!("the budget of {scope} {name} in {unit} ended before the first submission, so it pays for no job")
+    })
+}
+
 /// Clears all usage at `now`, the beginning of the history, and what budgets have spent. A budget without a window before that begins with
 /// the history. Also clears projects, which do not affect priorities, limits or usage.
 pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
