@@ -300,27 +300,24 @@ impl<'a> Limits<'a> {
         Limits { ledger, book }
     }
 
-    /// Returns the limits in the records of an association and of `queue`. The amounts of `job` are not counted.
-    fn record_limits(
+    /// Returns the results of `convert` for the limits in the records of an association and of `queue`. The amounts of `job` are not counted.
+    fn record_limits<T>(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
-        job: Option<&'a Job>,
-    ) -> impl Iterator<Item = AppliedLimit<'a>> {
+        job: Option<&Job>,
+        convert: impl Fn(AppliedLimit<'a>) -> T,
+    ) -> Vec<T> {
         let job = job.filter(|job| job.association() == Some(association));
         let Limits { ledger, book } = self;
-        let is_stopped = ledger.is_stopped(queue);
-        let usage = ledger.accounts.usage(association);
-        let record = book.association(association);
-        let limits =
-            record.map(|record| ledger.rules().list_applied(book, record, queue, usage)).unwrap_or_default();
-        limits.into_iter().map(move |limit| {
+        let Some(record) = book.association(association) else { return Vec::new() };
+        let (is_stopped, usage) = (ledger.is_stopped(queue), ledger.accounts.usage(association));
+        ledger.rules().list_applied(book, record, queue, usage, |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(None, limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
-            job.filter(counts)
-                .map_or(limit, |job| limit.without_job(&job.footprint()))
-                .count_suspended(is_stopped)
+            let limit = job.filter(counts).map_or(limit, |job| limit.without_job(&job.footprint()));
+            convert(limit.count_suspended(is_stopped))
         })
     }
 
@@ -369,12 +366,13 @@ impl<'a> Limits<'a> {
 
     /// Returns all limits that apply to `asker`. The amounts of `job` are not counted.
     fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
-        self.record_limits(asker.association, asker.queue, job).chain(self.scope_limits(asker, job))
+        let of_records = self.record_limits(asker.association, asker.queue, job, |limit| limit);
+        of_records.into_iter().chain(self.scope_limits(asker, job))
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
     pub(super) fn record_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
-        Headroom(self.record_limits(association, queue, None).map(|limit| limit.headroom()).collect())
+        Headroom(self.record_limits(association, queue, None, |limit| limit.headroom()))
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
@@ -403,9 +401,9 @@ impl<'a> Limits<'a> {
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let lacks = |it: &Counter| it.lacks_headroom(job.size);
         let lacks_headroom = self.deciding_counters(asker).is_none_or(|mut all| all.any(lacks));
-        let limits = self.record_limits(association, asker.queue, None);
+        let of_records = self.record_headroom(association, asker.queue).exceeded(job.size);
         let over_scopes = lacks_headroom.then(|| self.scope_limits(asker, None)).into_iter().flatten();
-        list_exceeded(limits.chain(over_scopes), job.size)
+        of_records.or(list_exceeded(over_scopes, job.size))
     }
 
     /// Returns true if a scope may keep headroom for the job, only limits over scopes hold it, and the job fits into each cap of its scopes.
@@ -420,10 +418,9 @@ impl<'a> Limits<'a> {
     /// Returns the limits in the records of the job's association and queue that the job would exceed if there were no reservations.
     pub fn exceeded_by_charges(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
-        let limits = self.record_limits(association, job.queue.as_ref(), None);
-        let charged =
-            limits.map(|limit| AppliedLimit { counter: Counter { reserved: 0, ..limit.counter }, ..limit });
-        list_exceeded(charged, job.size)
+        let mut limits = self.record_limits(association, job.queue.as_ref(), None, |limit| limit);
+        limits.iter_mut().for_each(|limit| limit.counter.reserved = 0);
+        list_exceeded(limits.into_iter(), job.size)
     }
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. The amounts of the job are not
@@ -481,8 +478,8 @@ impl<'a> Limits<'a> {
 
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.
     pub fn limits_in_records(self, association: AssociationId, queue: Option<&QueueName>) -> Vec<Holding> {
-        let limits = self.record_limits(association, queue, None);
-        limits.map(|limit| Holding { needed: 0, ..limit.describe(Size::ONE) }).collect()
+        let describe = |limit: AppliedLimit<'a>| Holding { needed: 0, ..limit.describe(Size::ONE) };
+        self.record_limits(association, queue, None, describe)
     }
 
     /// Returns at most `most` jobs that count in the scope of `target` and `queue`, sorted by their latest end. The second value is the latest

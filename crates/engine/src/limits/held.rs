@@ -83,9 +83,7 @@ impl HeldAssociations {
 
     /// Removes all marks of outdated places and all results of scans.
     pub fn clear_places(&mut self) {
-        self.unplaced.clear();
-        self.searched.clear();
-        self.skipped.clear();
+        (self.unplaced, self.searched, self.skipped) = Default::default();
     }
 
     /// Stores that a scan left out an association because eventlogs are being read.

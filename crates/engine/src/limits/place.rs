@@ -73,14 +73,13 @@ pub struct Unplaced {
 type HeadJob = (Keepers, JobId);
 
 impl Unplaced {
-    /// Finds the scopes in whose lines an association belongs.
-    fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Unplaced {
+    /// Finds the scopes in whose lines an association belongs. Returns `None` if the association is in no line, belongs in none, and has no
+    /// overtaken jobs.
+    fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Option<Unplaced> {
         let line = |id: ScopeId| {
             let scope = ledger.accounts.scopes.get(id)?;
-            let here = ledger
-                .accounts
-                .held_lines(association)
-                .filter(|(class, _)| scope.counts_queue(class.queue.as_ref()));
+            let held = ledger.accounts.held_lines(association);
+            let here = held.filter(|(class, _)| scope.counts_queue(class.queue.as_ref()));
             let least = here.filter_map(|(_, line)| line.least_size()).reduce(Size::least_of_each)?;
             Some((id, find_head_job(&ledger.accounts, association, Some(scope))?, least))
         };
@@ -88,7 +87,9 @@ impl Unplaced {
             list_awaited_scopes(ledger, book, association).into_iter().filter_map(line).collect();
         let first = if lines.is_empty() { None } else { find_head_job(&ledger.accounts, association, None) };
         let overtaken = ledger.overtaken.iter().filter(|it| it.association == association);
-        Unplaced { association, first, lines, overtaken: overtaken.map(|it| it.job).collect() }
+        let overtaken: Vec<JobId> = overtaken.map(|it| it.job).collect();
+        let is_placed = !lines.is_empty() || !ledger.accounts.get(association)?.waiting.has_no_place();
+        (is_placed || !overtaken.is_empty()).then_some(Unplaced { association, first, lines, overtaken })
     }
 
     /// Returns the held jobs whose priorities determine the places.
@@ -102,21 +103,22 @@ impl ScanCursor {
     /// Returns the associations whose places the scan needs next, and which are out of date.
     pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
         let own = self.association();
+        let is_alone = ledger.overtaken.iter().next().is_none()
+            && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty());
         // If no other association waits in the same scopes, the place of this association does not matter.
-        if !ledger.held.are_others_unplaced(own)
-            && ledger.overtaken.iter().next().is_none()
-            && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
-        {
+        if is_alone && !ledger.held.are_others_unplaced(own) {
             return Vec::new();
         }
         let mut outdated = ledger.held.take_unplaced();
-        let (scopes, account) = ledger.accounts.scopes_and_account(own);
-        for id in account.into_iter().flat_map(|account| account.scope_ids()) {
-            outdated.extend(scopes.take_stale(*id));
+        if !is_alone {
+            let (scopes, account) = ledger.accounts.scopes_and_account(own);
+            for id in account.into_iter().flat_map(|account| account.scope_ids()) {
+                outdated.extend(scopes.take_stale(*id));
+            }
+            let scopes = ledger.accounts.all_scopes_of(own);
+            outdated.extend(scopes.filter_map(|(id, scope)| find_newly_overtaken(ledger, id, scope)));
         }
-        let scopes = ledger.accounts.all_scopes_of(own);
-        outdated.extend(scopes.filter_map(|(id, scope)| find_newly_overtaken(ledger, id, scope)));
-        outdated.into_iter().map(|association| Unplaced::find(ledger, book, association)).collect()
+        outdated.into_iter().filter_map(|association| Unplaced::find(ledger, book, association)).collect()
     }
 
     /// Puts an association into its lines in the middle of a scan, and protects its jobs that were overtaken. `priorities` has the priority

@@ -168,8 +168,7 @@ impl LimitScopes {
     pub fn without_jobs(mut self) -> LimitScopes {
         for scope in &mut self.all {
             scope.counters.iter_mut().for_each(Counter::clear);
-            (scope.line, scope.unread, scope.active_jobs) = (SizedLine::default(), 0, 0);
-            scope.since.clear();
+            (scope.line, scope.since, scope.unread, scope.active_jobs) = Default::default();
         }
         self
     }

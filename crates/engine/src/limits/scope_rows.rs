@@ -142,7 +142,7 @@ pub(super) fn rejection(
     size: Size,
 ) -> Option<String> {
     let Amount { stage, measure } = amount;
-    let (asked, cap) = (size.amount(amount), cap.in_counted_units(amount).limit);
+    let (asked, cap) = (size.measure(measure), cap.in_counted_units(amount).limit);
     let lacks_time_limit = measure.is_time() && !size.has_time_limit();
     // A deposit may still raise a budget.
     if measure == Measure::Jobs || amount.is_budget() || cap.admits(0, asked) && !lacks_time_limit {

@@ -159,37 +159,43 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the limits of this table that apply to jobs of `association` in `queue`. `usage` has the counters of the association. If
-    /// `queue` is a virtual queue, the limits of its parent queue apply too, and the parent counts the jobs of its virtual queues.
-    pub(super) fn list_applied<'a>(
+    /// Returns the results of `convert` for the limits of this table that apply to jobs of `association` in `queue`. `usage` has the counters of
+    /// the association. If `queue` is a virtual queue, the limits of its parent queue apply too, and the parent counts the jobs of its virtual
+    /// queues.
+    pub(super) fn list_applied<'a, T>(
         self,
         book: &'a Book,
         association: &Association,
         queue: Option<&QueueName>,
         usage: Option<&Usage>,
-    ) -> Vec<AppliedLimit<'a>> {
+        convert: impl Fn(AppliedLimit<'a>) -> T,
+    ) -> Vec<T> {
         let count_queue = |queue: &Queue| {
             let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.tally_in_queue(queue));
             let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
             let add = |sum: Tally, queue: &QueueName| sum.zip(count(queue.as_str()), u64::saturating_add);
             virtual_queues.fold(count(queue.name.as_str()), add)
         };
-        let mut queues =
-            book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), count_queue(queue)));
+        let name = queue.map(QueueName::as_str);
+        let mut queues = book.queues_of(name).map(|queue| (queue, count_queue(queue)));
+        let queues = [queues.next(), queues.next()];
         let limits = book.site_limits();
         let total = usage.map_or(Tally::default(), |usage| usage.without_exempt_queues(limits).1);
-        let is_counted = limits.counts_in(None, None, queue.map(QueueName::as_str));
-        let counted = [queues.next(), queues.next(), is_counted.then_some((None, total))];
+        let is_counted = limits.counts_in(None, None, name);
         let mut applied = Vec::with_capacity(CAPACITY);
-        for (hold, rule) in self.all() {
-            for (queue, tally) in
-                counted.iter().flatten().filter(|(queue, _)| queue.is_some() == rule.is_of_queue())
-            {
-                applied.extend(rule.caps.list_caps(association, *queue).map(|(measure, limit)| {
-                    let amount = Amount { stage: rule.stage, measure };
-                    let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
-                    AppliedLimit::new(counter, None, queue.map(|queue| &queue.name))
-                }));
+        for (hold, Rule { stage, caps, .. }) in self.all() {
+            let mut add = |measure: &Measure, limit, tally, queue: Option<&'a Queue>| {
+                let amount = Amount { stage: *stage, measure: *measure };
+                let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
+                applied.push(convert(AppliedLimit::new(counter, None, queue.map(|queue| &queue.name))));
+            };
+            match caps {
+                Caps::InQueue(caps) => queues.iter().flatten().for_each(|(queue, tally)| {
+                    caps.iter().for_each(|(measure, cap)| add(measure, cap(queue), tally, Some(queue)));
+                }),
+                Caps::InAll(caps) => caps.iter().filter(|_| is_counted).for_each(|(measure, cap)| {
+                    add(measure, cap(association), &total, None);
+                }),
             }
         }
         applied
