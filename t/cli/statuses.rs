@@ -128,11 +128,11 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
         ),
         (
             "user ann where account=chem set GrpTRES=node=10",
-            "did you mean: flux account edit-user --bank=BANK --max-nodes=NUMBER USER",
+            "did you mean: flux account edit-user --bank=BANK --max-nodes=NUMBER USER; flux fairshare push",
         ),
         (
             "user ann where account=chem set grptres+=cpu=64",
-            "did you mean: flux account edit-user --bank=BANK --max-cores=NUMBER USER",
+            "did you mean: flux account edit-user --bank=BANK --max-cores=NUMBER USER; flux fairshare push",
         ),
         (
             "user where name=ann account=chem set GrpTRES=gres/gpu=4",
@@ -140,15 +140,15 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
         ),
         (
             "user ann where account=chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER",
+            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER; flux fairshare push",
         ),
         (
             "user ann set MaxSubmitJobs=4",
-            "did you mean: flux account edit-user --max-active-jobs=NUMBER USER",
+            "did you mean: flux account edit-user --max-active-jobs=NUMBER USER; flux fairshare push",
         ),
         (
             "account chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER, for each user of the bank",
+            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER; flux fairshare push, for each user of the bank",
         ),
         (
             "account chem set GrpJobs=40",
@@ -166,10 +166,13 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
             "user ann account=chem set GrpTRESMins=cpu=600",
             "did you mean: flux fairshare budget deposit association USER/BANK CORE-HOURS --unit core-hours --until 52w --reason TEXT --push",
         ),
-        ("account chem set fairshare=20", "did you mean: flux account edit-bank --shares=NUMBER BANK"),
+        (
+            "account chem set fairshare=20",
+            "did you mean: flux account edit-bank --shares=NUMBER BANK; flux fairshare push",
+        ),
         (
             "user ann where account=chem set fairshare=20",
-            "did you mean: flux account edit-user --bank=BANK --shares=NUMBER USER",
+            "did you mean: flux account edit-user --bank=BANK --shares=NUMBER USER; flux fairshare push",
         ),
         (
             "user ann set RawUsage=0",
@@ -199,7 +202,8 @@ fn each_command_for_sacctmgr_is_accepted_or_belongs_to_flux_account() {
         for command in commands {
             let command = command.trim_end_matches(", for each user of the bank");
             let Some(words) = command.strip_prefix("flux fairshare ") else {
-                assert!(command.starts_with("flux account edit-"), "{command}");
+                let is_pushed = command.ends_with("; flux fairshare push");
+                assert!(command.starts_with("flux account edit-") && is_pushed, "{command}");
                 continue;
             };
             let fill = |word: &str| match word {
