@@ -68,7 +68,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(fault) => {
             let remedy =
                 "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
-            findings.push(Finding::notice("no-flux", format!("could not query the plugin: {fault}"), remedy));
+            let text = format!("could not query the plugin: {fault}");
+            // A named instance must answer. Without a name, the host of the database may have no Flux.
+            let is_named = args.instance.uri.is_some();
+            let find = if is_named { Finding::action } else { Finding::notice };
+            findings.push(find("no-flux", text, remedy));
         }
     }
     for finding in &mut findings {
@@ -146,7 +150,7 @@ fn name_database(remedy: &str, found: &Found) -> String {
 
 fn print(args: &Args, findings: &[Finding]) -> Result<()> {
     if findings.is_empty() {
-        say(format_args!("nothing is wrong with {}", args.database.path().display()))?;
+        say(format_args!("nothing is wrong with {} and with the plugin", args.database.path().display()))?;
     }
     for finding in findings {
         let mark = match finding.weight {
