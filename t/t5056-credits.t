@@ -63,7 +63,7 @@ test_expect_success 'usage --by period and why show the credits of each period' 
 '
 test_expect_success 'a credit that reduces nothing is not stored without a warning' '
 	credit log --json | jq ".credits | length" >before.count && cp $DB kept.db && credit add user5004/B -1 --reason "too much" 2>err && cat err &&
-	grep "warning: user5004/B has no usage of ended jobs, so" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && cp kept.db $DB &&
+	grep "warning: user5004/B has no usage of ended jobs, so" err && credit add user5003/B -1 --reason "a part" 2>err && test_must_fail grep warning err && grep "the ended jobs of user5003/B count 0.5 node-hours instead of 1.5" err && cp kept.db $DB &&
 	test "$(credit log --json | jq ".credits | length")" = "$(cat before.count)"
 '
 test_expect_success 'a credit beyond the usage of ended jobs offsets a running job at once' '

@@ -120,10 +120,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     // The credit is stored, so a locked database is no failure.
     let sum = database.snapshot().ok().and_then(|now| sum_usage(&now, &wanted, clock::now(args.now)));
     let sums = reduction.zip(sum);
-    if let Some((reduction, after)) = sums.filter(|(reduction, _)| *reduction >= 0.0) {
-        describe_rest(&wanted, args.unit, [after + reduction, after].map(|sum| sum / one))
-            .iter()
-            .for_each(remark);
+    if let Some((reduction, after)) = sums {
+        remark(describe_sums(&wanted, args.unit, [after + reduction, after].map(|sum| sum / one)));
     }
     if !args.push && args.output.is_table() {
         remark(format_args!(
@@ -142,23 +140,22 @@ fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f
 /// A smaller sum is 0, except for rounding.
 const LEAST: f64 = 1e-9;
 
-/// Returns how much of a credit reduces the usage of ended jobs, and what the rest reduces. `sums` are the sums of usage before and after the credit.
-fn describe_rest(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Option<String> {
+/// Returns what a credit changes. `sums` are the sums of usage before and after the credit.
+fn describe_sums(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> String {
     let Wanted { user, bank, .. } = wanted;
     let [before, after] = sums;
     let later = "the usage of running and later jobs";
-    if before < LEAST && after <= -LEAST {
-        return Some(format!(
-            "warning: {user}/{bank} has no usage of ended jobs, so the credit only changes {later}"
-        ));
-    }
-    let [now, all, rest] =
-        [before, before - after, -after].map(|hours| trim_decimals(&format!("{hours:.4}")));
-    (after <= -LEAST).then(|| {
+    let [was, is, all, rest] = [before.max(0.0), after.max(0.0), before - after, -after]
+        .map(|hours| trim_decimals(&format!("{hours:.4}")));
+    if after > -LEAST {
+        format!("with this credit, the ended jobs of {user}/{bank} count {is} {unit} instead of {was}")
+    } else if before < LEAST {
+        format!("warning: {user}/{bank} has no usage of ended jobs, so the credit only changes {later}")
+    } else {
         format!(
-            "{now} of {all} {unit} reduce the usage of ended jobs; the rest, {rest} {unit}, reduces {later}"
+            "{was} of {all} {unit} reduce the usage of ended jobs; the rest, {rest} {unit}, reduces {later}"
         )
-    })
+    }
 }
 
 /// The checked arguments of a new credit.
