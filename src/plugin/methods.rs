@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The table of RPC methods, with the role that may call each. To add a method, add a row and a function in `methods`.
 
-mod changes;
-mod check_job;
 mod explain;
 mod hand_over;
 mod pages;
-pub(super) mod pieces;
-mod policy_update;
 pub(super) mod staged_push;
-mod stats;
+pub(super) mod updates;
 
 use super::MfPriority;
 use crate::jobtap::{Host, Method, Reply, Request, Role};
@@ -47,24 +43,24 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
 /// All methods. As in flux-accounting's plugin, only the instance owner may call the methods that both plugins have.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owner_method(c"rec_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_update", wire::associations, Event::Associations)
+        updates::update_records(plugin, host, request, "rec_update", wire::associations, Event::Associations)
     }),
     owner_method(c"rec_q_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_q_update", wire::queues, Event::Queues)
+        updates::update_records(plugin, host, request, "rec_q_update", wire::queues, Event::Queues)
     }),
     owner_method(c"rec_proj_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_proj_update", wire::projects, Event::Projects)
+        updates::update_records(plugin, host, request, "rec_proj_update", wire::projects, Event::Projects)
     }),
     owner_method(c"rec_bank_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_bank_update", wire::banks, Event::Banks)
+        updates::update_records(plugin, host, request, "rec_bank_update", wire::banks, Event::Banks)
     }),
     owner_method(c"rec_fac_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_fac_update", wire::weights, Event::Weights)
+        updates::update_records(plugin, host, request, "rec_fac_update", wire::weights, Event::Weights)
     }),
     owner_method(c"rec_config_update", |plugin, host, request| {
-        pieces::answer(plugin, host, request, "rec_config_update", wire::config, Event::Config)
+        updates::update_records(plugin, host, request, "rec_config_update", wire::config, Event::Config)
     }),
-    owner_method(c"policy_update", policy_update::answer),
+    owner_method(c"policy_update", updates::update_policy),
     owner_method(c"policy_begin", staged_push::begin),
     owner_method(c"policy_part", staged_push::stage_part),
     owner_method(c"policy_commit", staged_push::commit),
@@ -75,13 +71,13 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     admin_method(c"prices", pages::list_priorities),
     admin_method(c"usages", pages::list_usages),
     admin_method(c"tree", pages::list_tree),
-    owner_method(c"reprioritize", pieces::reprioritize),
+    owner_method(c"reprioritize", updates::reprioritize),
     owner_method(c"hand_over", hand_over::list_fates),
     owner_method(c"rest", hand_over::rest_jobs),
-    admin_method(c"check", stats::check),
+    admin_method(c"check", pages::check),
     guest_method(c"explain", explain::answer),
     guest_method(c"standing", pages::list_standings),
     guest_method(c"jobs", pages::list_jobs),
-    guest_method(c"check_job", check_job::answer),
-    admin_method(c"stats", stats::answer),
+    guest_method(c"check_job", explain::check_job),
+    admin_method(c"stats", pages::show_stats),
 ];

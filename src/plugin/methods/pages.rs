@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`.
+//! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`. Also `stats`,
+//! counts and costs of the whole instance, and `check`, which compares the counters in use with a recount.
 
 use crate::jobtap::{ENOENT, Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{
     accept, make_heading, make_ordered_reply, make_reply, payload_error, request_error, select_user,
 };
-use fairshare_engine::engine::answers;
+use fairshare::insert_all;
+use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use fairshare_engine::ids::UserId;
-use fairshare_protocol::request::{read_jobs, read_page, read_selection, read_standings, read_tree_page};
+use fairshare_protocol::request::{
+    read_jobs, read_page, read_selection, read_standings, read_stats, read_tree_page,
+};
+use std::borrow::Cow;
 
 /// Answers with one page of the associations of `query`.
 pub fn list_associations(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
@@ -64,4 +69,38 @@ pub fn list_tree(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
 pub fn list_usages(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let wanted = accept(host, "usages", read_page(request.payload))?;
     make_reply(&plugin.view(|view| answers::usages(view, &wanted, host.now()))?)
+}
+
+/// Answers with the counts and costs of the instance.
+pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let check = read_stats(request.payload).map_err(|fault| payload_error("stats", &fault))?;
+    let heading = make_heading(plugin, host)?;
+    let mut stats = plugin.view(|view| answers::stats(view, heading))?;
+    stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
+    stats.updated = plugin.update_time();
+    let refreshes = plugin.costs.refreshes();
+    stats.refresh.seconds_total = refreshes.seconds;
+    if let Some(last) = &mut stats.refresh.last {
+        last.seconds = refreshes.last.map(|(_, seconds)| seconds);
+    }
+    let pushes = plugin.costs.pushes();
+    stats.push = PushStats {
+        total: pushes.total,
+        seconds_total: pushes.seconds,
+        last: pushes.last.map(|(when, seconds)| LastPush { when, seconds }),
+    };
+    let calls = plugin.calls.borrow();
+    stats.requests = insert_all(calls.iter().map(|(method, calls)| (Cow::Borrowed(*method), *calls)));
+    stats.waiting_requests = plugin.pace.borrow().count_waiting();
+    if check {
+        stats.drift = Some(plugin.view(answers::check)?.drift.len());
+    }
+    make_reply(&stats)
+}
+
+/// Recounts all live jobs, and answers with the counters that differ from those in use.
+pub fn check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
+    let mut check = plugin.view(answers::check)?;
+    check.overruled = plugin.others.overruled_job();
+    make_reply(&check)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `policy_begin`, `policy_part`, `policy_commit` and `policy_abort`: a push in parts ([`crate::plugin::parts`]).
 
-use super::policy_update::put_in_force;
+use super::updates::put_in_force;
 use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, Request, Result};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;

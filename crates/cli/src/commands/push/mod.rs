@@ -3,7 +3,6 @@
 
 pub(super) mod changes;
 pub(super) mod parts;
-mod preview;
 
 use std::path::Path;
 
@@ -103,7 +102,7 @@ pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> 
         return Ok(Answer::Yes);
     }
     say(head)?;
-    for line in answer.iter().flat_map(preview::describe) {
+    for line in answer.iter().flat_map(parts::describe) {
         say(line)?;
     }
     Ok(Answer::Yes)

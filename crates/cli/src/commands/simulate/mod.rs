@@ -2,7 +2,6 @@
 //! `flux fairshare simulate`: replays a job history under other settings, on a cluster in virtual time.
 
 mod history;
-mod page;
 pub(super) mod print;
 mod read;
 mod scenarios;
@@ -192,7 +191,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
-        let page = page::build_html(&args.title, &results, &facts)?;
+        let page = print::build_html(&args.title, &results, &facts)?;
         file::replace(report, page.as_bytes())
             .map_err(|error| failure(format!("{}: {error}", report.display())))?;
     }

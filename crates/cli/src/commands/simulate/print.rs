@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
+use crate::html::page::Page;
+use crate::html::simulate;
 use crate::ui::figures::number;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::progress::Progress;
@@ -270,6 +273,30 @@ pub(super) fn format_span(seconds: f64) -> String {
     } else {
         format!("{many:.1} {unit}")
     }
+}
+
+/// The data of the page.
+#[derive(Serialize)]
+struct Data<'a> {
+    format: u32,
+    program: &'static str,
+    title: &'a str,
+    simulation: &'a RawValue,
+}
+
+/// Returns the page. It has no date and no path, so that the same history makes the same page.
+pub(super) fn build_html(
+    title: &str,
+    results: &[ScenarioResult],
+    facts: &SimulationFacts,
+) -> std::io::Result<String> {
+    let name = facts.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // The page may be published, so it does not show the directory of the trace.
+    let facts = SimulationFacts { trace: name.into(), ..facts.clone() };
+    let simulation = build_document(results, &facts)?;
+    let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
+    let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
+    Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::page;
+use super::print;
 use super::print::{ScenarioResult, SimulationFacts, build_document};
 use crate::html::page::escape_html;
 use crate::html::page::tests::split_page;
@@ -42,7 +42,7 @@ fn names_occur_only_in_the_data_block() {
     let all: Vec<ScenarioResult> = NAMES.into_iter().map(named_result).collect();
     let title = "</title><script>\u{202e}&\"}";
     let trace = format!("/home/ann/{}", NAMES[1]);
-    let (inside, around) = split_page(&page::build_html(title, &all, &make_facts(&trace)).expect("a page"));
+    let (inside, around) = split_page(&print::build_html(title, &all, &make_facts(&trace)).expect("a page"));
     assert!(!inside.contains(['<', '>', '&']), "{inside}");
     assert!(!inside.contains("/home/ann"), "where the trace is stays here");
     let data: Value = serde_json::from_str(&inside).expect("JSON");
@@ -54,7 +54,7 @@ fn names_occur_only_in_the_data_block() {
     assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
     assert_eq!(groups[0]["wait_p99"], json!("inf"));
     // Except for the data, all pages are equal.
-    let plain = page::build_html("plain", &[named_result("y")], &make_facts("x")).expect("a page");
+    let plain = print::build_html("plain", &[named_result("y")], &make_facts("x")).expect("a page");
     assert_eq!(around.replace(&escape_html(title), "plain"), split_page(&plain).1);
 }
 

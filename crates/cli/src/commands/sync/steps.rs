@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Runs sync's steps in the database.
 
-use super::arguments::{Args, Step};
 use super::charges;
-use super::done::Done;
-use super::fetch::Fetch;
+use super::fetch::{Fetch, Stored};
 use super::summary::warn_of_tally;
+use super::{Args, Step};
 use crate::clock::now;
 use crate::commands::push;
-use crate::outcome::{Result, failure};
+use crate::outcome::{Result, after_storing, failure};
 use crate::site::mending;
 use crate::ui::progress::Progress;
 use fairshare_accounting::pipeline::budgets::Budgets;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan};
-use fairshare_accounting::store::{Access, Snapshot};
+use fairshare_accounting::store::{Access, NewCharges, Snapshot};
 use fairshare_client::Flux;
 
 /// Runs the steps in the database as one transaction. Passes warnings to `note`.
@@ -95,4 +94,25 @@ fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
     ranked.write(snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
     Ok(ranked)
+}
+
+/// Results of the steps that ran.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) fetched: Option<Stored>,
+    /// The new changes in how jobs are charged.
+    pub(super) charges: NewCharges,
+    pub(super) usage: Option<Plan>,
+    pub(super) ranked: Option<Ranked>,
+    /// The reason if usage was not counted, while the other steps ran.
+    pub(super) uncounted: Option<PipelineError>,
+}
+
+impl Done {
+    /// Returns an error if usage was not counted. The fetched records count when the clock has passed the last count.
+    pub(super) fn check_counted(&self) -> Result<()> {
+        let Some(error) = &self.uncounted else { return Ok(()) };
+        let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
+        Err(if self.fetched.is_some() || is_ranked { after_storing(failure(error)) } else { failure(error) })
+    }
 }

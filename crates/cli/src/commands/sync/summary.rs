@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::arguments::Args;
+use super::Args;
 use super::charges;
-use super::done::Done;
 use super::fetch::Stored;
+use super::steps::Done;
 use crate::ui::figures::Unit;
 use crate::ui::output::{Facts, Report};
 use crate::ui::printable::{count, printable};

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::arguments::Args;
+use super::Args;
 use super::steps::store_all;
 use crate::commands::push::{self, Push};
 use crate::outcome::{Answer, Outcome, Result, failure};
@@ -89,7 +89,7 @@ fn are_nearly_equal(one: f64, other: f64) -> bool {
 }
 
 /// Returns the log texts about stored changes.
-fn list_changes(done: &super::done::Done) -> Vec<String> {
+fn list_changes(done: &super::steps::Done) -> Vec<String> {
     let mut news = Vec::new();
     let mut add = |number: usize, text: String| {
         if number > 0 {

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::io::{self, Write};
 
-use super::site::Site;
+use super::text::Site;
 use crate::ui::screen::BOLD;
 use fairshare::{Comparison, Level, NodeId, NodeKind, Verdict};
 

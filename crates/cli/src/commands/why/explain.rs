@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::site::Site;
+use super::text::Site;
 use crate::ui::figures::{number, ordinal};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::screen::BOLD;

@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::site::Site;
+use super::text::Site;
 use crate::site::names::bank_of;
 use crate::ui::output::json_number;
 use fairshare::{Comparison, Explanation, Level, NodeId, NodeKind, Shares, Verdict};

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare why`: explains a fair-share, the order of two users or banks, a job, or the order of two jobs.
 
-mod arguments;
 mod compare;
 mod explain;
 pub(super) mod job;
 pub(super) mod json;
 mod outlook;
-mod site;
 mod text;
 
 use std::io::Write;
+use std::time::Duration;
 
 use crate::outcome::{Answer, Outcome, Result, failure};
+use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts};
-use crate::site::input::rank;
+use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::names::{bank_of, find_associations, parts_of, several_banks_failure, unknown_user_text};
-use crate::ui::figures::{self};
+use crate::ui::figures::{self, parse_duration};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, print_either};
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
+use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
-pub(super) use arguments::Args;
 pub(super) use explain::find_costliest_level;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
 use json::ExplainedNodes;
 pub(super) use outlook::when_below;
-use site::Site;
+use text::Site;
 
 pub(super) fn run(args: &Args) -> Outcome {
     let mut texts = [Some(&args.first), args.second.as_ref()].into_iter().flatten();
@@ -195,4 +195,48 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
+}
+
+/// Explain why a job is waiting, a user's or a bank's fair-share, or why one is ahead of another
+///
+/// One pending job: its place in its queue, the scheduler's estimate of its start, the terms of its priority, the limits that hold it
+/// now and until when at the latest, other reasons why it is waiting, and what would help. A running or ended job: how long it
+/// waited, what held it, and its priorities, from its eventlog. Two jobs: the term, or the level of the tree, that decides.
+///
+/// A job id may have any form that Flux accepts. The plugin answers: users may ask about their own jobs, the instance owner about all
+/// jobs. If a text could be a user or a job id, it is a user.
+///
+/// Users and banks: if the plugin answers and neither a database nor a document is named, this explains the plugin's live tree;
+/// otherwise the database. The first line says which.
+///
+/// One user or bank: the levels from the root down, the level that lowers the fair-share most, the next user or bank ahead, what
+/// would change the order, and when usage is back at the share. Two: the first bank above both, the two nodes right below that
+/// bank, and the shares and usage that decide.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job; or the user, with /BANK if in several; or a bank
+    #[arg(value_name = "JOBID|USER[/BANK]")]
+    first: String,
+    /// The job, the user, or the bank, to compare with
+    #[arg(value_name = "JOBID2|USER2[/BANK2]")]
+    second: Option<String>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Show every level of a very deep tree
+    #[arg(short, long, help_heading = "Output")]
+    long: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// The half-life of usage, like 7d, if the tree has none; a database has one
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    half_life: Option<Duration>,
+    #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }

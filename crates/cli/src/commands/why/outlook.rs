@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::site::Site;
+use super::text::Site;
 use crate::ui::figures::{date, duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};

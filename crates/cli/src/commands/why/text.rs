@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Parts of explanations: names, places, a level in words, and the levels as a table.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::site::Site;
-use crate::site::names::bank_of;
+use crate::site::names::{bank_of, leaves_below};
 use crate::ui::columns::Served;
-use crate::ui::figures::{describe_ahead, number, ordinal, percent, ratio};
+use crate::ui::figures::{Unit, describe_ahead, number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
-use crate::ui::screen::{BAD, BOLD, GOOD};
+use crate::ui::screen::{BAD, BOLD, GOOD, Screen};
 use crate::ui::table::Table;
-use fairshare::{Explanation, InactiveUsage, Level, NodeId, NodeKind, Shares};
+use fairshare::{
+    Explanation, InactiveUsage, Level, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree,
+};
+use fairshare_accounting::store::Pace;
 
 impl Site<'_> {
     pub(super) fn full_name(&self, node: NodeId) -> String {
@@ -217,5 +220,48 @@ impl Site<'_> {
     /// Returns false for nodes that the options leave out of all sums.
     pub(super) fn counts(&self, node: NodeId) -> bool {
         self.tree.is_active(node) || self.ranking.options().inactive_usage == InactiveUsage::Count
+    }
+}
+
+/// A ranked tree, and options for the text.
+pub(super) struct Site<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) ranking: &'a Ranking,
+    pub(super) policy: Policy,
+    /// Most levels of a path that are shown.
+    pub(super) levels: usize,
+    pub(super) unit: Unit,
+    pub(super) screen: &'a Screen,
+    /// Decay of the database's usage, if it is known.
+    pub(super) pace: Option<Pace>,
+    /// Half-life in seconds, if it is given.
+    pub(super) half_life: Option<f64>,
+    /// Seconds since the epoch.
+    pub(super) now: f64,
+    /// The order of OpenPBS's scheduler; `None` under a policy other than `pbs`.
+    pub(super) walk: Option<PbsWalk>,
+    /// True if the scheduler of the site has an order of its own under the site's ranking policy.
+    pub(super) site_has_walk: bool,
+}
+
+impl Site<'_> {
+    /// Returns the name of a bank or of an association's user, without control characters.
+    pub(super) fn name(&self, node: NodeId) -> Cow<'_, str> {
+        printable(self.tree.name(node))
+    }
+
+    /// Returns the three associations below a bank with the largest usage.
+    pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
+        let mut top: Vec<(NodeId, f64)> = Vec::new();
+        for node in leaves_below(self.tree, bank) {
+            let usage = self.ranking.counted_usage(self.tree, node);
+            if usage > 0.0 {
+                let at =
+                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
+                top.insert(at, (node, usage));
+                top.truncate(3);
+            }
+        }
+        top
     }
 }

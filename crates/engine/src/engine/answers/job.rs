@@ -3,11 +3,10 @@
 
 use super::super::View;
 use super::super::{Change, Changes, JobFacts, PricedJob, State, Turn};
-use super::heading::Heading;
+use super::heading::{Heading, QueueRules};
 use super::holds::{HoldNow, list_holds};
 use super::note;
 use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestions};
-use super::queue_rules::QueueRules;
 use super::release::{Release, foresee_release};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};

@@ -8,7 +8,7 @@
 //!
 //! | file | answer |
 //! |---|---|
-//! | `heading` | the members with which several answers begin |
+//! | `heading` | the members with which several answers begin, and the rules of queues |
 //! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | short descriptions of pending and held jobs |
@@ -25,7 +25,6 @@
 //! associations.
 
 mod budgets;
-mod charges;
 mod check;
 mod heading;
 mod holds;
@@ -35,7 +34,6 @@ mod list;
 mod others;
 mod priorities;
 mod push;
-mod queue_rules;
 mod release;
 mod snapshot;
 mod standing;
@@ -44,16 +42,14 @@ mod submission;
 mod usages;
 
 pub use budgets::BudgetShown;
-pub use charges::{ChargeRecord, ChargeStats};
 pub use check::{Check, Drift, check};
-pub use heading::{Heading, Overruled};
+pub use heading::{Heading, Overruled, QueueRules};
 pub use holds::{Freeing, HoldNow};
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
-pub use queue_rules::QueueRules;
 pub use release::Release;
 pub use snapshot::{
     AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,
@@ -64,7 +60,10 @@ pub use standing::{
     AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, Standings,
     StandingsPage, StandingsWanted, standing, standings,
 };
-pub use stats::{BankStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats, Stats, stats};
+pub use stats::{
+    BankStats, ChargeRecord, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats,
+    Stats, stats,
+};
 pub use submission::{CheckedJob, check_job};
 pub use usages::{UsagesPage, Used, tree_page, usages};
 

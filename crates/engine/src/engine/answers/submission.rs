@@ -5,10 +5,9 @@
 use super::super::View;
 use super::super::life::{BROKEN, build_job};
 use super::super::{JobFacts, validate::rejections_of_job};
-use super::heading::Heading;
+use super::heading::{Heading, QueueRules};
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
-use super::queue_rules::QueueRules;
 use super::standing::Open;
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::{ActiveJobsLimit, Admission};

@@ -3,7 +3,6 @@
 
 pub(in crate::commands) mod compare;
 pub(crate) mod decide;
-mod ended;
 mod explain;
 pub(in crate::commands) mod history;
 #[cfg(test)]
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) use compare::{LEVEL_COLUMNS, compared_cells};
 
-use super::arguments::Args;
+use super::Args;
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::scheduling::start_facts;
@@ -27,9 +26,9 @@ use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use compare::JobVerdict;
 use compare::describe_verdict;
-use ended::{PastOrPresentJob, ask_ended_and_others};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use history::{PastOrPresentJob, ask_ended_and_others};
 use history::{ask_ended, ask_history};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::decide::{Cause, Side, decide, list_obstacles, swap_terms};
-use super::ended::PastOrPresentJob;
+use super::history::PastOrPresentJob;
 use super::history::{WaitCause, read_history};
 use super::{is_job, is_known_to_plugin, may_be_job};
 use crate::plugin::scheduling::StartFacts;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `policy_update`, a whole site document in one message; `rec_update` and the other methods by which flux-accounting
+//! pushes in pieces; and `reprioritize`, which ends such a push.
+
+use crate::jobtap::{Host, LogLevel, Plugin, Reply, Request};
+use crate::plugin::MfPriority;
+use crate::plugin::costs::PushStep;
+use crate::plugin::services::{
+    accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_tree, request_error,
+};
+use fairshare_engine::accounts::{ChangeCounts, Difference};
+use fairshare_engine::engine::Event;
+use fairshare_engine::engine::answers::PushChanges;
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire;
+use fairshare_protocol::wire::WireError;
+use std::cell::Cell;
+
+/// The sum of the changes of all pieces since the last log line about a push.
+#[derive(Default)]
+pub struct PushInPieces(Cell<Option<Difference>>);
+
+impl PushInPieces {
+    fn add_difference(&self, difference: Difference) {
+        let mut sum = self.0.get().unwrap_or_default();
+        sum.add(difference);
+        self.0.set(Some(sum));
+    }
+
+    /// Returns the sum and resets it. Returns `None` if no piece came.
+    pub fn take_sum(&self) -> Option<Difference> {
+        self.0.take()
+    }
+}
+
+/// Puts the data of one of flux-accounting's methods in force. `read` parses them, and `make_event` makes the engine's event.
+pub fn update_records<T>(
+    plugin: &MfPriority,
+    host: Host<'_, MfPriority>,
+    request: &Request<'_>,
+    method: &str,
+    read: fn(Option<&str>, &mut Reader) -> Result<T, WireError>,
+    make_event: fn(T) -> Event<'static>,
+) -> Reply {
+    let mut reader = Reader::default();
+    let event = make_event(accept(host, method, read(request.payload, &mut reader))?);
+    log_warnings(host.plugin(), &mut reader.warnings);
+    log_omitted_warnings(host.plugin(), &reader.warnings);
+    let outcome = plugin.handle_request_event(host, event);
+    // The data are in force, even if Flux refused an effect.
+    plugin.note_update();
+    plugin.pieces.add_difference(plugin.view(|view| view.latest_difference())?);
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
+    outcome.map_err(|refused| {
+        request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
+    })?;
+    Ok(None)
+}
+
+/// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
+pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
+    if let Some(difference) = plugin.pieces.take_sum() {
+        let generation = plugin.view(|view| view.generation())?;
+        log_push(host.plugin(), "push", generation, difference);
+        plugin.costs.note_step(PushStep::End);
+    }
+    plugin.handle_request_event(host, Event::Reprioritize)?;
+    Ok(None)
+}
+
+/// Replaces all data by one site document. For a dry run, answers with the changes that the document would
+/// make.
+pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let mut reader = Reader::default();
+    let ((policy, site), dry_run) =
+        accept(host, "policy_update", wire::policy_update(request.payload, &mut reader))?;
+    log_warnings(host.plugin(), &mut reader.warnings);
+    log_omitted_warnings(host.plugin(), &reader.warnings);
+    plugin.costs.note_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
+    if dry_run {
+        let difference =
+            plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
+        let difference = difference.map_err(|fault| refuse_tree(host.plugin(), "policy_update", &fault))?;
+        let generation = plugin.view(|view| view.generation())?;
+        return make_reply(&PushChanges { generation, is_dry_run: true, difference });
+    }
+    if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
+        pushes.end("a policy_update in one message replaced it");
+    }
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
+    put_in_force(plugin, host, Event::Policy(policy, site))
+}
+
+/// Puts a whole site document in force by `event`, and answers with the changes.
+pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
+    let outcome = plugin.handle_request_event(host, event);
+    if let Some(fault) = plugin.rejected.take() {
+        plugin.costs.note_step(PushStep::Drop);
+        return Err(refuse_tree(host.plugin(), "policy_update", &fault));
+    }
+    let (generation, difference) = plugin.view(|view| (view.generation(), view.latest_difference()))?;
+    log_push(host.plugin(), "policy", generation, difference);
+    plugin.pieces.take_sum();
+    plugin.note_update();
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(true));
+    outcome.map_err(|refused| {
+        let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
+        request_error(refused.errno, text)
+    })?;
+    make_reply(&PushChanges { generation, is_dry_run: false, difference })
+}
+
+/// Logs the changes of a push in one line.
+fn log_push(plugin: Plugin, what: &str, generation: u64, difference: Difference) {
+    let Difference { added, changed, removed, unchanged, others } = difference;
+    let mut text = format!(
+        "mf_priority: {what}: generation {generation}, associations: {added} added, {changed} changed, \
+         {removed} removed, {unchanged} unchanged"
+    );
+    for (kind, counts @ ChangeCounts { added, changed, removed }) in others.kinds() {
+        if !counts.is_empty() {
+            text += &format!("; {kind}: {added} added, {changed} changed, {removed} removed");
+        }
+    }
+    if others.config.changed > 0 {
+        text += &format!("; config: {} changed", others.config.changed);
+    }
+    plugin.log(LogLevel::Info, &text);
+}
