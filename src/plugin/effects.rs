@@ -210,8 +210,5 @@ fn post_volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Erro
 
 /// Sets the answer of the callback. Does nothing outside a callback.
 fn set_answer<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
-    match args.map(answer) {
-        Some(Err(_)) => Outcome::Fail,
-        _ => Outcome::Done,
-    }
+    if let Some(Err(_)) = args.map(answer) { Outcome::Fail } else { Outcome::Done }
 }

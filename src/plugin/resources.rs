@@ -68,10 +68,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
 /// Calls `call` with the first and last id of each range of an idset. A JSON number counts as an idset with one id.
 /// Returns `None` if `ids` is invalid.
 fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
-    match ids.as_str() {
-        Some(text) => each_range(text, call),
-        None => read_id(ids).map(|id| call(id, id)),
-    }
+    if let Some(text) = ids.as_str() { each_range(text, call) } else { read_id(ids).map(|id| call(id, id)) }
 }
 
 fn read_id(id: Json<'_>) -> Option<u32> {

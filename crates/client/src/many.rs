@@ -89,10 +89,7 @@ fn send(flux: &Flux, topic: &str, payload: &str) -> Result<u32, FluxError> {
     }
     // SAFETY: handle and message are alive; flux_send(3) leaves the message to us.
     let status = unsafe { (api.send)(handle, message.message.as_ptr(), 0) };
-    if status < 0 {
-        return Err(lost_connection(topic));
-    }
-    Ok(tag)
+    if status < 0 { Err(lost_connection(topic)) } else { Ok(tag) }
 }
 
 /// Sends a request and waits for its response. Drops responses with other tags. A [`Requests`] borrows the

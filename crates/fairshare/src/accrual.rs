@@ -197,10 +197,7 @@ impl Scale {
 
     /// Returns the scaled usage of a plain usage of 1 at `instant`.
     pub fn factor(&self, instant: f64) -> f64 {
-        match self.half_life.0 {
-            None => 1.0,
-            Some(half_life) => ((instant - self.epoch) / half_life).exp2(),
-        }
+        if let Some(half_life) = self.half_life.0 { ((instant - self.epoch) / half_life).exp2() } else { 1.0 }
     }
 
     /// Returns the plain usage at `now` of the usage `scaled`.

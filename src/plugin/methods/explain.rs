@@ -137,10 +137,7 @@ pub fn check_job(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
     let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
     let heading = make_heading(plugin, host)?;
-    let open = match request.caller.is_privileged() {
-        true => Open::All,
-        false => plugin.open_to_guests()?,
-    };
+    let open = if request.caller.is_privileged() { Open::All } else { plugin.open_to_guests()? };
     let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
         let submitted = Some(heading.now);

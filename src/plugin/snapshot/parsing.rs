@@ -75,10 +75,7 @@ impl Parsing {
 
     fn check_count(&self, reading: &Reading) -> Result<(), Fault> {
         let (wanted, read) = (reading.manifest.associations, self.reader.associations());
-        if wanted != read {
-            return Err(format!("it has {read} associations, not {wanted}"));
-        }
-        Ok(())
+        if wanted != read { Err(format!("it has {read} associations, not {wanted}")) } else { Ok(()) }
     }
 
     fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {

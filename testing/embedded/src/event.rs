@@ -18,10 +18,7 @@ impl Host {
             job.queue.push_back(entry);
             Ok(job.queue.len() == 1 && !job.hold_events)
         });
-        match idle.ok_or(Errno::ENOENT)?? {
-            true => self.handle_queued_events(id),
-            false => Ok(()),
-        }
+        if idle.ok_or(Errno::ENOENT)?? { self.handle_queued_events(id) } else { Ok(()) }
     }
 
     /// Handles the queued events of an idle job. The event in progress stays at the head of the queue, which marks the job as

@@ -333,10 +333,7 @@ impl Host {
         default: &str,
     ) -> Result<i32, String> {
         let rc = self.call_chain(id, topic, args);
-        if rc >= 0 {
-            return Ok(rc);
-        }
-        Err(error_text(args).unwrap_or_else(|| default.to_string()))
+        if rc >= 0 { Ok(rc) } else { Err(error_text(args).unwrap_or_else(|| default.to_string())) }
     }
 
     /// Returns the OUT document of `flux jobtap query`.

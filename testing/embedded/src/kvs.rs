@@ -109,9 +109,10 @@ impl Host {
     /// Sets or removes a value, as another program may do.
     pub fn kvs_put(&self, key: &str, text: Option<&str>) {
         let texts = &mut self.store.borrow_mut().agenda.kvs.texts;
-        match text {
-            Some(text) => texts.insert(key.to_owned(), text.to_owned()),
-            None => texts.remove(key),
+        if let Some(text) = text {
+            texts.insert(key.to_owned(), text.to_owned())
+        } else {
+            texts.remove(key)
         };
     }
 

@@ -89,10 +89,7 @@ fn parse_literal(text: &str) -> Value {
 
 /// Returns true if a cell has the default value. NULL and an empty text count as defaults too.
 fn is_default(cell: ValueRef<'_>, default_value: &Value) -> bool {
-    let number = match default_value {
-        Value::Real(number) => Some(*number),
-        _ => None,
-    };
+    let number = if let Value::Real(number) = default_value { Some(*number) } else { None };
     match cell {
         ValueRef::Null => true,
         ValueRef::Integer(value) => number == Some(value as f64),

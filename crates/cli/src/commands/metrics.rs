@@ -120,10 +120,7 @@ impl PolledPlugin<'_> {
     }
 
     fn ask(&mut self) -> Result<String> {
-        let flux = match self.flux.take() {
-            Some(flux) => flux,
-            None => self.args.instance.connect()?,
-        };
+        let flux = if let Some(flux) = self.flux.take() { flux } else { self.args.instance.connect()? };
         let text = self.ask_plugin(&flux)?;
         self.flux = Some(flux);
         Ok(text)

@@ -32,10 +32,7 @@ pub(crate) struct Args {
 
 fn parse_weeks(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of weeks".to_owned())?;
-    if !(0.0..=1e6).contains(&number) {
-        return Err("expected a number of weeks".to_owned());
-    }
-    Ok(number)
+    if !(0.0..=1e6).contains(&number) { Err("expected a number of weeks".to_owned()) } else { Ok(number) }
 }
 
 pub(super) fn run(args: &Args) -> Outcome {

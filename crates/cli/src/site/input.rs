@@ -99,10 +99,7 @@ impl PolicyArg {
 
     /// Returns the policy for a loaded tree. Fails if the option is not given and the document does not show its policy.
     pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy> {
-        match self.policy {
-            Some(policy) => Ok(policy),
-            None => loaded.decided_policy(),
-        }
+        if let Some(policy) = self.policy { Ok(policy) } else { loaded.decided_policy() }
     }
 }
 
@@ -399,10 +396,7 @@ impl Loaded {
 
     /// Returns the policy of the tree. Fails if the document does not show it.
     pub(crate) fn decided_policy(&self) -> Result<Policy> {
-        match &self.undecided {
-            None => Ok(self.policy),
-            Some(text) => Err(failure(text.clone())),
-        }
+        if let Some(text) = &self.undecided { Err(failure(text.clone())) } else { Ok(self.policy) }
     }
 
     /// Returns true if the document does not show its policy.

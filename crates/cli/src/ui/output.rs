@@ -241,9 +241,10 @@ pub(crate) fn print_either(
     text: &[u8],
 ) -> io::Result<()> {
     let mut out = if document.is_some() { Paper::plain() } else { Paper::for_people(screen) };
-    match document {
-        Some(document) => write_pretty(document, &mut out)?,
-        None => out.write_all(text)?,
+    if let Some(document) = document {
+        write_pretty(document, &mut out)?
+    } else {
+        out.write_all(text)?
     }
     out.finish()
 }

@@ -34,10 +34,7 @@ pub enum Posting {
 impl Effect {
     /// Returns the reason if this effect rejects a site document.
     pub fn policy_rejection(&self) -> Option<&str> {
-        match self {
-            Effect::RejectPolicy(text) => Some(text),
-            _ => None,
-        }
+        if let Effect::RejectPolicy(text) = self { Some(text) } else { None }
     }
 }
 

@@ -277,10 +277,7 @@ impl Engine {
         }
         let mut effects = priority_answers::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
-            match effects.is_empty() {
-                true => self.release.end_loop(),
-                false => effects.push(Effect::Arm(Timer::Turn)),
-            }
+            if effects.is_empty() { self.release.end_loop() } else { effects.push(Effect::Arm(Timer::Turn)) }
         }
         effects
     }

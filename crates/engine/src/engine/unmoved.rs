@@ -95,10 +95,7 @@ pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
         .map(|id| {
             let explanation = shared.ledger.job(*id).and_then(|job| shared.explain(*id, job, job.urgency));
             let priority = explanation.map_or(0, |explanation| explanation.priority);
-            match priority > PRIORITY_MAX / 2 {
-                true => (true, !priority, id.0),
-                false => (false, priority, !id.0),
-            }
+            if priority > PRIORITY_MAX / 2 { (true, !priority, id.0) } else { (false, priority, !id.0) }
         })
         .collect();
     keyed.sort_unstable();

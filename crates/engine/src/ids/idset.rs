@@ -3,10 +3,7 @@
 
 /// Calls `call` for each range of an idset, in ascending order. Returns `None` if the text is not an idset.
 pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
-    let text = match text.strip_prefix('[') {
-        Some(inner) => inner.strip_suffix(']')?,
-        None => text,
-    };
+    let text = if let Some(inner) = text.strip_prefix('[') { inner.strip_suffix(']')? } else { text };
     let mut last = None;
     for range in text.split(',').filter(|range| !range.is_empty()) {
         let (low, high) = match range.split_once('-') {

@@ -205,10 +205,7 @@ impl CompleteSite {
         let mut later: Vec<(usize, usize)> = Vec::new();
         for (row, entry) in self.indices.iter().enumerate().rev() {
             let Some(last) = last_row.get_mut(entry.get()) else { continue };
-            match *last {
-                None => *last = Some(row),
-                Some(last) => later.push((row, last)),
-            }
+            if let Some(last) = *last { later.push((row, last)) } else { *last = Some(row) }
         }
         if later.is_empty() {
             return (self, None);

@@ -240,10 +240,7 @@ impl<'a> BorrowedAssociation<'a> {
             active: association.active.into(),
             ..AssociationRecord::with_limits(association.user.0.into(), association.bank.as_str().into(), 0)
         };
-        match leaf {
-            Some(leaf) => without_leaf.with_leaf(leaf),
-            None => without_leaf,
-        }
+        if let Some(leaf) = leaf { without_leaf.with_leaf(leaf) } else { without_leaf }
     }
 
     /// Converts a leaf that no job matches, because its user has no valid id.

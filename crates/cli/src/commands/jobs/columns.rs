@@ -113,10 +113,7 @@ pub(super) struct Columns {
 impl Columns {
     /// Creates the columns for the terms of an answer.
     pub(super) fn new(terms: &[Word], normalized: bool) -> Columns {
-        let key = |term: &Word| match is_fixed(term) {
-            true => format!("{term}_term"),
-            false => term.to_string(),
-        };
+        let key = |term: &Word| if is_fixed(term) { format!("{term}_term") } else { term.to_string() };
         let title = |term: &Word| {
             let mut letters = term.chars();
             let title: String =

@@ -195,10 +195,7 @@ pub(in crate::commands) fn scenario_columns() -> Vec<Column<'static>> {
 pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
     let mut columns = vec![column("scenario", "Scenario", Style::Text)];
     columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
-    let title = match by {
-        Some(GroupBy::Size) => "Size",
-        _ => "Bank",
-    };
+    let title = if let Some(GroupBy::Size) = by { "Size" } else { "Bank" };
     columns.extend([
         column("group", title, Style::Text),
         column("jobs", "Jobs", Style::Count),

@@ -217,10 +217,7 @@ fn unknown_name_failure(text: &str) -> Failure {
 
 /// Returns the bank `name`, or else the association of the user `name`.
 pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId> {
-    match tree.bank(name) {
-        Some(bank) => Ok(bank),
-        None => find_association(tree, name),
-    }
+    if let Some(bank) = tree.bank(name) { Ok(bank) } else { find_association(tree, name) }
 }
 
 /// Returns the association of `USER` or `USER/BANK`. It is an error if no association or several match.
