@@ -2,7 +2,6 @@
 //! The table of RPC methods, with the role that may call each. To add a method, add a row and a function in `methods`.
 
 mod explain;
-mod hand_over;
 mod pages;
 pub(super) mod staged_push;
 pub(super) mod updates;
@@ -72,8 +71,8 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     admin_method(c"usages", pages::list_usages),
     admin_method(c"tree", pages::list_tree),
     owner_method(c"reprioritize", updates::reprioritize),
-    owner_method(c"hand_over", hand_over::list_fates),
-    owner_method(c"rest", hand_over::rest_jobs),
+    owner_method(c"hand_over", pages::list_fates),
+    owner_method(c"rest", pages::rest_jobs),
     admin_method(c"check", pages::check),
     guest_method(c"explain", explain::answer),
     guest_method(c"standing", pages::list_standings),

@@ -12,7 +12,6 @@ mod active;
 mod aux;
 mod builtin;
 mod cluster;
-mod configure;
 mod event;
 mod fault;
 mod host;

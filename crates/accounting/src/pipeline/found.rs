@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Selects the records that the exact rule counts in a run, and the period of each.
+//! Selects the records that the exact rule counts in a run, and the period of each. Determines whether the stored usage includes jobs
+//! that name no bank: only the exact rule counts such jobs, and its marks may be lost.
 
 use std::collections::HashSet;
 
-use super::charges::rate_of_job;
+use super::charges::{rate_of_job, usage_of_job};
 use super::exact::Run;
 use super::grouped::CountedJob;
 use super::periods::round5;
 use super::placing::AccountIndex;
-use super::{Result, Tally, nameless, resources};
+use super::recount::is_close;
+use super::{Result, Tally, periods, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
 
@@ -79,8 +81,7 @@ impl<'a> RecordSelection<'a> {
         }
         if run.marks.is_none() && run.start.recount.is_none() {
             self.accounts_by_job.add_former_userids(&snapshot.former_userids(run.ledger)?);
-            self.nameless =
-                Some(nameless::find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
+            self.nameless = Some(find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
         // If another program set back the end of the newest counted job, records that were counted before
@@ -202,4 +203,37 @@ impl<'a> RecordSelection<'a> {
             None => {}
         }
     }
+}
+
+/// Returns for each association whether its stored usage equals the usage of all its jobs, including those without a
+/// bank.
+pub(super) fn find_accounts_with_nameless_jobs(
+    run: &Run<'_>,
+    accounts_by_job: &AccountIndex<'_>,
+    snapshot: &Snapshot<'_>,
+) -> Result<Vec<bool>> {
+    let mut sums = vec![0.0; run.ledger.accounts.len()];
+    let kept = run.bin_count(None, false) as i64;
+    snapshot.ended_jobs(Which::All, &mut |job| {
+        let ran_on = job.r.and_then(resources::count);
+        let (Some((from, to)), Some(ran_on), Some((at, _))) =
+            (job.times, ran_on, accounts_by_job.find_account(&job))
+        else {
+            return;
+        };
+        let age = run.start.period.saturating_sub(run.periods.index(to)).max(0);
+        if to > run.stored_newest(at) || run.is_cut_off(at, to) || age >= kept {
+            return;
+        }
+        let usage = usage_of_job(run.settings, &job, ran_on, (from, to.max(from)));
+        if let Some(sum) = sums.get_mut(at) {
+            *sum += periods::decay_at_boundaries(
+                usage,
+                usize::try_from(age).unwrap_or(usize::MAX),
+                run.settings.decay,
+            );
+        }
+    })?;
+    let stored = run.ledger.accounts.iter().map(|account| account.usage);
+    Ok(stored.zip(sums).map(|(stored, sum)| is_close(stored, sum)).collect())
 }

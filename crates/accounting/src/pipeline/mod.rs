@@ -22,7 +22,6 @@ pub mod fairshare;
 pub mod fetch;
 mod found;
 mod grouped;
-mod nameless;
 mod periods;
 mod placing;
 mod recount;

@@ -8,7 +8,6 @@
 mod bound;
 mod list;
 mod record;
-mod running;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +19,7 @@ use fairshare_client::{Flux, FluxError, Requests};
 
 pub use bound::{newest_complete, record_fetch, removed_range};
 use list::ListedJob;
-pub use list::newest_end;
-pub use running::RunningJob;
+pub use list::{RunningJob, newest_end};
 
 /// Number of lookups that run at once. A few dozen keep all modules of Flux busy; more would wait in their queues.
 const MAX_LOOKUPS: usize = 256;

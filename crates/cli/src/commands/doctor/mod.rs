@@ -3,7 +3,6 @@
 
 mod findings;
 mod instance;
-mod refusals;
 
 use std::path::Path;
 
@@ -19,8 +18,7 @@ use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
-use instance::Instance;
-use refusals::{check_commands, unreadable_finding};
+use instance::{Instance, check_commands, unreadable_finding};
 
 /// Check the database and the plugin for silent problems, and say what to do about each
 ///

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: sends the accounting data to the priority plugin.
 
-pub(super) mod changes;
 pub(super) mod parts;
 
 use std::path::Path;
@@ -102,7 +101,7 @@ pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> 
         return Ok(Answer::Yes);
     }
     say(head)?;
-    for line in answer.iter().flat_map(parts::describe) {
+    for line in answer.iter().flat_map(parts::describe_preview) {
         say(line)?;
     }
     Ok(Answer::Yes)
@@ -176,7 +175,7 @@ impl Sent {
         let changes = self.changes.as_ref().map_or(String::new(), |changes| {
             format!(
                 "; {}; generation {} is in the plugin",
-                changes::describe(&changes.difference),
+                parts::describe_difference(&changes.difference),
                 changes.generation
             )
         });

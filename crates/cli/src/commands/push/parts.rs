@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::changes;
 use crate::outcome::{Failure, Result, failure};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
+use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::answers::{Preview, PushChanges, RemovedAssociation};
 use fairshare_engine::ids::f58;
 use fairshare_protocol::records::AssociationRecord;
@@ -198,9 +198,9 @@ impl<'a> PushDocument<'a> {
 }
 
 /// Describes a preview, one line for each fact.
-pub(crate) fn describe(preview: &Preview) -> Vec<String> {
+pub(crate) fn describe_preview(preview: &Preview) -> Vec<String> {
     let mut lines = vec![
-        format!("the plugin would accept the push: {}", changes::describe(&preview.changes.difference)),
+        format!("the plugin would accept the push: {}", describe_difference(&preview.changes.difference)),
         format!(
             "{} of {} would get another priority, and {} would move in {}",
             preview.repriced,
@@ -241,4 +241,30 @@ pub(crate) fn describe(preview: &Preview) -> Vec<String> {
 
 fn describe_more(all: usize, shown: usize, what: &str, would: &str) -> Option<String> {
     (all > shown).then(|| format!("and {} more {would}", count(all - shown, what)))
+}
+
+/// Describes the counts of a push. Kinds without a change are left out, except for associations.
+pub(crate) fn describe_difference(difference: &Difference) -> String {
+    let Difference { added, changed, removed, unchanged, others } = *difference;
+    let others = describe_kinds(&Difference { others, ..Difference::default() });
+    let others = others.map_or(String::new(), |others| format!("; {others}"));
+    format!(
+        "associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged{others}"
+    )
+}
+
+/// Describes the counts of the kinds of records that a push changes. Returns `None` if it changes nothing.
+pub(crate) fn describe_kinds(difference: &Difference) -> Option<String> {
+    let Difference { added, changed, removed, others, .. } = *difference;
+    let associations = ("associations", ChangeCounts { added, changed, removed });
+    let config = ("config", ChangeCounts { changed: others.config.changed, ..ChangeCounts::default() });
+    let describe = |(kind, counts): (&str, ChangeCounts)| {
+        let counted = [(counts.added, "added"), (counts.changed, "changed"), (counts.removed, "removed")];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let texts: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+        (!texts.is_empty()).then(|| format!("{kind}: {}", texts.join(", ")))
+    };
+    let kinds = [associations].into_iter().chain(others.kinds()).chain([config]);
+    let kinds: Vec<String> = kinds.filter_map(describe).collect();
+    (!kinds.is_empty()).then(|| kinds.join("; "))
 }

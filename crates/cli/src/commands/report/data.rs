@@ -9,11 +9,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::bins::{BankBins, Bins};
+use super::bins::{BankBins, Bins, Forgetting, find_outlook};
 use super::course::Course;
 use super::held::HeldJobs;
 use super::number::Number;
-use super::outlook::{self, Forgetting};
 use crate::site::facts::{OptionValues, option_values};
 use crate::site::input::Loaded;
 use crate::site::moves::{MoveTotals, Moves, RankedTree};
@@ -248,7 +247,7 @@ fn user_columns<'a>(
     for leaf in tree.leaves() {
         users.nodes.add_node(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
-        let outlook = outlook::find_outlook(tree, first, leaf, bins, forgetting, now);
+        let outlook = find_outlook(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
         users.lost.push(outlook.map(|outlook| level(outlook.lost)));
         users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));

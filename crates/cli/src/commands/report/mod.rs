@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare report`: the site as a single HTML page.
 //!
-//! `data.rs` builds the document, which `--json` prints. `bins.rs` reads usage by half-life period, `course.rs` usage over time from
-//! job records. `outlook.rs` computes when usage is back at the share, and `held.rs` asks the plugin for held jobs. The page's
+//! `data.rs` builds the document, which `--json` prints. `bins.rs` reads usage by half-life period and computes when usage is
+//! back at the share, `course.rs` reads usage over time from job records, and `held.rs` asks the plugin for held jobs. The page's
 //! templates are in `html/report/`; all pages share the other templates.
 
 mod bins;
@@ -10,7 +10,6 @@ mod course;
 pub(super) mod data;
 mod held;
 mod number;
-mod outlook;
 #[cfg(test)]
 mod tests;
 
@@ -26,14 +25,13 @@ use crate::ui::figures::{self, parse_duration};
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
-use bins::Bins;
+use bins::{Bins, Forgetting};
 use course::Course;
 use data::{Document, ReportInput, ReportedBudget};
 use fairshare::{Policy, Ranking};
 use fairshare_accounting::pipeline::budgets::{Budgets, lasts_until};
 use fairshare_accounting::store::Database;
 use number::Number;
-use outlook::Forgetting;
 
 /// Write a report of the site as a single HTML page
 ///

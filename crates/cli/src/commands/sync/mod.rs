@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare sync`: fetches ended jobs, counts usage, ranks and pushes in one step.
 
-mod charges;
 mod fetch;
 mod steps;
 pub(super) mod summary;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Runs sync's steps in the database.
 
-use super::charges;
-use super::fetch::{Fetch, Stored};
+use super::fetch::{Fetch, Stored, ask_charges};
 use super::summary::warn_of_tally;
 use super::{Args, Step};
 use crate::clock::now;
@@ -25,7 +24,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         let fetch = if args.includes(Step::Fetch) {
             let fetch = Fetch { found: args.database.found(), wait: args.database.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
-            reported = charges::ask(flux, &fetch)?;
+            reported = ask_charges(flux, &fetch)?;
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None

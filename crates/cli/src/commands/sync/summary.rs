@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Args;
-use super::charges;
-use super::fetch::Stored;
+use super::fetch::{Stored, describe_charges};
+
 use super::steps::Done;
 use crate::ui::figures::Unit;
 use crate::ui::output::{Facts, Report};
@@ -62,7 +62,7 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
 pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
     parts.extend(done.fetched.as_ref().map(Stored::summary));
-    parts.extend(charges::describe(&done.charges));
+    parts.extend(describe_charges(&done.charges));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
         let mut details = Vec::new();
         for (number, what) in [(tally.in_default_bank, "in a default bank"), (tally.late, "late")] {

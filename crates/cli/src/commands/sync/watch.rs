@@ -100,7 +100,7 @@ fn list_changes(done: &super::steps::Done) -> Vec<String> {
         let new = usize::try_from(stored.new).unwrap_or(usize::MAX);
         add(new, format!("{} ended", count(new, "job")));
     }
-    super::charges::describe(&done.charges).into_iter().for_each(|text| add(1, text));
+    super::fetch::describe_charges(&done.charges).into_iter().for_each(|text| add(1, text));
     if let Some(plan) = &done.usage {
         let (boundaries, changed) = (plan.tally.boundaries, plan.changes.usages.len());
         add(boundaries, format!("{boundaries} period boundary crossed"));
