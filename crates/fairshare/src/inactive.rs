@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Finds the banks that are inactive because they or a bank above them are marked inactive.
 
-use std::collections::HashMap;
+use crate::group_all;
 
 /// Returns for each bank whether it is inactive or below an inactive bank. `banks` are (name, parent, active).
 /// Missing parents and cycles are allowed.
@@ -12,13 +12,8 @@ pub fn inactive_banks<'a>(
     if !inactive.contains(&true) {
         return inactive;
     }
-    let mut children: HashMap<&str, Vec<usize>> = HashMap::new();
     let names: Vec<&str> = banks.clone().map(|(name, _, _)| name).collect();
-    for (index, (_, parent, _)) in banks.enumerate() {
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push(index);
-        }
-    }
+    let children = group_all(banks.enumerate().filter_map(|(index, (_, parent, _))| Some((parent?, index))));
     let mut stack: Vec<usize> =
         (0..inactive.len()).filter(|index| inactive.get(*index) == Some(&true)).collect();
     while let Some(bank) = stack.pop().and_then(|index| names.get(index)) {

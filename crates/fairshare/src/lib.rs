@@ -61,6 +61,8 @@ mod tree;
 mod walk;
 mod why;
 
+use std::collections::BTreeMap;
+
 pub use builder::Builder;
 pub use charged::Charged;
 pub use error::{TreeError, shortened};
@@ -79,6 +81,13 @@ pub fn insert_all<C: Default + Extend<T>, T>(values: impl IntoIterator<Item = T>
     let mut all = C::default();
     all.extend(values);
     all
+}
+
+/// Groups the values of `pairs` by their keys. The values of a key keep their order.
+pub fn group_all<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
+    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
+    pairs.into_iter().for_each(|(key, value)| groups.entry(key).or_default().push(value));
+    groups
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::BankShares;
 use super::delivery::Delivered;
 use super::host::{NEVER, REJECTED, ReplayResult};
 use super::trace::{Job, Trace};
+use fairshare::group_all;
 use fairshare_engine::ids::BankName;
 
 /// The shortest run time that slowdowns use, in seconds, so that very short jobs do not dominate.
@@ -191,12 +192,8 @@ fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
 /// Returns the longest time from the submission of a job until a later job of equal size started before it, in
 /// seconds.
 fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
-    let mut of_size: BTreeMap<(u32, u32, u32), Vec<usize>> = BTreeMap::new();
-    for (number, (job, start)) in jobs.iter().zip(starts).enumerate() {
-        if *start != REJECTED {
-            of_size.entry((job.nodes, job.cores, job.gpus)).or_default().push(number);
-        }
-    }
+    let started = jobs.iter().zip(starts).enumerate().filter(|(_, (_, start))| **start != REJECTED);
+    let of_size = group_all(started.map(|(number, (job, _))| ((job.nodes, job.cores, job.gpus), number)));
     let start = |number: usize| starts.get(number).copied().unwrap_or(NEVER);
     let submit = |number: usize| jobs.get(number).map_or(0.0, |job| job.submit);
     let mut worst: f64 = 0.0;

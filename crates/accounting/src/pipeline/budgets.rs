@@ -12,6 +12,7 @@ use super::placing::AccountIndex;
 use super::{Result, resources};
 use crate::store::{Account, Deposit, EndedJob, Ledger, PolicyData, Snapshot, Which};
 use fairshare::charging::{ChargeHistory, budget_charge, whole_milliseconds};
+use fairshare::group_all;
 use fairshare::periods::Resources;
 use fairshare_protocol::records::budget::MAX_AMOUNT;
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
@@ -242,15 +243,13 @@ struct BudgetIndex<'a> {
     ledger: &'a Ledger,
     accounts: AccountIndex<'a>,
     /// Indices of budgets by scope and name.
-    by_target: HashMap<(&'a str, &'a str), Vec<usize>>,
+    by_target: BTreeMap<(&'a str, &'a str), Vec<usize>>,
 }
 
 impl<'a> BudgetIndex<'a> {
     fn new(ledger: &'a Ledger, budgets: &'a [BudgetRecord]) -> BudgetIndex<'a> {
-        let mut by_target: HashMap<_, Vec<usize>> = HashMap::new();
-        for (at, BudgetRecord { scope, name, .. }) in budgets.iter().enumerate() {
-            by_target.entry((scope.as_str(), name.as_str())).or_default().push(at);
-        }
+        let target = |(at, budget): (usize, &'a BudgetRecord)| ((&*budget.scope, &*budget.name), at);
+        let by_target = group_all(budgets.iter().enumerate().map(target));
         BudgetIndex { ledger, accounts: AccountIndex::new(ledger), by_target }
     }
 

@@ -6,28 +6,26 @@
 //! the credit. The usage of an association is the sum of its bins and of its credits, or 0 if the sum is
 //! negative. So the result does not depend on earlier runs.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::exact::{self, Run};
 use super::{PipelineError, continuous, recount};
 use super::{Result, periods};
 use crate::store::{Credit, CreditedUsage, Marks, Snapshot};
+use fairshare::group_all;
 
 /// The credits of the database.
 #[derive(Debug, Default)]
 pub(super) struct Credits<'a> {
     /// The credits of each association, by [`Marks::key`], in the order in which they were added.
-    by_key: HashMap<u64, Vec<&'a Credit>>,
+    by_key: BTreeMap<u64, Vec<&'a Credit>>,
     /// Number of the last credit; 0 if there is none.
     pub(super) last: i64,
 }
 
 impl<'a> Credits<'a> {
     pub(super) fn new(credits: &'a [Credit]) -> Credits<'a> {
-        let mut by_key: HashMap<u64, Vec<&Credit>> = HashMap::new();
-        for credit in credits {
-            by_key.entry(Marks::key(&credit.user, &credit.bank)).or_default().push(credit);
-        }
+        let by_key = group_all(credits.iter().map(|it| (Marks::key(&it.user, &it.bank), it)));
         Credits { by_key, last: credits.last().map_or(0, |credit| credit.id) }
     }
 

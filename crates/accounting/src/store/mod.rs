@@ -300,10 +300,7 @@ fn probe_file(path: &Path) -> StoreResult<(DatabaseFile, Journal)> {
     let fail = |reason| Err(StoreError::new(path, reason));
     // A path that does not exist or has no canonical form (a pipe) causes an error below.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut file = match File::open(&real) {
-        Ok(file) => file,
-        Err(error) => return Err(StoreError::system(path, &error)),
-    };
+    let mut file = File::open(&real).map_err(|error| StoreError::system(path, &error))?;
     let mut head = Vec::with_capacity(100);
     if let Err(error) = file.by_ref().take(100).read_to_end(&mut head) {
         return fail(Reason::Unreadable(error.to_string()));

@@ -14,6 +14,7 @@ use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
 use crate::ui::printable::printable;
 use crate::ui::words::Words;
+use fairshare::group_all;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{AssociationStanding, JobsPage, ListedJob, Load, Standings, Stats};
 
@@ -173,10 +174,7 @@ fn list_banks(stats: &Stats) -> Vec<BankLine> {
     let [running, pending, held] =
         [&stats.running, &stats.pending, &stats.held].map(|loads| count_jobs_below(loads, &tree));
     let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
-    let mut below: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
-    for (at, bank) in stats.banks.iter().enumerate() {
-        below.entry(bank.parent.as_deref()).or_default().push(at);
-    }
+    let below = group_all(stats.banks.iter().enumerate().map(|(at, bank)| (bank.parent.as_deref(), at)));
     let mut walk: Vec<(usize, usize)> =
         below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
     let mut banks = Vec::new();

@@ -8,7 +8,7 @@ use super::{Node, TREEROOT, UNKNOWN, build_tree, content_lines, list_groups};
 use crate::Document;
 use crate::claims::{Claim, Claimant, Quantity};
 use crate::tidy::is_surrounding;
-use fairshare::Policy;
+use fairshare::{Policy, group_all};
 
 struct Row<'a> {
     line: usize,
@@ -122,10 +122,7 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Document, String> {
 /// but prints each node right before its children. If several rows have the number, the group is the one of
 /// these rows that is an ancestor of the current row.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
-    let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
-    for row in rows {
-        numbers.entry(row.id).or_default().push(row);
-    }
+    let numbers = group_all(rows.iter().map(|row| (row.id, row)));
     let mut path: Vec<&Row<'a>> = Vec::new();
     let mut above = Vec::with_capacity(rows.len());
     for row in rows {

@@ -2,10 +2,8 @@
 //! Determines the order in which Slurm visited tied accounts. Slurm takes that order from an internal list that no
 //! program prints, but the ranks of the users in these accounts reveal it.
 
-use std::collections::HashMap;
-
 use super::{Account, Sheet};
-use fairshare::Shares;
+use fairshare::{Shares, group_all};
 
 /// Returns the indices of the accounts in the order of the sheet, with tied siblings in the order in which Slurm
 /// ranked the users below them.
@@ -13,12 +11,11 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_ranks_below(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
-    let mut tied: HashMap<(Option<usize>, u64), Vec<usize>> = HashMap::new();
-    for (at, account) in sheet.accounts.iter().enumerate() {
-        if let Some(level) = account.printed.level_fs.or_else(|| estimate_level_fs(account)) {
-            tied.entry((account.parent, level.to_bits())).or_default().push(at);
-        }
-    }
+    let tie = |(at, account): (usize, &Account)| {
+        let level = account.printed.level_fs.or_else(|| estimate_level_fs(account))?;
+        Some(((account.parent, level.to_bits()), at))
+    };
+    let tied = group_all(sheet.accounts.iter().enumerate().filter_map(tie));
     for positions in tied.into_values().filter(|positions| positions.len() > 1) {
         let mut accounts = positions.clone();
         // The first user of the later account may have the same rank as the last user of the earlier account.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The checks of `doctor`: problems of the database and of the instance, one finding for each kind of problem.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use crate::commands::config::Fault;
 use crate::commands::status::other_priority_plugins;
 use crate::plugin::installed::load_command;
 use crate::site::mending;
+use fairshare::group_all;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn};
 use fairshare_client::user_name;
@@ -191,8 +192,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
 }
 
 fn check_users(data: &PolicyData) -> Vec<Finding> {
-    let mut by_user: BTreeMap<i64, Vec<&AssociationRecord>> = BTreeMap::new();
-    data.associations.iter().for_each(|record| by_user.entry(record.userid).or_default().push(record));
+    let by_user = group_all(data.associations.iter().map(|record| (record.userid, record)));
     let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
     let strays = strays.filter_map(|all| all.first()).map(|record| association_label(record));
     let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
@@ -216,8 +216,7 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
         .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()))
         .map(|record| (record, record.def_project.clone()));
     let lost = unknown(&mut lost, "default project");
-    let mut one_id: BTreeMap<(i64, &str), Vec<&AssociationRecord>> = BTreeMap::new();
-    all.iter().for_each(|record| one_id.entry((record.userid, &record.bank)).or_default().push(record));
+    let one_id = group_all(all.iter().map(|record| ((record.userid, &record.bank), record)));
     let one_id = one_id.into_values().filter(|same| same.len() > 1).flatten();
     let disabled = by_user.values().filter(|all| all.iter().all(|record| record.active == 0));
     [
