@@ -17,7 +17,6 @@ mod guard;
 mod hook;
 mod json;
 mod kvs;
-mod look_up;
 #[cfg(test)]
 mod miri;
 mod pending;

@@ -9,7 +9,7 @@
 //! | `ui` | tables, JSON and CSV, pager, colours, columns, progress, wording, hints for typing errors |
 //! | `html` | the pages of `report` and `simulate` |
 //! | `tui` | the screen of `top` |
-//! | `metrics` | the text of `metrics`, its HTTP server and its textfile |
+//! | `metrics` | the text of `metrics` and its HTTP server |
 //! | `outcome.rs` | the outcome of a subcommand, and the exit statuses |
 //! | `clock.rs` | the present time, or the time that an option names |
 //! | `help.rs` | the list of commands in `--help` |

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces a file atomically: a reader sees the old text or the new text, never a mix.
+//! Replaces a file atomically: a reader sees the old text or the new text, never a mix. Of the files for pages, only a regular file is
+//! replaced, and a symbolic link is not followed.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::outcome::{Result, failure};
+
 /// Replaces the file `path` by `text`. A symbolic link at `path` is replaced, not followed. The new file has
 /// the permissions `mode`. Without `mode`, the umask determines the permissions.
-pub(super) fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
+fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     // The temporary file has a random name. Its suffix keeps collectors away that pick files by their ending, such as *.prom.
@@ -27,4 +30,41 @@ pub(super) fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result
     // be unreadable, or its file system may not sync directories.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
+}
+
+/// Fails if `path` can't be replaced. Commands call it before they begin their work.
+pub(crate) fn check_page(path: &Path) -> Result<()> {
+    check_file_type(path).map_err(|error| failure(format!("{}: {error}", path.display())))
+}
+
+/// Fails if `path` exists and is not a regular file.
+fn check_file_type(path: &Path) -> io::Result<()> {
+    let there = match fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let reason = match there.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_symlink() => "is a link; name the file itself",
+        kind if kind.is_dir() => "is a directory",
+        _ => "is not a regular file",
+    };
+    Err(io::Error::other(reason))
+}
+
+/// Replaces the file by the page, with the permissions of the old file. If a link appears at `path` meanwhile, it is replaced.
+pub(crate) fn replace_page(path: &Path, text: &[u8]) -> io::Result<()> {
+    check_file_type(path)?;
+    let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
+    replace(path, text, before.map(|before| before.permissions().mode() & 0o777))
+}
+
+/// Replaces the file for node_exporter's textfile collector by `text`. A symbolic link is replaced, and the target of the link is not changed.
+pub(crate) fn replace_textfile(path: &Path, text: &str) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    // The collector runs as another user, which must be able to read the file.
+    replace(path, text.as_bytes(), Some(0o644))
 }

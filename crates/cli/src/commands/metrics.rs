@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::metrics::window::Window;
-use crate::metrics::{exposition, families, listen, textfile};
+use crate::metrics::{exposition, families, listen};
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask};
 use crate::plugin::standing;
+use crate::replaced;
 use crate::ui::figures::parse_duration;
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
@@ -96,7 +97,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let put = |text: &str| {
         let about = |error: io::Error| failure(format_args!("{}: {error}", path.display()));
-        textfile::replace(path, text).map_err(about)
+        replaced::replace_textfile(path, text).map_err(about)
     };
     put(&text)?;
     while let Some(every) = args.every {

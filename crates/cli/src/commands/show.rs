@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
-use crate::site::facts::{PolicyFacts, SourceFacts};
+use crate::site::facts::{PolicyFacts, SourceFacts, count_stale};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::site::names::{parts_of, unknown_user_text};
-use crate::site::stale::count_stale;
 use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
 use crate::ui::messages::remark;

@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use crate::outcome::{Answer, Outcome, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::facts::PolicyFacts;
+use crate::site::facts::{PolicyFacts, ROUNDING};
 use crate::site::input::{PolicyArg, Rules};
 use crate::site::mending;
-use crate::site::stale::ROUNDING;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;

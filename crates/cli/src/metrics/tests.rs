@@ -3,8 +3,8 @@
 
 use super::exposition::{Family, format_families};
 use super::families::{build_families, down_families, user_families};
-use super::textfile::replace;
 use super::window::Window;
+use crate::replaced::replace_textfile as replace;
 use crate::tests::golden::{make_standing_answer, make_stats_answer, make_words};
 use fairshare_engine::engine::answers::{BudgetShown, Standings, Stats};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Members that several JSON documents share: the ranking policy with its options, and the source of the numbers.
+//! Also counts stored fair-shares that differ from a ranking.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::input::{Loaded, Source};
-use fairshare::{Options, Policy};
+use fairshare::{NodeId, Options, Policy, Ranking, Tree};
+use fairshare_accounting::store::StoredAssociation;
 
 /// The ranking policy and its options.
 #[derive(Debug, Serialize)]
@@ -75,4 +77,18 @@ impl SourceFacts {
             notes: loaded.notes().to_vec(),
         }
     }
+}
+
+/// flux-accounting stores six decimals. A smaller difference is only a rounding.
+pub(crate) const ROUNDING: f64 = 5e-7;
+
+/// Returns the number of stored fair-shares that differ from the ranking by more than [`ROUNDING`].
+pub(crate) fn count_stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
+    let differs = |leaf: &NodeId| {
+        let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
+        ranking
+            .fairshare(*leaf)
+            .is_some_and(|own| stored.is_none_or(|stored| (own - stored).abs() > ROUNDING))
+    };
+    tree.leaves().filter(differs).count()
 }

@@ -8,5 +8,4 @@ pub(crate) mod input;
 pub(crate) mod mending;
 pub(crate) mod moves;
 pub(crate) mod names;
-pub(crate) mod stale;
 mod tau;

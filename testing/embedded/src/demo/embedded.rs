@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::commands::{self, CommandArgs};
-use super::host::{Active, DemoHost, Stage};
+use super::host::{Active, CommandArgs, DemoHost, Stage, run_and_answer};
 use super::site::{DemoJob, Site};
 use fairshare_embedded::{Cred, Options, State, Submission};
 
@@ -101,7 +100,7 @@ impl DemoHost for Embedded {
 
     fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String> {
         args.replace_library(command);
-        commands::run_and_answer(command, |topic, payload| {
+        run_and_answer(command, |topic, payload| {
             let answer = self.host.request(topic, Some(payload), Cred::owner(OWNER));
             answer.map_err(|refused| (refused.errno.0, refused.text))
         })

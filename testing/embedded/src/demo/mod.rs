@@ -6,7 +6,6 @@
 //! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file. At the end the demo
 //! runs commands of `flux fairshare`, which send their requests to the same plugin ([`commands`]).
 
-mod commands;
 mod embedded;
 mod host;
 mod real;
@@ -20,8 +19,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use self::commands::CommandArgs;
-use self::host::{Active, DemoHost, Stage};
+use self::host::{Active, CommandArgs, DemoHost, Stage};
 use self::site::{DemoJob, Site};
 use self::table::{Cell, Printer, Row, Tone, plain_cell};
 use self::view::View;

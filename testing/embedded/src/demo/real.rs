@@ -12,8 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-use super::commands::{self, CommandArgs};
-use super::host::{Active, DemoHost, Stage};
+use super::host::{Active, CommandArgs, DemoHost, Stage, run_command};
 use super::site::{DemoJob, Site};
 use fairshare_client::{Flux, FluxError};
 
@@ -192,7 +191,7 @@ impl DemoHost for FluxInstance {
     }
 
     fn run_command(&self, _args: &CommandArgs, command: &mut Command) -> Result<String, String> {
-        commands::run_command(command)
+        run_command(command)
     }
 }
 

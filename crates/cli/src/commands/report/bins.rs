@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::number::Number;
+use super::data::Number;
 use crate::commands::why;
 use crate::outcome::{Result, failure};
 use crate::site::input::Loaded;

@@ -8,7 +8,7 @@ use jiff::{Span, ToSpan, Unit, Zoned};
 use serde::Serialize;
 
 use super::bins::add_up;
-use super::number::Number;
+use super::data::Number;
 use crate::commands::usage::epoch_seconds;
 use crate::outcome::{Result, failure};
 use crate::ui::figures::to_zoned;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Map, json};
 
-use super::number::Number;
+use super::data::Number;
 use crate::outcome::Result;
 use crate::plugin::ask::{InstanceArg, Refusal, ask as ask_plugin};
 use crate::plugin::jobs;

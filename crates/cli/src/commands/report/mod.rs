@@ -9,17 +9,17 @@ mod bins;
 mod course;
 pub(super) mod data;
 mod held;
-mod number;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::html::page::{Page, file};
+use crate::html::page::Page;
 use crate::html::report;
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
+use crate::replaced;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::ui::figures::{self, parse_duration};
 use crate::ui::pager::Paper;
@@ -27,11 +27,10 @@ use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
 use bins::{Bins, Forgetting};
 use course::Course;
-use data::{Document, ReportInput, ReportedBudget};
+use data::{Document, Number, ReportInput, ReportedBudget};
 use fairshare::{Policy, Ranking};
 use fairshare_accounting::pipeline::budgets::{Budgets, lasts_until};
 use fairshare_accounting::store::Database;
-use number::Number;
 
 /// Write a report of the site as a single HTML page
 ///
@@ -75,7 +74,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let output = args.output.as_deref().unwrap_or(Path::new("-"));
     if output != Path::new("-") {
-        file::check(output)?;
+        replaced::check_page(output)?;
     }
     let mut progress = Progress::start();
     let text = build_text(args, figures::now(), &mut progress)?;
@@ -85,7 +84,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         std::io::Write::write_all(&mut out, text.as_bytes())?;
         out.finish()?;
     } else {
-        file::replace(output, text.as_bytes())
+        replaced::replace_page(output, text.as_bytes())
             .map_err(|error| failure(format!("{}: {error}", output.display())))?;
     }
     Ok(Answer::Yes)

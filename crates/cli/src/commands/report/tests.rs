@@ -329,7 +329,7 @@ fn names_occur_only_in_the_data_block() {
 
 #[test]
 fn numbers_are_short_and_json() {
-    let written = |number: f64| serde_json::to_string(&super::number::Number(number)).expect("JSON");
+    let written = |number: f64| serde_json::to_string(&super::data::Number(number)).expect("JSON");
     let rows = [
         (0.0, "0"),
         (-0.0, "0"),

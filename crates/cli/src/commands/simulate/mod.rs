@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare simulate`: replays a job history under other settings, on a cluster in virtual time.
 
-mod history;
 pub(super) mod print;
 mod read;
 mod scenarios;
@@ -18,14 +17,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use self::history::{History, Size};
 use self::print::{GroupBy, ScenarioResult, ScenarioSettings, SimulationFacts};
+use self::read::{History, Size};
 use self::scenarios::{Common, Plan, Sweep, combine_sweeps};
 use super::config;
 use crate::fingers;
-use crate::html::page::file;
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, site_resources};
+use crate::replaced;
 use crate::site::input::{Input, Rules};
 use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
@@ -134,7 +133,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             let text = "--report: name a file; standard output is for the table";
             return Err(failure(text.to_owned()));
         }
-        file::check(report)?;
+        replaced::check_page(report)?;
     }
     let mut progress = Progress::start();
     let (history, common, cluster_of_instance) = load_history(args, &mut progress)?;
@@ -192,7 +191,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
         let page = print::build_html(&args.title, &results, &facts)?;
-        file::replace(report, page.as_bytes())
+        replaced::replace_page(report, page.as_bytes())
             .map_err(|error| failure(format!("{}: {error}", report.display())))?;
     }
     print::print(args.output, args.by, &results, &facts, before, progress)?;

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::history::{History, LONGEST_RUN, Size};
+use super::read::{History, LONGEST_RUN, Size};
 use fairshare_accounting::store::{LATEST, is_time};
 use fairshare_engine::ids::UserId;
 use fairshare_simulate::Party;

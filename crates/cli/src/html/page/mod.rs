@@ -2,9 +2,8 @@
 //! Builds self-contained HTML pages: the parts that the report and the simulation share.
 //!
 //! A page consists of a frame, a style, a script, and the data as a JSON block. Names that users chose are only in the JSON block, never
-//! in the HTML. `file.rs` writes a page to a file.
+//! in the HTML. `replaced.rs` writes a page to a file.
 
-pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod tests;
 

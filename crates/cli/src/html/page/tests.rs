@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use super::file;
+use crate::replaced;
 
 /// Splits a page into its data block and the rest.
 pub(crate) fn split_page(page: &str) -> (String, String) {
@@ -23,19 +23,22 @@ fn only_a_regular_file_is_replaced_atomically() {
     symlink(at("nothing"), at("dangling")).expect("a link");
     fs::create_dir(at("folder")).expect("a folder");
     for name in ["link", "dangling", "folder"] {
-        assert!(file::check(&at(name)).is_err() && file::replace(&at(name), b"x").is_err(), "{name}");
+        assert!(
+            replaced::check_page(&at(name)).is_err() && replaced::replace_page(&at(name), b"x").is_err(),
+            "{name}"
+        );
     }
-    assert!(file::check(Path::new("/dev/null")).is_err(), "a device is not replaced by a file");
+    assert!(replaced::check_page(Path::new("/dev/null")).is_err(), "a device is not replaced by a file");
     assert_eq!(fs::read_to_string(at("precious")).expect("there"), "precious");
     assert!(fs::symlink_metadata(at("dangling")).expect("there").is_symlink() && !at("nothing").exists());
-    file::replace(&at("report.html"), b"one").expect("written");
+    replaced::replace_page(&at("report.html"), b"one").expect("written");
     let open = fs::File::open(at("report.html")).expect("there");
     fs::set_permissions(at("report.html"), fs::Permissions::from_mode(0o640)).expect("done");
-    file::replace(&at("report.html"), b"two").expect("written");
+    replaced::replace_page(&at("report.html"), b"two").expect("written");
     assert_eq!(std::io::read_to_string(open).expect("the old one"), "one");
     assert_eq!(fs::read_to_string(at("report.html")).expect("there"), "two");
     let mode = fs::metadata(at("report.html")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o640, "the permissions are as before");
     assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 5, "nothing is left over");
-    assert!(file::replace(Path::new("/nonexistent/report.html"), b"x").is_err());
+    assert!(replaced::replace_page(Path::new("/nonexistent/report.html"), b"x").is_err());
 }

@@ -17,9 +17,8 @@
 //! | `stats` | counts of the whole instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
-//! | `priorities` | posted and current priorities of pending jobs, in pages |
+//! | `priorities` | posted and current priorities of pending jobs, usage and fair-share of associations, and the live tree, in pages |
 //! | `push` | the changes of a push, and the effects of a dry run on jobs |
-//! | `usages` | usage and fair-share of associations, and the live tree |
 //!
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
 //! associations.
@@ -39,7 +38,6 @@ mod snapshot;
 mod standing;
 mod stats;
 mod submission;
-mod usages;
 
 pub use budgets::BudgetShown;
 pub use check::{Check, Drift, check};
@@ -49,6 +47,7 @@ pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPrio
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
+pub use priorities::{UsagesPage, Used, tree_page, usages};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use release::Release;
 pub use snapshot::{
@@ -65,7 +64,6 @@ pub use stats::{
     Stats, stats,
 };
 pub use submission::{CheckedJob, check_job};
-pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;
 
