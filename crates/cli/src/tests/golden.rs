@@ -209,6 +209,19 @@ pub(crate) fn make_standing_answer() -> Value {
     })
 }
 
+/// Returns an answer to `standing` with bank science, a sibling of ops, above bank chem.
+pub(crate) fn make_deep_standing_answer() -> Value {
+    let mut answer = make_standing_answer();
+    let levels = answer["associations"][0]["levels"].as_array_mut().expect("levels");
+    let named = |name: &str, siblings: Value| {
+        let mut bank = levels[0].clone();
+        (bank["name"], bank["siblings"]) = (name.into(), siblings);
+        bank
+    };
+    levels.insert(1, named("science", json!([named("ops", json!([]))])));
+    answer
+}
+
 /// Returns an answer to `stats`.
 pub(crate) fn make_stats_answer() -> Value {
     let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4});

@@ -16,7 +16,9 @@ use crate::ui::printable::printable;
 use crate::ui::words::Words;
 use fairshare::group_all;
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{AssociationStanding, JobsPage, ListedJob, Load, Standings, Stats};
+use fairshare_engine::engine::answers::{
+    AssociationStanding, JobsPage, ListedJob, Load, Sibling, Standings, Stats,
+};
 
 /// The greatest number of associations, and of jobs, per refresh. This limit bounds the plugin's work.
 const MOST: usize = 2000;
@@ -209,35 +211,36 @@ fn count_jobs_below<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a 
     jobs
 }
 
-/// Returns the banks that a guest may see: the banks above the guest's associations, and the siblings of
-/// these banks.
+/// Returns the banks that a guest may see, in the order of the tree: the banks above the guest's associations,
+/// and the siblings of these banks.
 fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     let mut banks: Vec<BankLine> = Vec::new();
-    // The plugin sends no parts for the root, which has no siblings. The root's part is 1.
-    let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
-    let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
-        let name = printable(name).into_owned();
-        if !banks.iter().any(|bank| bank.name == name) {
-            banks.push(BankLine {
-                depth,
-                name,
-                share: share.unwrap_or(of_root(depth)),
-                usage: usage.unwrap_or(of_root(depth)),
-                level_fs,
-                running: None,
-                pending: None,
-                held: None,
-            });
-        }
-    };
+    let name = |node: &Sibling| printable(&node.name).into_owned();
+    let is_bank = |node: &&Sibling| node.kind == "bank";
     for association in &standing.associations {
-        for (depth, level) in
-            association.levels.iter().enumerate().filter(|(_, level)| level.node.kind == "bank")
+        // The index behind the bank above the level.
+        let mut first = 0;
+        for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| is_bank(&&level.node))
         {
-            add(depth, &level.node.name, level.node.shares_part, level.node.usage_part, level.node.value);
-            for sibling in level.siblings.iter().filter(|sibling| sibling.kind == "bank") {
-                add(depth, &sibling.name, sibling.shares_part, sibling.usage_part, sibling.value);
+            // The plugin sends no parts for the root, which has no siblings. The root's part is 1.
+            let of_root = if depth == 0 { 1.0 } else { 0.0 };
+            for node in std::iter::once(&level.node).chain(&level.siblings).filter(is_bank) {
+                if banks.iter().any(|bank| bank.name == name(node)) {
+                    continue;
+                }
+                let siblings = banks.iter().skip(first).take_while(|bank| bank.depth >= depth).count();
+                let line = BankLine {
+                    depth,
+                    name: name(node),
+                    share: node.shares_part.unwrap_or(of_root),
+                    usage: node.usage_part.unwrap_or(of_root),
+                    level_fs: node.value,
+                    ..BankLine::default()
+                };
+                banks.insert(first + siblings, line);
             }
+            let above = banks.iter().position(|bank| bank.name == name(&level.node));
+            first = above.map_or(banks.len(), |above| above + 1);
         }
     }
     banks

@@ -13,7 +13,11 @@ use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
 use super::{OpenQuestions, Question, Reply, describe_silence, print_once};
 use crate::plugin::scheduling::StoppedQueues;
-use crate::tests::golden::{check, make_jobs_page, make_standing_answer, make_stats_answer, make_words};
+use crate::tests::golden::{
+    EVIL, check, make_deep_standing_answer, make_jobs_page, make_standing_answer, make_stats_answer,
+    make_words,
+};
+use crate::ui::printable::printable;
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
 
@@ -135,6 +139,32 @@ fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
+}
+
+#[test]
+fn each_bank_of_a_guest_is_followed_by_its_subtree() {
+    let mut standing: Standings = serde_json::from_value(make_deep_standing_answer()).expect("a standing");
+    let mut other = standing.associations[0].clone();
+    let science = &mut other.levels[1];
+    std::mem::swap(&mut science.node, &mut science.siblings[0]);
+    other.levels[2].node.name = "mail".to_owned();
+    other.levels[2].siblings.clear();
+    standing.associations.push(other);
+    let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
+    let banks = snapshot(None, &standing, &page, &StoppedQueues::default(), &make_words()).banks;
+    let shown: Vec<(usize, &str)> = banks.iter().map(|bank| (bank.depth, bank.name.as_str())).collect();
+    let evil = printable(EVIL);
+    let wanted =
+        [(0, "root"), (1, "science"), (2, "chem"), (2, &*evil), (2, "phys"), (1, "ops"), (2, "mail")];
+    assert_eq!(shown, wanted);
+    let mut model = Model::default();
+    model.take(Snapshot { banks, ..Snapshot::default() });
+    assert!(draw_screen(&mut model, (80, 24), false).contains("\n  mail "));
+    press(&mut model, "r");
+    assert!(
+        draw_screen(&mut model, (80, 24), false).contains("\nmail "),
+        "no indentation in the reversed order"
+    );
 }
 
 /// Returns the standings of 300 users.

@@ -277,7 +277,8 @@ fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 2 },
         ScreenColumn { title: BAR_TITLE.into(), width: 20, right: false, leave: 3 },
     ];
-    let as_tree = model.sorted_by().0 == "tree" && model.filter.is_empty();
+    // In the reversed order, a bank follows its subtree.
+    let as_tree = model.sorted_by() == ("tree".to_owned(), false) && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
         let depth = if as_tree { bank.depth } else { 0 };
         let tone = match (bank.usage > bank.share, bank.depth) {

@@ -167,7 +167,8 @@ impl Teller<'_> {
         format!("{scope} {name}: {amounts}{from} until {}{runway}.", self.words.format_time(end))
     }
 
-    /// Returns the levels from the root down; if `long`, with the siblings that the answer contains.
+    /// Returns the levels from the root down; if `long`, with the siblings that the answer contains. The order is
+    /// depth-first: the siblings of a level follow the subtree of its node.
     fn level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
@@ -179,11 +180,11 @@ impl Teller<'_> {
             row.insert(1, level.node.shares.into());
             row.push(even);
             rows.push(row);
-            for sibling in level.siblings.iter().filter(|_| long) {
-                rows.push(self.sibling_cells(sibling, depth));
-            }
+        }
+        for (depth, level) in association.levels.iter().enumerate().rev().filter(|_| long) {
+            rows.extend(level.siblings.iter().map(|sibling| self.sibling_cells(sibling, depth)));
             let omitted = level.siblings_total.saturating_sub(level.siblings.len());
-            if long && omitted > 0 && !level.siblings.is_empty() {
+            if omitted > 0 && !level.siblings.is_empty() {
                 rows.push(vec![Cell::Node {
                     depth,
                     bank: false,

@@ -2,7 +2,7 @@
 //! Screens of a standing.
 
 use super::association::describe_jobs;
-use crate::tests::golden::{check, make_screen, make_standing_answer, make_words};
+use crate::tests::golden::{check, make_deep_standing_answer, make_screen, make_standing_answer, make_words};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::Standings;
 use serde_json::{Value, json};
@@ -34,6 +34,11 @@ fn screens_of_standings() {
     );
     let text = render_screens("standing-long", make_standing_answer(), true, 0);
     assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
+    let text = render_screens("standing-deep", make_deep_standing_answer(), true, 0);
+    assert!(
+        text.find("     ann ") < text.find("   phys ") && text.find("   phys ") < text.find("   ops "),
+        "{text}"
+    );
     // A limit of a queue without a cap is listed only while jobs count under it.
     let mut in_use = make_standing_answer();
     let of = &mut in_use["associations"][0];
