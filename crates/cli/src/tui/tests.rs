@@ -139,6 +139,9 @@ fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
+    assert!(text.contains("\nYour jobs that a limit holds\n"), "{text}");
+    model.snapshot.held.clear();
+    assert!(draw_screen(&mut model, (80, 24), false).contains("\nNone of your jobs is held by a limit\n"));
 }
 
 #[test]

@@ -229,9 +229,14 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
     };
     let (columns, rows) = tabulate_banks(model);
     draw_table(model, look, frame, above, columns, rows);
-    let none = if held.is_empty() { "No job is held by a limit" } else { "Held by a limit" };
-    frame.render_widget(Paragraph::new(list_pairs(none, &held, first, look)), first);
-    let title = if model.snapshot.cost.is_empty() { "" } else { "Refresh and push" };
+    // A guest sees neither the times of refreshes nor the jobs of others.
+    let (title, limits) = match (model.snapshot.cost.is_empty(), held.is_empty()) {
+        (true, true) => ("", "None of your jobs is held by a limit"),
+        (true, false) => ("", "Your jobs that a limit holds"),
+        (false, true) => ("Refresh and push", "No job is held by a limit"),
+        (false, false) => ("Refresh and push", "Held by a limit"),
+    };
+    frame.render_widget(Paragraph::new(list_pairs(limits, &held, first, look)), first);
     frame.render_widget(Paragraph::new(list_pairs(title, &model.snapshot.cost, second, look)), second);
 }
 
