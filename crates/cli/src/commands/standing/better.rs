@@ -4,8 +4,8 @@
 use crate::ui::figures::ordinal;
 use fairshare_engine::engine::answers::AssociationStanding;
 
-/// Returns a sentence about the best ranked bank of the user that has headroom for one more job, if its rank is better than that of the
-/// default bank.
+/// Returns a sentence about the best ranked bank of the user that has headroom for one more job. Returns `None` if the user has no
+/// other such bank, or if the default bank has no headroom and no such bank has a better rank.
 pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let default = associations.iter().find(|association| association.is_default)?;
     let now = default.rank?.place;
@@ -13,8 +13,17 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
         it.userid == default.userid && it.is_active && !it.is_removed && has_headroom(it)
     };
     let ranked = associations.iter().filter(is_open).filter_map(|it| Some((it.rank?.place, &it.bank)));
-    let (place, bank) = ranked.min().filter(|(place, _)| *place < now)?;
-    Some(format!("Submit to {bank}: {} instead of {} (-B {bank}).", ordinal(place), ordinal(now)))
+    let (place, bank) = ranked.clone().min()?;
+    if place < now {
+        return Some(format!(
+            "Submit to {bank}: {} instead of {} (-B {bank}).",
+            ordinal(place),
+            ordinal(now)
+        ));
+    }
+    let text = "none of the other banks has both an earlier place and headroom for one more job";
+    (is_open(&default) && ranked.count() > 1)
+        .then(|| format!("Submit to {}, the default bank: {text}.", default.bank))
 }
 
 /// Returns true if no limit is reached that counts jobs of all queues. A limit whose use the site hides counts as reached.
@@ -77,8 +86,14 @@ mod tests {
         for other in [inactive, removed, unranked] {
             assert_eq!(of(other), second);
         }
-        assert_eq!(advise(&[make_association("chem", 3), make_association("phys", 5)]), None);
-        assert_eq!(advise(&[make_association("chem", 5), make_association("phys", 5)]), None);
+        let full = AssociationStanding { limits: vec![limit(Some(3), "jobs", None)], ..phys() };
+        let text = "Submit to chem, the default bank: none of the other banks has both an earlier place and headroom for one more job.";
+        for place in [3, 5] {
+            assert_eq!(advise(&[make_association("chem", place), phys()]).as_deref(), Some(text));
+            assert_eq!(advise(&[make_association("chem", place), full.clone()]), None, "one usable bank");
+        }
+        let full_default = AssociationStanding { limits: full.limits, ..make_association("chem", 3) };
+        assert_eq!(advise(&[full_default, phys()]), None);
         assert_eq!(advise(&[make_association("phys", 5)]), None);
     }
 }

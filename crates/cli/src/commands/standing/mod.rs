@@ -28,7 +28,7 @@ use fairshare_engine::engine::answers::{AssociationStanding, Standings};
 ///
 /// For each of your associations: its place among all and how many are ahead of it, its fair-share, the levels of the tree above
 /// it with their siblings, its decayed usage, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
-/// If you are in several banks and another one is better for the next job, the last line says so. The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
+/// If you are in several banks, the last line names the best bank for the next job. The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
 ///
 /// Exit status 1 means that there is no such association, or that you may not see it.
 #[derive(Debug, clap::Args)]
