@@ -102,6 +102,12 @@ test_expect_success 'the estimate of a pending job is the one of flux jobs' '
 	check_json out "[.jobs[] | select(.estimated_start) | (.estimated_start_time | fromdateiso8601) == (.estimated_start | floor)] | length > 0 and all" &&
 	run_as 5002 why $next >text && cat text && grep "^The scheduler expects it to start .* (in 60 minutes)\.$" text && run_as 5002 jobs >text && head -1 text | grep Start
 '
+test_expect_success 'why of a job that waits for resources prints the free nodes of flux resource list, and the number of jobs ahead' '
+	last=$(mf submit 5002 -q q -N 1 -n 1 -t 600) && wait_scheduled $last && run_as 5002 why $last >text && cat text &&
+	nodes=$(flux resource list -s all -no "{nnodes}") && free=$(flux resource list -s free -no "{nnodes}") && tr -s "\n " " " <text >line && cat line &&
+	grep "Why it is waiting: it needs 1 node, and the instance has $free of $nodes nodes\? free ahead of it by priority: 1 pending job" line &&
+	run_as 5002 why $last --json >out && check_json out ".jobs[0].free_resources | startswith(\"it needs 1 node, and the instance has $free of $nodes node\")"
+'
 test_expect_success 'a guest in private mode gets no place, and the owner does' '
 	stop_queues && three=$(mf submit 5002 -q q) && wait_scheduled $three && write_conf "$(with_queues q r) | .queues.v = {parent: \"q\"} | .access.\"private-mode\" = true" && flux config reload &&
 	run_as 5002 jobs --json >out && check_json out ".jobs | length > 0 and all(.place == null and .place_of == null)" &&

@@ -91,6 +91,13 @@ pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &
     serde_json::from_str(&answer).ok()
 }
 
+/// Asks job-list for attributes of a job. Returns `None` if job-list does not have the job, or does not show it to the caller.
+pub(crate) fn ask_listed<T: DeserializeOwned>(flux: &Flux, id: u64, attributes: &[&str]) -> Option<T> {
+    let wanted = json!({"id": id, "attrs": attributes});
+    let mut answer: Value = ask_flux(flux, "job-list.list-id", &wanted)?;
+    serde_json::from_value(answer.get_mut("job")?.take()).ok()
+}
+
 /// Returns the answer. Warns once if another priority plugin overrules the plugin, because Flux then does not use the priorities in the
 /// answer.
 fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {

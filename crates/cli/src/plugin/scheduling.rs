@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask::{ask_flux, configuration, scheduler_status};
+use super::ask::{ask_flux, ask_listed, configuration, scheduler_status};
+use crate::ui::figures::number;
 use crate::ui::printable::count;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Why;
@@ -30,6 +31,8 @@ pub(crate) struct StartFacts {
     pub(crate) estimated_start: Option<f64>,
     /// Why the resources can never be enough for the job; `None` if they are, or if that is unknown.
     pub(crate) never_fits: Option<String>,
+    /// The nodes or cores that the job needs, and how many are free; `None` if that is unknown.
+    pub(crate) free_resources: Option<String>,
 }
 
 /// An answer of job-info.
@@ -77,30 +80,30 @@ pub(crate) fn is_pending(job: &Why) -> bool {
 
 /// Returns what Flux reports about the start of a job; nothing if the job is not pending.
 pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
-    #[derive(Deserialize)]
-    struct ListIdAnswer {
-        job: AnnotatedJob,
-    }
     if !is_pending(job) {
         return StartFacts::default();
     }
-    let wanted = json!({"id": job.id, "attrs": ["annotations"]});
-    let listed: Option<ListIdAnswer> = ask_flux(flux, "job-list.list-id", &wanted);
+    let listed: Option<AnnotatedJob> = ask_listed(flux, job.id.0, &["annotations"]);
     // Users may read the jobspecs of their own jobs only. Of other jobs, the sums of nodes and cores are known.
     let wanted = json!({"id": job.id, "keys": ["jobspec"], "flags": LOOKUP_CURRENT});
     let stored = ask_flux::<JobspecAnswer>(flux, "job-info.lookup", &wanted);
     let jobspec = stored.and_then(|answer| serde_json::from_str::<Value>(&answer.jobspec).ok());
     let request = ResourceRequest::new([job.nodes, job.cores], jobspec.as_ref());
-    StartFacts {
-        estimated_start: listed.and_then(|listed| listed.job.estimate()),
-        never_fits: never_fits(flux, job.queue.as_deref(), &request),
-    }
+    let estimated_start = listed.and_then(|listed| listed.estimate());
+    let described = describe_resources(flux, job.queue.as_deref(), &request);
+    let [never_fits, free_resources] = described.unwrap_or_default();
+    StartFacts { estimated_start, never_fits, free_resources }
 }
 
-/// Returns why the resources of a queue can never be enough for a request. Returns `None` if they are, or if that is unknown.
-pub(crate) fn never_fits(flux: &Flux, queue: Option<&str>, request: &ResourceRequest) -> Option<String> {
+/// Returns why the resources of a queue can never be enough for a request, or `None` if they are. Also describes the free resources.
+/// Returns `None` if Flux does not report the resources.
+pub(crate) fn describe_resources(
+    flux: &Flux,
+    queue: Option<&str>,
+    request: &ResourceRequest,
+) -> Option<[Option<String>; 2]> {
     let resources: SchedulerResources = scheduler_status(flux)?;
-    describe_misfit(queue, request, &resources, &configuration(flux))
+    compare_resources(queue, request, &resources, &configuration(flux))
 }
 
 /// The resources that a job requests.
@@ -112,6 +115,8 @@ pub(crate) struct ResourceRequest {
     /// The nodes that the jobspec requests, by the number of cores and GPUs of each node. A slot outside of
     /// nodes is left out, because its cores may be on several nodes.
     shapes: Vec<NodeShape>,
+    /// Whether the job shares no node with other jobs.
+    is_exclusive: bool,
 }
 
 /// Nodes with the same number of cores and of GPUs.
@@ -127,8 +132,8 @@ impl ResourceRequest {
     /// the nodes come from the jobspec (RFC 14), if the jobspec is known.
     pub(crate) fn new([nodes, cores]: [u64; 2], jobspec: Option<&Value>) -> ResourceRequest {
         let resources = jobspec.and_then(|jobspec| jobspec.get("resources"));
-        let mut request =
-            ResourceRequest { nodes, cores, gpus: amount(resources, "gpu", false), shapes: Vec::new() };
+        let gpus = amount(resources, "gpu", false);
+        let mut request = ResourceRequest { nodes, cores, gpus, shapes: Vec::new(), is_exclusive: false };
         request.add_nodes(resources, 1, false);
         request
     }
@@ -142,6 +147,7 @@ impl ResourceRequest {
             if kind == "node" && amount(with, "node", true) == 0 {
                 let [cores, gpus] = ["core", "gpu"].map(|kind| amount(with, kind, is_in_slot));
                 self.shapes.push(NodeShape { count, cores, gpus });
+                self.is_exclusive |= vertex.get("exclusive") == Some(&Value::Bool(true));
             } else {
                 self.add_nodes(with, count, is_in_slot);
             }
@@ -200,6 +206,8 @@ impl QueueConfiguration {
 #[derive(Deserialize)]
 struct SchedulerResources {
     all: ResourceSet,
+    down: Option<ResourceSet>,
+    allocated: Option<ResourceSet>,
 }
 
 /// A resource set (RFC 20).
@@ -224,8 +232,8 @@ struct RankGroup {
 }
 
 impl Execution {
-    /// Returns the nodes with all properties in `required`. Returns `None` if the resource set is invalid.
-    fn nodes_with(&self, required: &[String]) -> Option<Vec<NodeShape>> {
+    /// Returns the nodes with all properties in `required`, by rank. Returns `None` if the resource set is invalid.
+    fn nodes_with(&self, required: &[String]) -> Option<BTreeMap<u32, NodeShape>> {
         let mut rules: Vec<(BTreeSet<u32>, bool)> = Vec::new();
         for property in required {
             let (name, is_wanted) = match property.strip_prefix('^') {
@@ -234,14 +242,14 @@ impl Execution {
             };
             rules.push((parse_ranks(self.properties.get(name).map_or("", String::as_str))?, is_wanted));
         }
-        let shape = |group: &RankGroup| {
-            let fits =
-                |rank: &u32| rules.iter().all(|(having, is_wanted)| having.contains(rank) == *is_wanted);
+        let fits = |rank: &u32| rules.iter().all(|(having, is_wanted)| having.contains(rank) == *is_wanted);
+        let mut nodes = BTreeMap::new();
+        for group in &self.groups {
             let amount = |kind: &str| idset::count(group.children.get(kind).map_or("", String::as_str));
-            let count = parse_ranks(&group.rank)?.iter().filter(|rank| fits(rank)).count() as u64;
-            Some(NodeShape { count, cores: amount("core")?, gpus: amount("gpu")? })
-        };
-        self.groups.iter().map(shape).collect()
+            let shape = NodeShape { count: 1, cores: amount("core")?, gpus: amount("gpu")? };
+            nodes.extend(parse_ranks(&group.rank)?.into_iter().filter(fits).map(|rank| (rank, shape)));
+        }
+        Some(nodes)
     }
 }
 
@@ -251,24 +259,26 @@ fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     Some(ranks)
 }
 
-/// Returns why all the nodes of a queue, also those that are down now, are too few for a request. Returns `None` if they are enough.
-fn describe_misfit(
+/// Compares a request with all the nodes of a queue, also those that are down now, and with its free nodes. Returns why the nodes are too
+/// few, and how many are free. A node is free if it is up and has the free cores and GPUs that the job needs on one node. For a job
+/// that requests no nodes, this counts cores. Returns `None` if a resource set is invalid.
+fn compare_resources(
     queue: Option<&str>,
     request: &ResourceRequest,
     resources: &SchedulerResources,
     configuration: &QueueConfiguration,
-) -> Option<String> {
+) -> Option<[Option<String>; 2]> {
     let requirement = configuration.requirement(queue);
     let nodes = resources.all.execution.nodes_with(requirement.map_or(&[], |(_, required)| required))?;
     let owner = requirement.map_or("the instance".to_owned(), |(name, _)| format!("queue {name}"));
     let many = |amount: u64, unit: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), unit);
     let too_few = |wanted: u64, unit: &str, of_node: fn(&NodeShape) -> u64| {
-        let there: u64 = nodes.iter().map(|node| node.count * of_node(node)).sum();
+        let there: u64 = nodes.values().map(|node| node.count * of_node(node)).sum();
         (wanted > there).then(|| format!("it requests {}, and {owner} has {there}", many(wanted, unit)))
     };
     let too_small = |wanted: &NodeShape| {
         let is_enough = |node: &&NodeShape| node.cores >= wanted.cores && node.gpus >= wanted.gpus;
-        let there: u64 = nodes.iter().filter(is_enough).map(|node| node.count).sum();
+        let there: u64 = nodes.values().filter(is_enough).map(|node| node.count).sum();
         let mut each = vec![many(wanted.cores, "core")];
         each.extend((wanted.gpus > 0).then(|| many(wanted.gpus, "GPU")));
         let such = if there == 0 { "no such node".to_owned() } else { format!("{there} of that size") };
@@ -278,10 +288,28 @@ fn describe_misfit(
             format!("it requests {nodes} with {each}{per_node}, and {owner} has {such}")
         })
     };
-    too_few(request.nodes, "node", |_| 1)
+    let misfit = too_few(request.nodes, "node", |_| 1)
         .or_else(|| too_few(request.cores, "core", |node| node.cores))
         .or_else(|| too_few(request.gpus, "GPU", |node| node.gpus))
-        .or_else(|| request.shapes.iter().find_map(too_small))
+        .or_else(|| request.shapes.iter().find_map(too_small));
+    let mut free = nodes.clone();
+    for set in [&resources.down, &resources.allocated].into_iter().flatten() {
+        for (rank, used) in set.execution.nodes_with(&[])? {
+            let Some(node) = free.get_mut(&rank) else { continue };
+            node.cores = if request.is_exclusive { 0 } else { node.cores.saturating_sub(used.cores) };
+            node.gpus = node.gpus.saturating_sub(used.gpus);
+        }
+    }
+    let sum = |nodes: &BTreeMap<u32, NodeShape>| nodes.values().map(|node| node.cores).sum();
+    let (unit, needed, [free, total]) = match request.shapes.iter().find(|shape| shape.count > 0) {
+        None => ("core", request.cores, [sum(&free), sum(&nodes)]),
+        Some(each) => {
+            let is_free = |node: &&NodeShape| node.cores >= each.cores.max(1) && node.gpus >= each.gpus;
+            ("node", request.nodes, [free.values().filter(is_free).count() as u64, nodes.len() as u64])
+        }
+    };
+    let free = format!("{} of {} free", number(free), many(total, unit));
+    Some([misfit, Some(format!("it needs {}, and {owner} has {free}", many(needed, unit)))])
 }
 
 /// The state of a queue, as Flux reports it. A value that Flux does not report is unknown.
@@ -442,8 +470,31 @@ mod tests {
                 Some("it requests 2 nodes with 3 cores each, and queue old has 1 of that size"),
             ),
         ] {
-            let text = describe_misfit(Some(queue), &request, &resources, &configuration);
+            let [text, _] =
+                compare_resources(Some(queue), &request, &resources, &configuration).expect("valid");
             assert_eq!(text.as_deref(), expected, "{queue} {request:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_free_if_it_has_the_free_cores_that_the_job_needs() {
+        let set = |ranks: &str, cores: &str| json!({"execution": {"R_lite": [{"rank": ranks, "children": {"core": cores}}], "properties": {"big": "0-2"}}});
+        let resources: SchedulerResources = serde_json::from_value(
+            json!({"all": set("0-7", "0-7"), "down": set("7", "0-7"), "allocated": set("0-4", "0-5")}),
+        )
+        .expect("resources");
+        let configuration =
+            serde_json::from_value(json!({"queues": {"big": {"requires": ["big"]}}})).expect("queues");
+        let alone = ResourceRequest { is_exclusive: true, ..shaped(4, 1, 1, 0) };
+        for (queue, request, expected) in [
+            (None, shaped(4, 1, 8, 0), "it needs 4 nodes, and the instance has 2 of 8 nodes free"),
+            (None, shaped(4, 1, 2, 0), "it needs 4 nodes, and the instance has 7 of 8 nodes free"),
+            (None, alone, "it needs 4 nodes, and the instance has 2 of 8 nodes free"),
+            (Some("big"), shaped(1, 1, 3, 0), "it needs 1 node, and queue big has 0 of 3 nodes free"),
+            (None, request(0, 40), "it needs 40 cores, and the instance has 26 of 64 cores free"),
+        ] {
+            let [_, text] = compare_resources(queue, &request, &resources, &configuration).expect("valid");
+            assert_eq!(text.as_deref(), Some(expected), "{request:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
-use crate::plugin::scheduling::{QueueState, ResourceRequest, never_fits};
+use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
 use crate::site::mending::quote_command;
 use crate::ui::companions::add_companions;
 use crate::ui::output::{Facts, print_either};
@@ -122,7 +122,7 @@ impl Question<'_> {
         let queue = QueueState::ask(&flux, checked.queue.as_deref());
         let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
         let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
-        let never_fits = never_fits(&flux, known_queue, &wanted);
+        let [never_fits, _] = describe_resources(&flux, known_queue, &wanted).unwrap_or_default();
         let refusal = refusal.or_else(|| refusal_by_queue(&checked, &queue));
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;

@@ -56,7 +56,13 @@ impl Teller<'_> {
             )?;
             for other in others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
-                self.item(&format!("{}{at}", self.words.named(&other.text)), out)?;
+                let free = start.free_resources.clone().filter(|_| other.cause == "resources");
+                let text = free.unwrap_or_else(|| self.words.named(&other.text));
+                self.item(&format!("{text}{at}"), out)?;
+                if let (Some(place), "resources") = (job.place, other.cause.as_ref()) {
+                    let ahead = count(place.place.saturating_sub(1), "pending job");
+                    self.item(&format!("ahead of it by priority: {ahead}"), out)?;
+                }
             }
             self.and_more(job.others.len(), job.others_total, out)?;
         }

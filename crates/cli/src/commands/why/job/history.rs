@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::plugin::ask::ask_flux;
+use crate::plugin::ask::{ask_flux, ask_listed};
 use crate::plugin::scheduling::is_pending;
 use crate::ui::figures::{duration, number};
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -327,10 +327,6 @@ pub(super) fn ask_past(flux: &Flux, job: &Why) -> Option<JobHistory> {
 /// Returns the facts about an ended job: from its history, and from job-list if job-list still has the job.
 pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
     #[derive(Default, Deserialize)]
-    struct EndedAnswer {
-        job: EndedFacts,
-    }
-    #[derive(Default, Deserialize)]
     #[serde(default)]
     struct EndedFacts {
         bank: Option<String>,
@@ -342,8 +338,7 @@ pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
         urgency: i64,
     }
     let attributes = ["bank", "queue", "project", "nnodes", "ncores", "duration", "urgency"];
-    let wanted = json!({"id": id, "attrs": attributes});
-    let EndedAnswer { job } = ask_flux(flux, "job-list.list-id", &wanted).unwrap_or_default();
+    let job: EndedFacts = ask_listed(flux, id, &attributes).unwrap_or_default();
     Why {
         id: fairshare_engine::ids::JobId(id),
         userid: fairshare_engine::ids::UserId(history.userid),

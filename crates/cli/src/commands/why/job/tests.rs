@@ -112,12 +112,19 @@ fn screens_of_one_job() {
     ]);
     let none = StartFacts::default;
     let estimate = |time| StartFacts { estimated_start: Some(time), ..none() };
+    let free_resources = Some("it needs 2 nodes, and queue debug has 1 of 8 nodes free".to_owned());
     let never_fits = Some("it requests 2 nodes, and queue debug has 1".to_owned());
     for (name, value, start, history) in [
         ("held", make_held_job(21, 5001, "chem"), none(), None),
         ("in-sched", in_sched, none(), None),
         ("lagging", lagging, none(), read_history(&changed)),
         ("score", no, none(), None),
+        (
+            "resources",
+            make_pending_job(31, 5001, "chem", make_priority(&terms)),
+            StartFacts { free_resources, ..none() },
+            None,
+        ),
         ("urgency-0", resting, none(), None),
         ("expedited", urgent, estimate(NOW + 3600.0), None),
         ("never", bounded, none(), None),
