@@ -200,11 +200,13 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
 /// Explain why a job is waiting, a user's or a bank's fair-share, or why one is ahead of another
 ///
 /// One pending job: its place in its queue, the scheduler's estimate of its start, the terms of its priority, the limits that hold it
-/// now and until when at the latest, other reasons why it is waiting, and what would help. A running or ended job: how long it
-/// waited, what held it, and its priorities, from its eventlog. Two jobs: the term, or the level of the tree, that decides.
+/// now and until when at the latest, other reasons why it is waiting, such as too few free nodes, and what would help. A running or
+/// ended job: how long it waited, what held it, and its priorities, from its eventlog. Two jobs: the term, or the level of the tree,
+/// that decides.
 ///
 /// A job id may have any form that Flux accepts. The plugin answers: users may ask about their own jobs, the instance owner about all
-/// jobs. If a text could be a user or a job id, it is a user.
+/// jobs. If the second job belongs to another user, only the two priorities are compared. If a text could be a user or a job id, it
+/// is a user.
 ///
 /// Users and banks: if the plugin answers and neither a database nor a document is named, this explains the plugin's live tree;
 /// otherwise the database. The first line says which.

@@ -3,6 +3,7 @@
 
 pub(in crate::commands) mod compare;
 pub(crate) mod decide;
+mod ended;
 mod explain;
 pub(in crate::commands) mod history;
 #[cfg(test)]
@@ -15,7 +16,7 @@ pub(crate) use compare::{LEVEL_COLUMNS, compared_cells};
 
 use super::Args;
 use crate::outcome::{Answer, Outcome, Result, failure};
-use crate::plugin::ask::{Refusal, ask};
+use crate::plugin::ask::{Refusal, ask, ask_listed};
 use crate::plugin::scheduling::start_facts;
 use crate::ui::companions::add_companions;
 use crate::ui::figures::now;
@@ -26,9 +27,9 @@ use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use compare::JobVerdict;
 use compare::describe_verdict;
+use ended::{ListedJob, PastOrPresentJob, ask_ended_and_others};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
-use history::{PastOrPresentJob, ask_ended_and_others};
 use history::{ask_ended, ask_history};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
@@ -101,11 +102,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     {
         return explain_past(args, &flux, answer, &jobs);
     }
-    for refused in &explained.refused {
+    let listed: Option<ListedJob> = match (explained.jobs.as_slice(), explained.refused.as_slice()) {
+        ([_], [refused]) if refused.reason.code == "not-yours" => {
+            ask_listed(&flux, refused.id.0, &["userid", "bank", "priority", "state"])
+        }
+        _ => None,
+    };
+    for refused in explained.refused.iter().filter(|_| listed.is_none()) {
         let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
         remark(format_args!("{}: {text}", flux.format_job_id(refused.id.0)));
     }
-    if !explained.refused.is_empty() {
+    if listed.is_none() && !explained.refused.is_empty() {
         return Ok(Answer::No);
     }
     let screen = args.screen.screen();
@@ -120,6 +127,10 @@ pub(super) fn run(args: &Args) -> Outcome {
             extend(document.pointer_mut("/jobs/0"), &start)?;
             if let Some(history) = history {
                 extend(document.pointer_mut("/jobs/0"), &json!({ "history": history }))?;
+            }
+            if let Some(listed) = listed {
+                text.push(b'\n');
+                teller.line(&teller.compare_with_listed(job, &listed), &mut text)?;
             }
         }
         [a, b] => {

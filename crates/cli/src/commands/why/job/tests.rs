@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::decide::{Cause, Side, decide, list_obstacles, swap_terms};
-use super::history::PastOrPresentJob;
+use super::ended::{ListedJob, PastOrPresentJob};
 use super::history::{WaitCause, read_history};
 use super::{is_job, is_known_to_plugin, may_be_job};
 use crate::plugin::scheduling::StartFacts;
@@ -309,6 +309,46 @@ fn screens_of_two_jobs_of_which_one_has_ended() {
         screens.push_str(&format!("===== {title}\n{}", String::from_utf8(text).expect("text")));
     }
     check("why-jobs-ended", 80, &screens);
+}
+
+#[test]
+fn the_listed_job_of_another_user_has_a_priority_only() {
+    let compare = |id: u64, listed: Value, posted: Value| {
+        let mut job = json!({"id": id, "userid": 5002, "bank": "phys", "priority": 42_105, "state": 8});
+        job.as_object_mut().expect("a job").extend(listed.as_object().expect("an object").clone());
+        let listed: ListedJob = serde_json::from_value(job).expect("a listed job");
+        let (screen, words) = (make_screen(80), make_words());
+        (Teller { screen: &screen, words: &words })
+            .compare_with_listed(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
+    };
+    let mine = || make_priority(&[("fairshare", 0.421_05, 100_000)]);
+    for (id, listed, posted, expected) in [
+        (
+            22,
+            json!({}),
+            mine(),
+            "has priority 42,105, yours has priority 42,105, so yours is ahead in the order of priority and job id",
+        ),
+        (
+            20,
+            json!({}),
+            mine(),
+            "has priority 42,105, yours has priority 42,105, so ƒ20 is ahead in the order of priority and job id",
+        ),
+        (
+            22,
+            json!({"priority": 50_000}),
+            mine(),
+            "has priority 50,000, yours has priority 42,105, so ƒ22 is ahead in the order of priority and job id",
+        ),
+        (22, json!({"state": 16}), mine(), "has priority 42,105, yours has priority 42,105; ƒ22 has started"),
+        (22, json!({"priority": null}), mine(), "has no priority yet, yours has priority 42,105"),
+        (22, json!({}), Value::Null, "has priority 42,105, yours has no priority yet"),
+    ] {
+        let rest = format!("Only ben, the instance owner and admins see the priority terms of ƒ{id}.");
+        let expected = format!("Job ƒ{id} of ben in bank phys {expected}. {rest}");
+        assert_eq!(compare(id, listed, posted), expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The answers about two jobs of which the plugin explains at most one: a job has ended, or belongs to another user.
+
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::history::{JobHistory, ask_ended, ask_history, ask_past};
+use crate::ui::figures::number;
+use crate::ui::teller::Teller;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{Explained, Why};
+use fairshare_engine::ids::{BankName, JobId, UserId};
+
+/// A job of the request. The plugin has no ended jobs, so the facts about an ended job are from its eventlog
+/// and from job-list.
+#[derive(Serialize)]
+pub(super) struct PastOrPresentJob {
+    #[serde(flatten)]
+    pub(super) job: Why,
+    /// The history; `None` if the job is pending, or if the caller may not read its eventlog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) history: Option<JobHistory>,
+}
+
+/// The state RUN in answers of job-list. The states CLEANUP and INACTIVE are larger, and those of pending jobs are smaller.
+const RUN: u64 = 16;
+
+/// A job of another user, as job-list shows it to all users. In private mode, job-list shows users only their own jobs.
+#[derive(Deserialize)]
+pub(super) struct ListedJob {
+    id: JobId,
+    userid: UserId,
+    bank: Option<BankName>,
+    /// `None` if Flux has no priority of the job yet.
+    priority: Option<u32>,
+    state: u64,
+}
+
+impl PastOrPresentJob {
+    pub(super) fn has_ended(&self) -> bool {
+        self.job.state == "inactive"
+    }
+}
+
+/// Returns the requested jobs in the order of `ids`. Returns `None` if the plugin has one of the jobs but
+/// refuses to explain it. Also returns `None` if the plugin lacks a job and the caller may not read its
+/// eventlog.
+pub(super) fn ask_ended_and_others(
+    flux: &Flux,
+    explained: &Explained,
+    ids: &[u64],
+) -> Option<Vec<PastOrPresentJob>> {
+    let find = |id: &u64| {
+        if let Some(job) = explained.jobs.iter().find(|job| job.id.0 == *id) {
+            return Some(PastOrPresentJob { job: job.clone(), history: ask_past(flux, job) });
+        }
+        let refused = explained.refused.iter().find(|refused| refused.id.0 == *id)?;
+        let history = Some(refused)
+            .filter(|refused| refused.reason.code == "unknown")
+            .and_then(|_| ask_history(flux, *id))?;
+        Some(PastOrPresentJob { job: ask_ended(flux, *id, &history), history: Some(history) })
+    };
+    ids.iter().map(find).collect()
+}
+
+impl Teller<'_> {
+    /// Returns the priorities of the caller's job and of a job of another user, and which of the jobs is ahead.
+    pub(super) fn compare_with_listed(&self, job: &Why, listed: &ListedJob) -> String {
+        let ListedJob { id, userid, bank, priority, state } = listed;
+        let (name, user) = (self.words.job(id.0), self.words.user(userid.0));
+        let owner =
+            self.job_and_owner(&Why { id: *id, userid: *userid, bank: bank.clone(), ..Why::default() });
+        let posted = job.posted.as_ref().map(|posted| posted.made.priority);
+        let [theirs, yours] = [*priority, posted].map(|priority| {
+            priority.map_or("no priority yet".to_owned(), |it| format!("priority {}", number(it)))
+        });
+        let order = match posted.zip(*priority) {
+            _ if *state >= RUN => format!("; {name} has started"),
+            Some((one, other)) if (other, job.id) < (one, *id) => {
+                ", so yours is ahead in the order of priority and job id".to_owned()
+            }
+            Some(_) => format!(", so {name} is ahead in the order of priority and job id"),
+            None => String::new(),
+        };
+        let hidden = format!("Only {user}, the instance owner and admins see the priority terms of {name}.");
+        format!("Job {owner} has {theirs}, yours has {yours}{order}. {hidden}")
+    }
+
+    /// Prints that two jobs have no order, and the last priority of each job with its cause.
+    pub(super) fn explain_without_order(
+        &self,
+        jobs: &[PastOrPresentJob],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let ended = jobs.iter().filter(|job| job.has_ended()).map(|job| self.words.job(job.job.id.0));
+        let ended = match ended.collect::<Vec<_>>().as_slice() {
+            [one] => format!("{one} has ended"),
+            _ => "both have ended".to_owned(),
+        };
+        self.heading(&format!("Neither job is ahead of the other: {ended}"), out)?;
+        for PastOrPresentJob { job, history } in jobs {
+            let headline = match history {
+                Some(history) if job.state == "inactive" => self.ended_headline(job, history),
+                _ => self.headline(job),
+            };
+            let priority = match (&job.posted, job.state.as_ref()) {
+                (Some(posted), _) => self.posted_priority(posted, None),
+                (None, "run" | "cleanup" | "inactive") => self.last_priority(history.as_ref()),
+                (None, _) => "It has no priority yet.".to_owned(),
+            };
+            self.line(&format!("{headline}. {priority}"), out)?;
+        }
+        Ok(())
+    }
+}
