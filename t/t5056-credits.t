@@ -70,7 +70,8 @@ test_expect_success 'a credit beyond the usage of ended jobs offsets a running j
 	long=$(mf submit 5001 -N 4 -n 4 --run 300s) && flux job wait-event $long start && sleep 3 && cp $DB kept.db &&
 	flux fairshare standing 5001/A --json >out && cat out && jq -e ".associations[0].usage > 4" out &&
 	credit add user5001/A -1 --reason "slow start" --push 2>err && cat err && flux fairshare standing 5001/A --json >out && cat out &&
-	jq -e ".associations[0].usage == 0" out && flux cancel $long && wait_ended $long && cp kept.db $DB && flux fairshare push -p $DB
+	jq -e ".associations[0].usage == 0" out && reload_plugin && flux fairshare push -p $DB &&
+	flux fairshare standing 5001/A --json >out && jq -e ".associations[0].usage == 0" out && flux cancel $long && wait_ended $long && cp kept.db $DB && flux fairshare push -p $DB
 '
 test_expect_success 'the log has each credit with its author and reason' '
 	me=$(id -un) && credit log --json >out && cat out &&

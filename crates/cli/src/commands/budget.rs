@@ -173,7 +173,7 @@ fn add(args: &Args) -> Outcome {
 fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Result<()> {
     let now = now();
     let running = running::list(&args.instance, args.database.is_given());
-    let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running)?;
+    let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running, now)?;
     let (target, start) = (deposit.target(), deposit.budget.start);
     budgets.retain(|it| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
     warn_of_used_up(&budgets, now);
@@ -272,6 +272,7 @@ fn list(args: &Args) -> Outcome {
             && is_asked(&args.unit, budget.unit.name())
     };
     let is_log = args.action == Action::Log;
+    let now = now();
     let running = (!is_log).then(|| running::list(&args.instance, args.database.is_given()));
     let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
@@ -282,7 +283,7 @@ fn list(args: &Args) -> Outcome {
         remark(format_args!("{scope} {name} has no budget"));
         return Ok(Answer::No);
     }
-    let budgets = running.as_ref().map(|jobs| count_budgets(args, &snapshot, jobs)).transpose()?;
+    let budgets = running.as_ref().map(|jobs| count_budgets(args, &snapshot, jobs, now)).transpose()?;
     drop(snapshot);
     drop(database);
     match budgets {
@@ -290,17 +291,22 @@ fn list(args: &Args) -> Outcome {
         None => print(args, deposit_rows(deposits), None, None)?,
         Some(mut budgets) => {
             budgets.retain(is_selected);
-            warn_of_used_up(&budgets, now());
-            print(args, budget_rows(args, budgets, now()), None, running.as_ref())?;
+            warn_of_used_up(&budgets, now);
+            print(args, budget_rows(args, budgets, now), None, running.as_ref())?;
         }
     }
     Ok(Answer::Yes)
 }
 
 /// Counts all budgets, and prints the messages about records that do not count.
-fn count_budgets(args: &Args, snapshot: &Snapshot<'_>, jobs: &Running) -> Result<Vec<BudgetRecord>> {
+fn count_budgets(
+    args: &Args,
+    snapshot: &Snapshot<'_>,
+    jobs: &Running,
+    now: f64,
+) -> Result<Vec<BudgetRecord>> {
     let jobs = jobs.as_deref().unwrap_or_default();
-    let Budgets { all, notes } = Budgets::count(snapshot, None, jobs, now()).map_err(failure)?;
+    let Budgets { all, notes } = Budgets::count(snapshot, None, jobs, now).map_err(failure)?;
     notes.iter().for_each(|note| remark(format_args!("{}: {note}", args.database.path().display())));
     Ok(all)
 }

@@ -45,8 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Group usage by this
-    #[arg(long, value_name = "WHAT", default_value = "association", value_parser = BY)]
-    by: String,
+    #[arg(long, value_name = "WHAT", default_value = "association")]
+    by: By,
     /// Only these users
     #[arg(short, long, value_name = "USER", value_delimiter = ',')]
     user: Vec<String>,
@@ -65,7 +65,15 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-const BY: [&str; 6] = ["association", "user", "bank", "project", "day", "period"];
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum By {
+    Association,
+    User,
+    Bank,
+    Project,
+    Day,
+    Period,
+}
 
 /// Cells of a bar.
 const BAR: usize = 24;
@@ -82,13 +90,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (since, until) = (parse_bound(&args.since, 0.0)?, parse_bound(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
-    let by = match args.by.as_str() {
-        "period" => return print_periods(args, progress, present, &zone),
-        "user" => report::By::User,
-        "bank" => report::By::Bank,
-        "project" => report::By::Project,
-        "day" => report::By::Day,
-        _ => report::By::Association,
+    let by = match args.by {
+        By::Period => return print_periods(args, progress, present, &zone),
+        By::User => report::By::User,
+        By::Bank => report::By::Bank,
+        By::Project => report::By::Project,
+        By::Day => report::By::Day,
+        By::Association => report::By::Association,
     };
     let running = match args.whole {
         true => Err("a job counts at its end with --whole".to_owned()),

@@ -225,13 +225,14 @@ fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
             // The plugin sends no parts for the root, which has no siblings. The root's part is 1.
             let of_root = if depth == 0 { 1.0 } else { 0.0 };
             for node in std::iter::once(&level.node).chain(&level.siblings).filter(is_bank) {
-                if banks.iter().any(|bank| bank.name == name(node)) {
+                let name = name(node);
+                if banks.iter().any(|bank| bank.name == name) {
                     continue;
                 }
                 let siblings = banks.iter().skip(first).take_while(|bank| bank.depth >= depth).count();
                 let line = BankLine {
                     depth,
-                    name: name(node),
+                    name,
                     share: node.shares_part.unwrap_or(of_root),
                     usage: node.usage_part.unwrap_or(of_root),
                     level_fs: node.value,
@@ -239,8 +240,8 @@ fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
                 };
                 banks.insert(first + siblings, line);
             }
-            let above = banks.iter().position(|bank| bank.name == name(&level.node));
-            first = above.map_or(banks.len(), |above| above + 1);
+            let node = name(&level.node);
+            first = banks.iter().position(|bank| bank.name == node).map_or(banks.len(), |above| above + 1);
         }
     }
     banks

@@ -109,13 +109,8 @@ impl Bank {
 impl Leaf {
     /// Adds the leaf to the rows of a tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
-        rows.association(
-            &self.name,
-            self.bank.as_str(),
-            self.shares,
-            self.usage.map(|usage| usage.max(0.0)),
-            self.active,
-        );
+        let usage = self.usage.map(|usage| usage.max(0.0));
+        rows.association(&self.name, self.bank.as_str(), self.shares, usage, self.active);
     }
 }
 

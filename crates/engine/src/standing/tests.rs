@@ -96,7 +96,7 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
     }
 }
 
-/// Rule U32: credits may subtract more than the ended jobs used. The rest offsets the usage of running jobs, also after a restore.
+/// Rule U32: credits may subtract more than the ended jobs used. The rest offsets the usage of running jobs.
 #[test]
 fn a_negative_pushed_usage_offsets_running_jobs() {
     for policy in Policy::ALL {

@@ -73,7 +73,7 @@ pub struct AssociationRecord<S = String> {
     /// The shares among the siblings in the bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<i64>,
-    /// The association usage, in seconds times weight.
+    /// The association usage, in seconds times weight; negative if credits offset later usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<f64>,
     /// The watermark of the usage, in seconds since the epoch. Jobs that ended at or before this time are included or never count. Jobs

@@ -14,7 +14,7 @@ use crate::store::EndedJob;
 use fairshare::periods::Resources;
 use fairshare_client::{Flux, Requests};
 
-pub(super) const LIST: &str = "job-list.list";
+const LIST: &str = "job-list.list";
 const ATTRIBUTES: [&str; 5] = ["userid", "t_submit", "t_run", "t_inactive", "ranks"];
 const INACTIVE: u32 = 64;
 /// Number of jobs in a page.
@@ -136,8 +136,7 @@ fn build_request(since: f64, before: Option<f64>, size: usize) -> Value {
     json!({ "max_entries": size, "attrs": ATTRIBUTES, "since": since, "constraint": constraint })
 }
 
-const RUNNING_ATTRIBUTES: [&str; 8] =
-    ["userid", "t_run", "nnodes", "ncores", "bank", "queue", "project", "duration"];
+const RUNNING: [&str; 8] = ["userid", "t_run", "nnodes", "ncores", "bank", "queue", "project", "duration"];
 
 /// A running job, with the attributes of `job-list`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -163,9 +162,8 @@ impl RunningJob {
     pub fn list(flux: &Flux) -> Result<Vec<RunningJob>, FetchError> {
         // The states RUN and CLEANUP.
         let constraint = json!({"states": [16 | 32]});
-        let request =
-            json!({"max_entries": 0, "attrs": RUNNING_ATTRIBUTES, "constraint": constraint}).to_string();
-        let answer = flux.rpc(LIST, &request)?.unwrap_or_default();
+        let request = json!({"max_entries": 0, "attrs": RUNNING, "constraint": constraint});
+        let answer = flux.rpc(LIST, &request.to_string())?.unwrap_or_default();
         RunningJob::parse(&answer)
             .map_err(|error| FetchError::Answer { topic: LIST, text: error.to_string() })
     }

@@ -68,8 +68,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
             let text = format!("could not query the plugin: {fault}");
             // A named instance must answer. Without a name, the host of the database may have no Flux.
-            let is_named = args.instance.uri.is_some();
-            let find = if is_named { Finding::action } else { Finding::notice };
+            let find = if args.instance.uri.is_some() { Finding::action } else { Finding::notice };
             findings.push(find("no-flux", text, remedy));
         }
     }

@@ -152,14 +152,10 @@ impl Teller<'_> {
             if start > now { format!(" from {}", self.words.format_time(start)) } else { String::new() };
         let runway = match lasts_until(budget, now) {
             _ if !budget.complete => "; the spent amount lacks jobs that ended lately".to_owned(),
-            Some(at) if at >= end => {
-                "; at the rate of ended jobs in the last 7 days, it lasts longer".to_owned()
-            }
             Some(at) => {
-                format!(
-                    "; at the rate of ended jobs in the last 7 days, it lasts until {}",
-                    self.words.format_time(at)
-                )
+                let until = || format!("until {}", self.words.format_time(at));
+                let how_long = if at < end { until() } else { "longer".to_owned() };
+                format!("; at the rate of ended jobs in the last 7 days, it lasts {how_long}")
             }
             None => String::new(),
         };

@@ -15,11 +15,8 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let ranked = associations.iter().filter(is_open).filter_map(|it| Some((it.rank?.place, &it.bank)));
     let (place, bank) = ranked.clone().min()?;
     if place < now {
-        return Some(format!(
-            "Submit to {bank}: {} instead of {} (-B {bank}).",
-            ordinal(place),
-            ordinal(now)
-        ));
+        let (place, now) = (ordinal(place), ordinal(now));
+        return Some(format!("Submit to {bank}: {place} instead of {now} (-B {bank})."));
     }
     let text = "none of the other banks has both an earlier place and headroom for one more job";
     (is_open(&default) && ranked.count() > 1)
