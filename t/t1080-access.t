@@ -29,13 +29,20 @@ test_expect_success 'why of a guest compares the priorities of their job and of 
 	if test $ours -gt $others; then first=yours; else first=$name; fi &&
 	grep "Job $name of [^ ]*5003 in bank B has priority $others yours has priority $ours so $first is ahead in the order of priority and job id\. Only " line &&
 	grep "^Its priority is" out && ! grep "^Job .*Factor" line && run_with_roles 5002 2 why $theirs $mine >out2 && grep "^Job $name of" out2 &&
+	grep "At the present weights, only fair-share can differ between the two\." line &&
 	run_with_roles 5002 2 why $mine $theirs --json >out && jq -e "(.jobs | length == 1) and .refused[0].code == \"not-yours\"" out &&
 	test_expect_code 1 run_with_roles 5001 2 why $mine $theirs 2>err && grep "is not yours" err
+'
+test_expect_success 'why of a guest compares the terms of both jobs if the site shows the whole tree' '
+	write_conf "$(with_queues silver) | .fairshare.public = \"all\"" && flux config reload &&
+	run_with_roles 5002 2 why $mine $theirs >out && cat out && grep "Fair-share decides: " out && grep "fairshare .*100,000" out &&
+	run_with_roles 5002 2 why $mine $theirs --json | jq -e ".verdict.terms == [\"fairshare\"] and (.jobs | length == 2) and .refused == []" &&
+	run_with_roles 5002 2 why $theirs >out && cat out && grep "^Its priority is" out && test_expect_code 1 run_with_roles 5002 2 jobs -u 5003
 '
 test_expect_success 'the job of another user looks like a missing job in private mode' '
 	write_conf "$(with_queues silver) | .access.\"private-mode\" = true" && flux config reload &&
 	test_expect_code 1 run_with_roles 5002 2 why $theirs 2>err && test_expect_code 1 run_with_roles 5002 2 why f2345 2>none &&
-	sed "s/$theirs/ID/" err >err.id && sed "s/f2345/ID/" none >none.id && cat err.id none.id && test_cmp none.id err.id && run_with_roles 5002 2 why $mine &&
+	sed "s/$theirs/ID/" err >err.id && sed "s/f2345/ID/" none >none.id && cat err.id none.id && grep "private mode" err.id && test_cmp none.id err.id && run_with_roles 5002 2 why $mine &&
 	test_expect_code 1 run_with_roles 5002 2 why $mine $theirs >out 2>pair && test_must_be_empty out && test_cmp err pair
 '
 test_expect_success 'a guest sees no usage of other banks and users in private mode' '

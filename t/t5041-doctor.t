@@ -72,6 +72,10 @@ test_expect_success 'doctor checks the database without Flux and reports that' '
 	(unset FLUX_URI; test_expect_code 1 flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: could not query the plugin" out &&
 	uri=$FLUX_URI && grep "name the instance by --uri" out && (unset FLUX_URI; flux fairshare doctor -p $DB --uri $uri >out) && grep "nothing is wrong with $DB" out
 '
+test_expect_success 'doctor of a guest says that it did not check the plugin, and who may' '
+	run_as 5001 doctor -p $DB >out && cat out && grep "^-- not-checked: the plugin, .* were not checked: .*Request requires owner" out && ! grep no-flux out &&
+	grep "run this as the owner of the instance, $(id -un); .*flux fairshare standing" out
+'
 test_expect_success 'doctor finds a missing or empty database' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
 	(DB=nowhere.db && check_remedy no-database "" && rm nowhere.db && : >nowhere.db && check_remedy no-database "")

@@ -150,6 +150,39 @@ fn admins_may_read_all_data_of_the_owner() {
     assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
 }
 
+/// With `public = "all"`, guests may see the fair-share of all users. So they may see the terms of other users' jobs too, but nothing else.
+#[test]
+fn only_a_site_that_shows_the_whole_tree_shows_the_terms_of_jobs_of_other_users() {
+    let site = Site::new();
+    // The first job fills the cluster, so the second is pending.
+    let [_, theirs] = [4, 1].map(|nodes| site.submit(&job(5002, nodes)));
+    let explain = |public: &str, is_private: bool, cred| {
+        let config = json!({"fairshare": {"public": public}, "access": {"private-mode": is_private}});
+        site.host.reload_config(&config).unwrap();
+        let payload = json!({"jobs": [theirs]}).to_string();
+        let answer = site.host.request(&topic("explain"), Some(&payload), cred).unwrap().unwrap();
+        serde_json::from_str::<Value>(&answer).unwrap()
+    };
+    let guest = Cred::guest(5001);
+    for (public, is_private, code) in
+        [("own", false, "not-yours"), ("banks", false, "not-yours"), ("all", true, "unknown")]
+    {
+        let answer = explain(public, is_private, guest);
+        assert_eq!((&answer["jobs"], &answer["refused"][0]["code"]), (&json!([]), &json!(code)), "{public}");
+    }
+    let shown = explain("all", false, guest)["jobs"][0].clone();
+    let whole = explain("all", false, OWNER)["jobs"][0].clone();
+    assert!(shown["posted"]["terms"].as_array().is_some_and(|terms| !terms.is_empty()), "{shown}");
+    for key in ["id", "userid", "bank", "queue", "urgency", "state", "fairshare", "posted", "exact"] {
+        assert_eq!(shown[key], whole[key], "{key}");
+    }
+    assert_eq!(whole["others"][0]["cause"], "resources");
+    for key in ["holds", "others", "helps", "carries"] {
+        assert_eq!(shown[key], json!([]), "{key}");
+    }
+    site.check();
+}
+
 /// In private mode, the answer about a job of another user must equal the answer about an unknown id.
 #[test]
 fn in_private_mode_a_job_of_another_user_looks_like_no_job() {

@@ -8,12 +8,12 @@ use textwrap::Options;
 
 /// Each group of commands: its heading, and its commands in the order of the help.
 pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
-    ("For users", &["why", "jobs", "standing", "check", "show", "what-if", "top"]),
+    ("For users", &["why", "jobs", "standing", "check", "what-if", "top"]),
     (
         "For admins",
         &[
-            "status", "doctor", "diff", "sync", "push", "update", "policy", "limit", "budget", "credit",
-            "usage", "recount", "scrub", "compare", "simulate", "report", "metrics", "config",
+            "status", "doctor", "show", "diff", "sync", "push", "update", "policy", "limit", "budget",
+            "credit", "usage", "recount", "scrub", "compare", "simulate", "report", "metrics", "config",
         ],
     ),
     ("For migration", &["check-import", "migrate"]),

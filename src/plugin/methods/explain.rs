@@ -55,22 +55,30 @@ fn explain_job(
     caller: Caller,
     id: JobId,
 ) -> Result<Result<Why, Note>> {
-    let unknown = || note("unknown", "no active job has this id");
+    let is_private = plugin.hides_others_from(caller);
+    let unknown = || match is_private {
+        true => note(
+            "unknown",
+            "no active job of yours has this id; Flux is in private mode and hides the jobs of other users",
+        ),
+        false => note("unknown", "no active job has this id"),
+    };
     let Some(user) = plugin.view(|view| view.user_of(id))? else {
         return Ok(Err(unknown()));
     };
-    let (own_user, is_guest) = (UserId(caller.userid), !caller.is_privileged());
-    let is_private = plugin.hides_others_from(caller);
-    if is_guest && user != own_user {
-        if is_private {
-            return Ok(Err(unknown()));
-        }
+    let own_user = UserId(caller.userid);
+    let is_of_other = !caller.is_privileged() && user != own_user;
+    if is_of_other && is_private {
+        return Ok(Err(unknown()));
+    }
+    if is_of_other && plugin.open_to_guests()? != Open::All {
         let text = format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
         return Ok(Err(note("not-yours", text)));
     }
+    let explain = if is_of_other { answers::explain_priority } else { answers::why };
     let found = host.plugin().read_job(id.0, |job| {
         let facts = read_brief_facts(job);
-        let why = plugin.engine.view(|view| answers::why(view, &facts, host.now())).flatten();
+        let why = plugin.engine.view(|view| explain(view, &facts, host.now())).flatten();
         why.map(|mut why| {
             if facts.state <= State::Sched {
                 add_queue_state(&plugin.queues.borrow(), &mut why);

@@ -23,7 +23,8 @@ use fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
 /// Shows the live tree of the plugin if the plugin answers and neither a database nor a document is named; otherwise the database.
-/// The line above the table says which. Recomputes the fair-shares and changes nothing. Siblings are sorted by fair-share, the
+/// The line above the table says which. The plugin shows the live tree only to the instance owner and to users with Flux's admin role;
+/// "flux fairshare standing" shows all users their own live values. Recomputes the fair-shares and changes nothing. Siblings are sorted by fair-share, the
 /// highest first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::columns_help())]

@@ -7,7 +7,7 @@ use super::ask::{Refusal, ask};
 use crate::outcome::failure;
 use fairshare::{Builder, Options, Policy, Tree};
 use fairshare_accounting::store::StoredAssociation;
-use fairshare_client::Flux;
+use fairshare_client::{Flux, FluxError};
 use fairshare_engine::standing::{LeafRow, TreePage};
 
 /// The largest number of attempts to read all pages. An attempt fails if a push or a refresh changes the tree
@@ -32,6 +32,12 @@ pub(crate) struct LiveTree {
 /// Fetches the tree.
 pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
     build(fetch(flux)?)
+}
+
+/// Returns true if the plugin lets only the instance owner and admins read the tree, and the caller is neither.
+pub(crate) fn is_denied(flux: &Flux) -> bool {
+    let answer = flux.rpc("job-manager.mf_priority.tree", r#"{"limit": 1}"#);
+    matches!(answer, Err(FluxError::Request { errno: libc::EPERM, .. }))
 }
 
 /// Fetches the policy and the half-life of the live tree, with one of its rows. Returns `None` if fair-share

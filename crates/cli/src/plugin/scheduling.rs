@@ -31,7 +31,7 @@ pub(crate) struct StartFacts {
     pub(crate) estimated_start: Option<f64>,
     /// Why the resources can never be enough for the job; `None` if they are, or if that is unknown.
     pub(crate) never_fits: Option<String>,
-    /// The nodes or cores that the job needs, and how many are free; `None` if that is unknown.
+    /// The nodes or cores that the job needs, and how many of those that satisfy its constraint are free; `None` if that is unknown.
     pub(crate) free_resources: Option<String>,
 }
 
@@ -117,6 +117,8 @@ pub(crate) struct ResourceRequest {
     shapes: Vec<NodeShape>,
     /// Whether the job shares no node with other jobs.
     is_exclusive: bool,
+    /// The constraint on the nodes (RFC 31); `None` if the jobspec is unknown.
+    constraint: Option<Value>,
 }
 
 /// Nodes with the same number of cores and of GPUs.
@@ -128,12 +130,15 @@ struct NodeShape {
 }
 
 impl ResourceRequest {
-    /// Returns the request of a job with these total numbers of nodes and cores. The GPUs and the shapes of
-    /// the nodes come from the jobspec (RFC 14), if the jobspec is known.
+    /// Returns the request of a job with these total numbers of nodes and cores. The GPUs, the shapes of the nodes and the constraint
+    /// come from the jobspec (RFC 14), if the jobspec is known.
     pub(crate) fn new([nodes, cores]: [u64; 2], jobspec: Option<&Value>) -> ResourceRequest {
         let resources = jobspec.and_then(|jobspec| jobspec.get("resources"));
         let gpus = amount(resources, "gpu", false);
-        let mut request = ResourceRequest { nodes, cores, gpus, shapes: Vec::new(), is_exclusive: false };
+        let find_constraint = |jobspec: &Value| jobspec.pointer("/attributes/system/constraints").cloned();
+        let constraint = jobspec.map(|jobspec| find_constraint(jobspec).unwrap_or(json!({"and": []})));
+        let mut request =
+            ResourceRequest { nodes, cores, gpus, shapes: Vec::new(), is_exclusive: false, constraint };
         request.add_nodes(resources, 1, false);
         request
     }
@@ -232,24 +237,46 @@ struct RankGroup {
 }
 
 impl Execution {
-    /// Returns the nodes with all properties in `required`, by rank. Returns `None` if the resource set is invalid.
-    fn nodes_with(&self, required: &[String]) -> Option<BTreeMap<u32, NodeShape>> {
-        let mut rules: Vec<(BTreeSet<u32>, bool)> = Vec::new();
-        for property in required {
-            let (name, is_wanted) = match property.strip_prefix('^') {
-                Some(name) => (name, false),
-                None => (property.as_str(), true),
-            };
-            rules.push((parse_ranks(self.properties.get(name).map_or("", String::as_str))?, is_wanted));
-        }
-        let fits = |rank: &u32| rules.iter().all(|(having, is_wanted)| having.contains(rank) == *is_wanted);
+    /// Returns the nodes that satisfy all constraints, by rank. Returns `None` if the resource set is invalid, or if
+    /// [`select_ranks`](Self::select_ranks) does not support a constraint.
+    fn nodes_with(&self, constraints: &[&Value]) -> Option<BTreeMap<u32, NodeShape>> {
         let mut nodes = BTreeMap::new();
         for group in &self.groups {
             let amount = |kind: &str| idset::count(group.children.get(kind).map_or("", String::as_str));
             let shape = NodeShape { count: 1, cores: amount("core")?, gpus: amount("gpu")? };
-            nodes.extend(parse_ranks(&group.rank)?.into_iter().filter(fits).map(|rank| (rank, shape)));
+            nodes.extend(parse_ranks(&group.rank)?.into_iter().map(|rank| (rank, shape)));
+        }
+        for constraint in constraints {
+            let selected = self.select_ranks(&nodes.keys().copied().collect(), constraint)?;
+            nodes.retain(|rank, _| selected.contains(rank));
         }
         Some(nodes)
+    }
+
+    /// Returns the ranks of `all` that satisfy a constraint (RFC 31). Supports constraints on properties and ranks, and not those on
+    /// host names: for these, returns `None`.
+    fn select_ranks(&self, all: &BTreeSet<u32>, constraint: &Value) -> Option<BTreeSet<u32>> {
+        let (operator, values) = constraint.as_object().filter(|object| object.len() == 1)?.iter().next()?;
+        let values = values.as_array()?;
+        let select = |value: &Value| match operator.as_str() {
+            "properties" => {
+                let (name, is_wanted) = value.as_str().map(|name| match name.strip_prefix('^') {
+                    Some(name) => (name, false),
+                    None => (name, true),
+                })?;
+                let having = parse_ranks(self.properties.get(name).map_or("", String::as_str))?;
+                Some(all.iter().copied().filter(|rank| having.contains(rank) == is_wanted).collect())
+            }
+            "ranks" => parse_ranks(value.as_str()?),
+            "and" | "or" => self.select_ranks(all, value),
+            "not" if values.len() == 1 => Some(all - &self.select_ranks(all, value)?),
+            _ => None,
+        };
+        let sets: Vec<BTreeSet<u32>> = values.iter().map(select).collect::<Option<_>>()?;
+        Some(match operator.as_str() {
+            "or" | "ranks" => all & &sets.into_iter().flatten().collect(),
+            _ => sets.iter().fold(all.clone(), |left, set| &left & set),
+        })
     }
 }
 
@@ -259,9 +286,10 @@ fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     Some(ranks)
 }
 
-/// Compares a request with all the nodes of a queue, also those that are down now, and with its free nodes. Returns why the nodes are too
-/// few, and how many are free. A node is free if it is up and has the free cores and GPUs that the job needs on one node. For a job
-/// that requests no nodes, this counts cores. Returns `None` if a resource set is invalid.
+/// Compares a request with the nodes of a queue that satisfy the job's constraint, also those that are down now, and with the free nodes
+/// among them. Returns why the nodes are too few, and how many are free; the second text is `None` if the constraint is unknown. A node is
+/// free if it is up and has the free cores and GPUs that the job needs on one node. For a job that requests no nodes, this counts cores.
+/// Returns `None` if a resource set is invalid.
 fn compare_resources(
     queue: Option<&str>,
     request: &ResourceRequest,
@@ -269,8 +297,14 @@ fn compare_resources(
     configuration: &QueueConfiguration,
 ) -> Option<[Option<String>; 2]> {
     let requirement = configuration.requirement(queue);
-    let nodes = resources.all.execution.nodes_with(requirement.map_or(&[], |(_, required)| required))?;
+    let of_queue = json!({ "properties": requirement.map_or(&[][..], |(_, required)| required) });
+    let all = &resources.all.execution;
+    let usable = request.constraint.as_ref().and_then(|own| all.nodes_with(&[&of_queue, own]));
+    let (is_known, of_queue) = (usable.is_some(), all.nodes_with(&[&of_queue])?);
+    let nodes = usable.unwrap_or_else(|| of_queue.clone());
+    let within = if nodes.len() < of_queue.len() { "within its constraint " } else { "" };
     let owner = requirement.map_or("the instance".to_owned(), |(name, _)| format!("queue {name}"));
+    let owner = format!("{within}{owner}");
     let many = |amount: u64, unit: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), unit);
     let too_few = |wanted: u64, unit: &str, of_node: fn(&NodeShape) -> u64| {
         let there: u64 = nodes.values().map(|node| node.count * of_node(node)).sum();
@@ -309,7 +343,8 @@ fn compare_resources(
         }
     };
     let free = format!("{} of {} free", number(free), many(total, unit));
-    Some([misfit, Some(format!("it needs {}, and {owner} has {free}", many(needed, unit)))])
+    let free = format!("it needs {}, and {owner} has {free}", many(needed, unit));
+    Some([misfit, is_known.then_some(free)])
 }
 
 /// The state of a queue, as Flux reports it. A value that Flux does not report is unknown.
@@ -408,7 +443,7 @@ mod tests {
     use super::*;
 
     fn request(nodes: u64, cores: u64) -> ResourceRequest {
-        ResourceRequest::new([nodes, cores], None)
+        ResourceRequest::new([nodes, cores], Some(&json!({})))
     }
 
     /// Returns what a jobspec requests: `nodes`, each with `slots` of `cores` and `gpus`.
@@ -496,6 +531,68 @@ mod tests {
             let [_, text] = compare_resources(queue, &request, &resources, &configuration).expect("valid");
             assert_eq!(text.as_deref(), Some(expected), "{request:?}");
         }
+    }
+
+    #[test]
+    fn only_nodes_that_satisfy_the_constraint_of_the_job_are_free() {
+        let set = |ranks: &str| {
+            json!({"execution": {
+                "R_lite": [{"rank": ranks, "children": {"core": "0-7"}}],
+                "properties": {"big": "0-5", "fast": "4-7", "new": "0,4"},
+            }})
+        };
+        let resources: SchedulerResources =
+            serde_json::from_value(json!({"all": set("0-7"), "allocated": set("0-4")})).expect("resources");
+        let configuration =
+            serde_json::from_value(json!({"queues": {"big": {"requires": ["big"]}}})).expect("queues");
+        let fast = json!({"properties": ["fast"]});
+        let free = |text: &str| [None, Some(format!("it needs 1 node, and {text}"))];
+        let fast_of_queue = || free("within its constraint queue big has 1 of 2 nodes free");
+        for (queue, constraint, expected) in [
+            (Some("big"), fast.clone(), fast_of_queue()),
+            (Some("big"), json!({"and": [fast.clone(), {"properties": ["big"]}]}), fast_of_queue()),
+            (Some("big"), json!({"properties": ["big"]}), free("queue big has 1 of 6 nodes free")),
+            (None, fast.clone(), free("within its constraint the instance has 3 of 4 nodes free")),
+            (
+                None,
+                json!({"not": [fast.clone()]}),
+                free("within its constraint the instance has 0 of 4 nodes free"),
+            ),
+            (
+                None,
+                json!({"properties": ["fast", "^new"]}),
+                free("within its constraint the instance has 3 of 3 nodes free"),
+            ),
+            (
+                None,
+                json!({"or": [fast.clone(), {"ranks": ["0", "2-3"]}]}),
+                free("within its constraint the instance has 3 of 7 nodes free"),
+            ),
+            (
+                Some("big"),
+                json!({"ranks": ["6-7"]}),
+                [
+                    Some("it requests 1 node, and within its constraint queue big has 0".to_owned()),
+                    free("within its constraint queue big has 0 of 0 nodes free")[1].clone(),
+                ],
+            ),
+            // The number of nodes is unknown.
+            (None, json!({"hostlist": ["n1"]}), [None, None]),
+            (None, json!({"not": [fast.clone(), fast.clone()]}), [None, None]),
+            (None, json!({"and": [], "or": []}), [None, None]),
+        ] {
+            let request = ResourceRequest { constraint: Some(constraint.clone()), ..shaped(1, 1, 8, 0) };
+            let texts = compare_resources(queue, &request, &resources, &configuration).expect("valid");
+            assert_eq!(texts, expected, "{queue:?} {constraint}");
+        }
+        let of_jobspec = |constraints| {
+            let jobspec = json!({"attributes": {"system": {"constraints": constraints}}});
+            ResourceRequest::new([1, 1], Some(&jobspec)).constraint
+        };
+        assert_eq!(of_jobspec(fast.clone()), Some(fast));
+        let without_jobspec = ResourceRequest::new([1, 1], None);
+        let texts = compare_resources(None, &without_jobspec, &resources, &configuration).expect("valid");
+        assert_eq!(texts, [None, None]);
     }
 
     #[test]

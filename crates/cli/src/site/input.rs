@@ -234,7 +234,14 @@ impl Input {
             Err(_) => return self.load(rules, progress),
         };
         progress.phase("asking the plugin", || 0);
-        let Ok(live) = live_tree::load(&flux) else { return self.load(rules, progress) };
+        let live = match live_tree::load(&flux) {
+            Ok(live) => live,
+            Err(_) if live_tree::is_denied(&flux) => {
+                self.open(&self.found()).map_err(|fault| mending::add_missing_permission(&fault))?;
+                return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
+            }
+            Err(_) => return self.load(rules, progress),
+        };
         let LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
         let options = rules.over(SitePolicy { policy, options })?;
         Ok(Loaded {
@@ -348,6 +355,8 @@ pub(crate) struct Loaded {
     pub pace: Option<Pace>,
     /// Inactive banks that the options leave out of the tree.
     pub left_out: Vec<String>,
+    /// Whether the plugin has a live tree that the caller may not read.
+    is_denied: bool,
 }
 
 impl Loaded {
@@ -366,6 +375,7 @@ impl Loaded {
             unit: Unit::Unknown,
             pace: None,
             left_out: Vec::new(),
+            is_denied: false,
         }
     }
 
@@ -378,12 +388,15 @@ impl Loaded {
             Source::Database { counted } => {
                 let path = path.display().to_string();
                 let path = printable(&path);
+                let live = if self.is_denied { format!(" {}.", mending::LIVE_DENIED) } else { String::new() };
                 Some(match counted {
                     Some(at) => {
-                        let at = figures::moment(at, figures::now(), &jiff::tz::TimeZone::system());
-                        format!("As of the last count {at}, from {path}.")
+                        let zone = jiff::tz::TimeZone::system();
+                        let zone_name = figures::zone_name(at, &zone);
+                        let at = figures::moment(at, figures::now(), &zone);
+                        format!("As of the last count {at}{zone_name}, from {path}.{live}")
                     }
-                    None => format!("From {path}; flux-accounting counted the usage."),
+                    None => format!("From {path}; flux-accounting counted the usage.{live}"),
                 })
             }
         }

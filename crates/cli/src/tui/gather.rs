@@ -17,7 +17,7 @@ use crate::ui::words::Words;
 use fairshare::group_all;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{
-    AssociationStanding, JobsPage, ListedJob, Load, Sibling, Standings, Stats,
+    AssociationJobs, AssociationStanding, JobsPage, ListedJob, Load, Sibling, Standings, Stats,
 };
 
 /// The greatest number of associations, and of jobs, per refresh. This limit bounds the plugin's work.
@@ -61,7 +61,7 @@ pub(crate) fn snapshot(
     };
     let held = jobs::count_held_by_limit(stats, page).into_iter();
     Snapshot {
-        facts: describe_data_and_jobs(stats, standing, page, stopped),
+        facts: describe_data_and_jobs(stats, standing, stopped),
         banks: stats.map_or_else(|| banks_of_levels(standing), list_banks),
         standings: standing
             .associations
@@ -122,7 +122,6 @@ fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> Standi
 fn describe_data_and_jobs(
     stats: Option<&Stats>,
     standing: &Standings,
-    page: &JobsPage,
     stopped: &StoppedQueues,
 ) -> Vec<String> {
     let policy = standing.heading.policy.as_deref().unwrap_or("fair-share as pushed");
@@ -143,7 +142,7 @@ fn describe_data_and_jobs(
             ))
         ),
         Some(stats) => format!(
-            "{} associations, {} running, {} pending, {} held, {} without data",
+            "{} associations, {} running, {} pending, {} more held, {} without data",
             number(stats.associations),
             number(stats.jobs.running),
             number(stats.jobs.pending),
@@ -151,14 +150,11 @@ fn describe_data_and_jobs(
             number(stats.jobs.waiting)
         ),
         None => {
-            let running: u64 = standing.associations.iter().map(|association| association.jobs.running).sum();
-            let held = page.jobs.iter().filter(|row| !row.holds.is_empty()).count();
-            format!(
-                "yours: {} running, {} waiting, {} of them held",
-                number(running),
-                number(page.jobs.len()),
-                number(held)
-            )
+            let sum = |count: fn(&AssociationJobs) -> u64| -> String {
+                number(standing.associations.iter().map(|association| count(&association.jobs)).sum::<u64>())
+            };
+            let [running, pending, held] = [sum(|it| it.running), sum(|it| it.pending), sum(|it| it.held)];
+            format!("yours: {running} running, {pending} pending, {held} more held")
         }
     };
     let shown = standing.associations.len();

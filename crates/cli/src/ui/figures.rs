@@ -279,6 +279,11 @@ pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
     }
 }
 
+/// Returns a space and the abbreviation of the time zone at a time; empty if there is no such date.
+pub(crate) fn zone_name(instant: f64, zone: &TimeZone) -> String {
+    to_zoned(instant, zone).map_or(String::new(), |when| when.strftime(" %Z").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

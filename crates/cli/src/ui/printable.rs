@@ -89,6 +89,14 @@ pub(crate) fn sentence(text: &str) -> String {
     if text.ends_with('.') { text } else { text + "." }
 }
 
+/// Joins words for a sentence: `a, b and c`.
+pub(crate) fn join_words(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{count, cut, is_acting, printable, printable_json, width};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Names for the plugin's numbers: users, jobs and times.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 
-use super::figures::{duration, moment};
+use super::figures::{duration, moment, zone_name};
 use super::printable::printable;
 use fairshare_client::{Flux, user_id, user_name};
 
@@ -17,6 +17,8 @@ pub(crate) struct Words<'a> {
     /// Names already looked up. A look-up may ask a directory service.
     users: RefCell<HashMap<u32, String>>,
     zone: TimeZone,
+    /// Whether [`Words::when`] has named the time zone.
+    has_named_zone: Cell<bool>,
     /// When the plugin answered.
     pub(crate) now: f64,
 }
@@ -34,7 +36,8 @@ impl<'a> Words<'a> {
         zone: TimeZone,
         now: f64,
     ) -> Words<'a> {
-        Words { job: Box::new(job), user: Box::new(user), users: RefCell::default(), zone, now }
+        let (users, has_named_zone) = (RefCell::default(), Cell::new(false));
+        Words { job: Box::new(job), user: Box::new(user), users, zone, has_named_zone, now }
     }
 
     /// Returns a job's id as Flux shows it.
@@ -69,18 +72,26 @@ impl<'a> Words<'a> {
         named
     }
 
+    /// Returns the note below a table with times.
+    pub(crate) fn zone_note(&self) -> String {
+        format!("The time zone is{}.", zone_name(self.now, &self.zone))
+    }
+
     /// Formats a time in the local time zone.
     pub(crate) fn format_time(&self, instant: f64) -> String {
         moment(instant, self.now, &self.zone)
     }
 
-    /// Formats a time in the local time zone, with its distance from now.
+    /// Formats a time in the local time zone, with its distance from now. Only the first time has the name of the zone.
     pub(crate) fn when(&self, instant: f64) -> String {
-        let away = instant - self.now;
-        match away {
-            away if away > 0.5 => format!("{} (in {})", self.format_time(instant), duration(away)),
-            away if away < -0.5 => format!("{} ({} ago)", self.format_time(instant), duration(-away)),
-            _ => format!("{} (now)", self.format_time(instant)),
+        let mut time = self.format_time(instant);
+        if !self.has_named_zone.replace(true) {
+            time.push_str(&zone_name(instant, &self.zone));
+        }
+        match instant - self.now {
+            away if away > 0.5 => format!("{time} (in {})", duration(away)),
+            away if away < -0.5 => format!("{time} ({} ago)", duration(-away)),
+            _ => format!("{time} (now)"),
         }
     }
 }
@@ -108,6 +119,22 @@ pub(crate) fn userid(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_first_time_has_the_name_of_the_zone() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        let words = Words::new(|id| id.to_string(), |_| None, zone, 1_763_776_000.0);
+        let times = [90.0, -90.0, 0.0, 90_000.0].map(|away| words.when(1_763_776_000.0 + away));
+        assert_eq!(
+            times,
+            [
+                "02:48:10 CET (in 90 seconds)",
+                "02:45:10 (90 seconds ago)",
+                "02:46:40 (now)",
+                "2025-11-23 03:46 (in 25 hours)",
+            ]
+        );
+    }
 
     #[test]
     fn jobs_and_users_in_a_text_are_replaced_by_their_names() {

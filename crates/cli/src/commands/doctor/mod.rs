@@ -15,6 +15,7 @@ use crate::site::database::{DatabaseArg, Found};
 use crate::ui::figures;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
+use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
@@ -25,8 +26,8 @@ use instance::{Instance, check_commands, unreadable_finding};
 /// Runs the checks of "push --dry-run", "update --dry-run" and "sync --dry-run" and reports what they would refuse. Finds users without a default
 /// bank, banks without shares, limits that hold all jobs, limits on banks and queues that do not exist, weights that have no
 /// effect, budgets that are used up or over, usage and credits that are not counted, a plugin that is not loaded or has old data, a second
-/// priority plugin, edits that were not pushed, and a configuration on disk with which Flux would not start. If Flux does not answer,
-/// doctor says so and checks the database alone.
+/// priority plugin, edits that were not pushed, and a configuration on disk with which Flux would not start. If Flux does not
+/// answer, or if you are not the instance owner, doctor says so and checks the database alone.
 ///
 /// Exit status 1 means that a problem needs action; notices alone do not. Another priority plugin, and counters that differ from a
 /// recount, need action, so that "flux fairshare status" then ends with 1 too.
@@ -61,15 +62,30 @@ pub(super) fn run(args: &Args) -> Outcome {
     let data = facts.as_ref().map(|facts| &facts.data);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    match Instance::ask(args.instance.uri.as_deref(), &push, data) {
-        Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
+    // A named instance must answer. Without a name, the host of the database may have no Flux.
+    let find = |code, text: String, remedy: String| match args.instance.uri {
+        Some(_) => Finding::action(code, text, remedy),
+        None => Finding::notice(code, text, remedy),
+    };
+    match args.instance.connect().map(|flux| (Instance::ask(&flux, &push, data), flux)) {
+        Ok((Ok(instance), _)) => findings.extend(check_instance(&instance, data, now, stale)),
+        Ok((Err(fault), flux)) => {
+            let owner = flux.attribute("security.owner").ok().and_then(|owner| owner.parse().ok());
+            let owner = owner.map_or(String::new(), |owner| format!(", {}", user_or_id(owner)));
+            let remedy = format!(
+                "run this as the owner of the instance{owner}; \"flux fairshare standing\" and \"flux fairshare jobs\" show your own \
+                 associations and jobs"
+            );
+            let text = format!(
+                "the plugin, its data and its counters, and the configuration were not checked: {fault}"
+            );
+            findings.push(find("not-checked", text, remedy));
+        }
         Err(fault) => {
             let remedy =
                 "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
             let text = format!("could not query the plugin: {fault}");
-            // A named instance must answer. Without a name, the host of the database may have no Flux.
-            let find = if args.instance.uri.is_some() { Finding::action } else { Finding::notice };
-            findings.push(find("no-flux", text, remedy));
+            findings.push(find("no-flux", text, remedy.to_owned()));
         }
     }
     for finding in &mut findings {

@@ -304,7 +304,10 @@ fn build_report<'a>(
     });
     let companion = args.output.json.then_some(ID_DECIMAL);
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).chain(companion).collect();
-    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
+    let mut notes =
+        if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
+    let has_times = chosen.iter().any(|chosen| columns.column(chosen).style == Style::Time);
+    notes.extend((has_times && is_table && !rows.is_empty()).then(|| words.zone_note()));
     let cells = move |row: &'a ListedJob| {
         let cells = chosen.iter().map(|chosen| format_cell(chosen, row, listing, words, is_table));
         cells.chain(companion.map(|_| Cell::Text(row.id.0.to_string()))).collect()

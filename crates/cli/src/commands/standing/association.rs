@@ -300,10 +300,10 @@ pub(super) fn describe_jobs(association: &AssociationStanding) -> String {
     let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     let blocked = match jobs.blocked {
         0 => String::new(),
-        blocked => format!(", {} blocked (urgency 0, priority 0 or dependencies)", number(blocked)),
+        blocked => format!(", {} more blocked (urgency 0, priority 0 or dependencies)", number(blocked)),
     };
     format!(
-        "Jobs: {} running on {}, {} pending, {} held{blocked}.",
+        "Jobs: {} running on {}, {} pending, {} more held{blocked}.",
         number(jobs.running),
         many(jobs.cores, "core"),
         number(jobs.pending),

@@ -51,8 +51,7 @@ fn screens_of_standings() {
     blocked["associations"][0]["jobs"]["blocked"] = json!(3);
     let text =
         describe_jobs(&serde_json::from_value(blocked["associations"][0].clone()).expect("an association"));
-    let wanted =
-        "Jobs: 3 running on 16 cores, 1 pending, 2 held, 3 blocked (urgency 0, priority 0 or dependencies).";
+    let wanted = "Jobs: 3 running on 16 cores, 1 pending, 2 more held, 3 more blocked (urgency 0, priority 0 or dependencies).";
     assert_eq!(text, wanted);
     // With public = "own" a bank's limit is shown without its count.
     let mut own = make_standing_answer();

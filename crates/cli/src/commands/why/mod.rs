@@ -19,7 +19,7 @@ use crate::site::names::{bank_of, find_associations, parts_of, several_banks_fai
 use crate::ui::figures::{self, parse_duration};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, print_either};
-use crate::ui::printable::printable;
+use crate::ui::printable::{join_words, printable};
 use crate::ui::progress::Progress;
 use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
@@ -156,12 +156,7 @@ fn describe_missing_name(tree: &Tree, name: &str) -> String {
     }
     let elsewhere = name.split_once('/').and_then(|(user, bank)| {
         let banks: Vec<&str> = tree.leaves_of(user).map(|leaf| bank_of(tree, leaf)).collect();
-        let (last, others) = banks.split_last()?;
-        let list = if others.is_empty() {
-            format!("in {last}")
-        } else {
-            format!("in {} and {last}", others.join(", "))
-        };
+        let list = format!("in {}", join_words(banks.first().map(|_| &banks)?));
         Some(match tree.bank(bank) {
             Some(_) => format!("{user} is not in bank {bank}, but {list}"),
             None => {
@@ -205,11 +200,13 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
 /// that decides.
 ///
 /// A job id may have any form that Flux accepts. The plugin answers: users may ask about their own jobs, the instance owner about all
-/// jobs. If the second job belongs to another user, only the two priorities are compared. If a text could be a user or a job id, it
-/// is a user.
+/// jobs. If the second job belongs to another user, the priorities and their terms are compared if the setting "public" of the plugin
+/// is "all". Otherwise the two priorities are compared, and the answer names the terms that can differ. If a text could be a user or a
+/// job id, it is a user.
 ///
 /// Users and banks: if the plugin answers and neither a database nor a document is named, this explains the plugin's live tree;
-/// otherwise the database. The first line says which.
+/// otherwise the database. The first line says which. Only the instance owner and users with Flux's admin role may read the live tree;
+/// "flux fairshare standing" shows all users their own live values.
 ///
 /// One user or bank: the levels from the root down, the level that lowers the fair-share most, the next user or bank ahead, what
 /// would change the order, and when usage is back at the share. Two: the first bank above both, the two nodes right below that

@@ -202,13 +202,29 @@ pub struct Why {
 pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let id = facts.id;
     let job = view.ledger.job(id)?;
-    let association = job.association();
     let holds = list_holds(view, id, job, now);
     let release = foresee_release(view, id, job, &holds, now);
-    let priced = view.priced(id);
-    let others = list_keepers(view, id, job, facts, priced.as_ref());
+    let others = list_keepers(view, id, job, facts, view.priced(id).as_ref());
     let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
     let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
+    Some(Why {
+        is_held: job.is_held() || !holds.is_empty(),
+        carries: known_names.map(|name| name.to_string()).collect(),
+        line: view.ledger.accounts().place_in_line(id, job),
+        holds,
+        release,
+        others_total: others.len() + count_unnamed_keepers(view, facts),
+        others,
+        helps,
+        ..explain_priority(view, facts, now)?
+    })
+}
+
+/// Explains only the priority of a job at `now`: leaves out limits, dependencies and suggestions. Returns `None` if the job is unknown.
+pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
+    let id = facts.id;
+    let job = view.ledger.job(id)?;
+    let (association, priced) = (job.association(), view.priced(id));
     let age = view.age_without_offset(job, now);
     Some(Why {
         id,
@@ -231,14 +247,8 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.noted.urgency, age)),
         lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),
-        is_held: job.is_held() || !holds.is_empty(),
-        carries: known_names.map(|name| name.to_string()).collect(),
-        line: view.ledger.accounts().place_in_line(id, job),
-        holds,
-        release,
-        others_total: others.len() + count_unnamed_keepers(view, facts),
-        others,
-        helps,
+        is_held: job.is_held(),
+        ..Why::default()
     })
 }
 

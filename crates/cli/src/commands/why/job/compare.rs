@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::decide::{Cause, Side, Verdict, find_fork, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
+use crate::ui::printable::join_words;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
@@ -252,11 +253,7 @@ impl Teller<'_> {
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| name_in_words(&term.name)).collect();
-        let text = match names.split_last() {
-            Some((last, [])) => format!("{last} {one}"),
-            Some((last, others)) => format!("{} and {last} {several}", others.join(", ")),
-            None => String::new(),
-        };
+        let text = format!("{} {}", join_words(&names), if names.len() == 1 { one } else { several });
         let mut letters = text.chars();
         letters.next().map_or(String::new(), |letter| letter.to_uppercase().chain(letters).collect())
     }
@@ -331,7 +328,9 @@ impl Teller<'_> {
             };
         }
         let Some((one, other)) = standings else {
-            return self.line("The level of the tree at which their associations differ is unknown.", out);
+            let text = "Only the instance owner and admins see at which level of the tree the two associations differ; \
+                        \"flux fairshare standing -l\" shows the levels of your own associations.";
+            return self.line(text, out);
         };
         let Some((at, side)) = find_fork(&one.levels, &other.levels) else {
             let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
@@ -366,7 +365,7 @@ impl Teller<'_> {
 }
 
 /// Returns the name of a term for a sentence.
-fn name_in_words(name: &str) -> &str {
+pub(super) fn name_in_words(name: &str) -> &str {
     if name == "fairshare" { "fair-share" } else { name }
 }
 

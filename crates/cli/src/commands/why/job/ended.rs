@@ -5,12 +5,15 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::name_in_words;
 use super::history::{JobHistory, ask_ended, ask_history, ask_past};
 use crate::ui::figures::number;
+use crate::ui::printable::join_words;
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{Explained, Why};
-use fairshare_engine::ids::{BankName, JobId, UserId};
+use fairshare_engine::ids::{BankName, JobId, QueueName, UserId, Word};
+use fairshare_engine::priority::Term;
 
 /// A job of the request. The plugin has no ended jobs, so the facts about an ended job are from its eventlog
 /// and from job-list.
@@ -32,6 +35,8 @@ pub(super) struct ListedJob {
     id: JobId,
     userid: UserId,
     bank: Option<BankName>,
+    queue: Option<QueueName>,
+    urgency: i64,
     /// `None` if Flux has no priority of the job yet.
     priority: Option<u32>,
     state: u64,
@@ -65,9 +70,9 @@ pub(super) fn ask_ended_and_others(
 }
 
 impl Teller<'_> {
-    /// Returns the priorities of the caller's job and of a job of another user, and which of the jobs is ahead.
+    /// Returns the priorities of the caller's job and of a job of another user, which of the jobs is ahead, and which terms can differ.
     pub(super) fn compare_with_listed(&self, job: &Why, listed: &ListedJob) -> String {
-        let ListedJob { id, userid, bank, priority, state } = listed;
+        let ListedJob { id, userid, bank, queue, urgency, priority, state } = listed;
         let (name, user) = (self.words.job(id.0), self.words.user(userid.0));
         let owner =
             self.job_and_owner(&Why { id: *id, userid: *userid, bank: bank.clone(), ..Why::default() });
@@ -83,8 +88,21 @@ impl Teller<'_> {
             Some(_) => format!(", so {name} is ahead in the order of priority and job id"),
             None => String::new(),
         };
+        let can_differ = |term: &&Term<Word>| match term.name.as_ref() {
+            "queue" => *queue != job.queue,
+            "bank" => *bank != job.bank,
+            "urgency" => *urgency != job.urgency,
+            _ => true,
+        };
+        let terms = job.posted.iter().filter(|_| priority.is_some()).flat_map(|posted| &posted.made.terms);
+        let terms = terms.filter(|term| term.weight != 0).filter(can_differ);
+        let terms = join_words(&terms.map(|term| name_in_words(&term.name)).collect::<Vec<_>>());
+        let differ = match terms.as_str() {
+            "" => String::new(),
+            terms => format!(" At the present weights, only {terms} can differ between the two."),
+        };
         let hidden = format!("Only {user}, the instance owner and admins see the priority terms of {name}.");
-        format!("Job {owner} has {theirs}, yours has {yours}{order}. {hidden}")
+        format!("Job {owner} has {theirs}, yours has {yours}{order}.{differ} {hidden}")
     }
 
     /// Prints that two jobs have no order, and the last priority of each job with its cause.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::plugin::ask::{ask_flux, ask_listed};
 use crate::plugin::scheduling::is_pending;
-use crate::ui::figures::{duration, number};
+use crate::ui::figures::{duration, now, number};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
@@ -33,7 +33,7 @@ pub(in crate::commands) struct JobHistory {
     pub(super) ended: Option<f64>,
     /// How it ended.
     pub(super) result: Option<String>,
-    /// From its submission until it got its resources, or until it ended without.
+    /// From its submission until it got its resources, or until it ended without; until now if it is pending.
     pub(super) waited_seconds: f64,
     /// The same time by cause.
     pub(super) waits: BTreeMap<WaitCause, f64>,
@@ -151,8 +151,9 @@ struct Reader {
     is_waiting: bool,
 }
 
-/// Reads the history from an eventlog. Returns `None` if the eventlog does not begin with the submission.
-pub(super) fn read_history(eventlog: &str) -> Option<JobHistory> {
+/// Reads the history from an eventlog. A pending job has waited until `now`. Returns `None` if the eventlog does not begin with the
+/// submission.
+pub(super) fn read_history(eventlog: &str, now: f64) -> Option<JobHistory> {
     let mut events = eventlog.lines().filter_map(|line| serde_json::from_str::<LogEvent>(line).ok());
     let submit = events.next().filter(|event| event.name == "submit")?;
     let context = submit.context?;
@@ -168,6 +169,10 @@ pub(super) fn read_history(eventlog: &str) -> Option<JobHistory> {
         is_waiting: true,
     };
     events.for_each(|event| reader.take(event));
+    if reader.is_waiting {
+        reader.add_wait(now);
+        reader.history.waited_seconds = (now - submit.timestamp).max(0.0);
+    }
     Some(reader.history)
 }
 
@@ -316,7 +321,7 @@ pub(in crate::commands) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistor
         eventlog: String,
     }
     let wanted = json!({"id": id, "keys": ["eventlog"], "flags": 0});
-    read_history(&ask_flux::<EventlogAnswer>(flux, "job-info.lookup", &wanted)?.eventlog)
+    read_history(&ask_flux::<EventlogAnswer>(flux, "job-info.lookup", &wanted)?.eventlog, now())
 }
 
 /// Returns the history of a job that the plugin has; `None` if the job is pending, or if the caller may not read its eventlog.

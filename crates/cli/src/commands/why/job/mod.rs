@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let listed: Option<ListedJob> = match (explained.jobs.as_slice(), explained.refused.as_slice()) {
         ([_], [refused]) if refused.reason.code == "not-yours" => {
-            ask_listed(&flux, refused.id.0, &["userid", "bank", "priority", "state"])
+            ask_listed(&flux, refused.id.0, &["userid", "bank", "queue", "urgency", "priority", "state"])
         }
         _ => None,
     };

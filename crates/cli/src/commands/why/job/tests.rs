@@ -117,7 +117,7 @@ fn screens_of_one_job() {
     for (name, value, start, history) in [
         ("held", make_held_job(21, 5001, "chem"), none(), None),
         ("in-sched", in_sched, none(), None),
-        ("lagging", lagging, none(), read_history(&changed)),
+        ("lagging", lagging, none(), read_history(&changed, NOW)),
         ("score", no, none(), None),
         (
             "resources",
@@ -135,8 +135,8 @@ fn screens_of_one_job() {
             StartFacts { never_fits, ..none() },
             None,
         ),
-        ("running", running.clone(), none(), read_history(&eventlog_of_a_job_that_ran())),
-        ("running-at-once", running.clone(), none(), read_history(&started_at_once)),
+        ("running", running.clone(), none(), read_history(&eventlog_of_a_job_that_ran(), NOW)),
+        ("running-at-once", running.clone(), none(), read_history(&started_at_once, NOW)),
         ("running-of-another-user", running, none(), None),
     ] {
         let explained: Explained = serde_json::from_value(make_explain_answer(&[value])).expect("an answer");
@@ -197,7 +197,7 @@ fn eventlog_of_a_job_that_ran() -> String {
 
 #[test]
 fn the_history_of_a_job_has_its_waits_by_cause_its_holds_and_its_priorities() {
-    let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
+    let history = read_history(&eventlog_of_a_job_that_ran(), NOW).expect("a history");
     assert_eq!((history.waited_seconds, history.waits.values().sum::<f64>()), (640.0, 640.0));
     let waits: Vec<(WaitCause, f64)> = history.waits.into_iter().collect();
     assert_eq!(
@@ -245,13 +245,18 @@ fn a_job_that_never_ran_waited_until_its_exception() {
         (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
         (62.0, "clean", Value::Null),
     ]);
-    let history = read_history(&log).expect("a history");
+    let history = read_history(&log, NOW).expect("a history");
     assert_eq!((history.allocated, history.waited_seconds), (None, 61.0));
     assert_eq!(history.waits.get(&WaitCause::Limits), Some(&60.0));
     assert_eq!(history.holds[0].seconds, Some(60.0));
     assert_eq!(history.result.as_deref(), Some("canceled"));
-    assert_eq!(read_history(""), None);
-    assert_eq!(read_history("{\"timestamp\": 1.0, \"name\": \"clean\"}\n"), None);
+    let without_exception = log.lines().take(2).map(|line| format!("{line}\n")).collect::<String>();
+    let pending = read_history(&without_exception, NOW).expect("a history");
+    let until_now = (pending.waited_seconds, pending.waits.get(&WaitCause::Limits).copied());
+    assert_eq!(until_now, (7200.0, Some(7199.0)), "a pending job has waited until now");
+    assert_eq!(pending.holds[0].until, None);
+    assert_eq!(read_history("", NOW), None);
+    assert_eq!(read_history("{\"timestamp\": 1.0, \"name\": \"clean\"}\n", NOW), None);
 }
 
 #[test]
@@ -271,7 +276,7 @@ fn a_memo_before_a_priority_gives_its_cause() {
         (95.0, "memo", memo(0.125)),
         (95.0, "priority", priority(4012)),
     ]);
-    let causes = read_history(&log).expect("a history").priorities.into_iter().map(|one| one.cause);
+    let causes = read_history(&log, NOW).expect("a history").priorities.into_iter().map(|one| one.cause);
     let causes: Vec<(String, String)> = causes.map(|cause| (cause.code.to_string(), cause.text)).collect();
     let expected = [
         ("submitted", "the first after the submission"),
@@ -284,17 +289,20 @@ fn a_memo_before_a_priority_gives_its_cause() {
 
 #[test]
 fn screens_of_two_jobs_of_which_one_has_ended() {
-    let history = || read_history(&eventlog_of_a_job_that_ran());
+    let history = || read_history(&eventlog_of_a_job_that_ran(), NOW);
     let (mut ended, mut runs) =
         (make_pending_job(29, 5001, EVIL, Value::Null), make_pending_job(31, 5002, "chem", Value::Null));
     (ended["state"], runs["state"]) = (json!("inactive"), json!("run"));
     let waits = make_pending_job(30, 5002, "chem", make_priority(&[("fairshare", 0.421_053, 100_000)]));
     let past = |value: &Value, history| PastOrPresentJob { job: read_job(value.clone()), history };
-    let never = read_history(&make_eventlog(&[
-        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
-        (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
-        (62.0, "clean", Value::Null),
-    ]));
+    let never = read_history(
+        &make_eventlog(&[
+            (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+            (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
+            (62.0, "clean", Value::Null),
+        ]),
+        NOW,
+    );
     let mut screens = String::new();
     for (title, jobs) in [
         ("one has ended, one waits", [past(&ended, history()), past(&waits, None)]),
@@ -314,46 +322,64 @@ fn screens_of_two_jobs_of_which_one_has_ended() {
 #[test]
 fn the_listed_job_of_another_user_has_a_priority_only() {
     let compare = |id: u64, listed: Value, posted: Value| {
-        let mut job = json!({"id": id, "userid": 5002, "bank": "phys", "priority": 42_105, "state": 8});
+        let mut job = json!({"id": id, "userid": 5002, "bank": "phys", "queue": "debug", "urgency": 16, "priority": 42_105, "state": 8});
         job.as_object_mut().expect("a job").extend(listed.as_object().expect("an object").clone());
         let listed: ListedJob = serde_json::from_value(job).expect("a listed job");
         let (screen, words) = (make_screen(80), make_words());
         (Teller { screen: &screen, words: &words })
             .compare_with_listed(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
     };
-    let mine = || make_priority(&[("fairshare", 0.421_05, 100_000)]);
-    for (id, listed, posted, expected) in [
+    let mine = || {
+        make_priority(&[
+            ("fairshare", 0.421_05, 100_000),
+            ("queue", 0.0, 10),
+            ("urgency", 0.0, 1),
+            ("age", 0.5, 0),
+        ])
+    };
+    let fairshare = " At the present weights, only fair-share can differ between the two.";
+    let three = " At the present weights, only fair-share, queue and urgency can differ between the two.";
+    for (id, listed, posted, expected, terms) in [
         (
             22,
             json!({}),
             mine(),
             "has priority 42,105, yours has priority 42,105, so yours is ahead in the order of priority and job id",
+            fairshare,
         ),
         (
             20,
             json!({}),
             mine(),
             "has priority 42,105, yours has priority 42,105, so ƒ20 is ahead in the order of priority and job id",
+            fairshare,
         ),
         (
             22,
-            json!({"priority": 50_000}),
+            json!({"queue": "batch", "urgency": 20}),
             mine(),
-            "has priority 50,000, yours has priority 42,105, so ƒ22 is ahead in the order of priority and job id",
+            "has priority 42,105, yours has priority 42,105, so yours is ahead in the order of priority and job id",
+            three,
         ),
-        (22, json!({"state": 16}), mine(), "has priority 42,105, yours has priority 42,105; ƒ22 has started"),
-        (22, json!({"priority": null}), mine(), "has no priority yet, yours has priority 42,105"),
-        (22, json!({}), Value::Null, "has priority 42,105, yours has no priority yet"),
+        (
+            22,
+            json!({"state": 16}),
+            mine(),
+            "has priority 42,105, yours has priority 42,105; ƒ22 has started",
+            fairshare,
+        ),
+        (22, json!({"priority": null}), mine(), "has no priority yet, yours has priority 42,105", ""),
+        (22, json!({}), Value::Null, "has priority 42,105, yours has no priority yet", ""),
     ] {
         let rest = format!("Only ben, the instance owner and admins see the priority terms of ƒ{id}.");
-        let expected = format!("Job ƒ{id} of ben in bank phys {expected}. {rest}");
+        let expected = format!("Job ƒ{id} of ben in bank phys {expected}.{terms} {rest}");
         assert_eq!(compare(id, listed, posted), expected);
     }
 }
 
 #[test]
 fn screens_of_an_ended_job() {
-    let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
+    let history = read_history(&eventlog_of_a_job_that_ran(), NOW).expect("a history");
     let mut ended = make_pending_job(29, 5001, EVIL, Value::Null);
     ended["state"] = json!("inactive");
     let mut screens = String::new();
@@ -613,7 +639,7 @@ fn only_names_of_limits_are_holds_by_limits() {
         "max-running-jobs-user-limit.2",
         "max-running-jobs-user-limit.x",
     ];
-    let history = read_history(&(format!("{submit}\n") + &names.map(add).concat())).expect("a history");
+    let history = read_history(&(format!("{submit}\n") + &names.map(add).concat()), NOW).expect("a history");
     let holds: Vec<(&str, bool)> =
         history.holds.iter().map(|hold| (hold.name.as_str(), hold.is_limit)).collect();
     let limit = ("max-running-jobs-user-limit", true);
