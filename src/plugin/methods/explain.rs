@@ -55,18 +55,11 @@ fn explain_job(
     caller: Caller,
     id: JobId,
 ) -> Result<Result<Why, Note>> {
-    let is_private = plugin.hides_others_from(caller);
-    let unknown = || match is_private {
-        true => note(
-            "unknown",
-            "no active job of yours has this id; Flux is in private mode and hides the jobs of other users",
-        ),
-        false => note("unknown", "no active job has this id"),
-    };
+    let unknown = || note("unknown", "no active job has this id, or Flux's private mode hides the job");
     let Some(user) = plugin.view(|view| view.user_of(id))? else {
         return Ok(Err(unknown()));
     };
-    let own_user = UserId(caller.userid);
+    let (own_user, is_private) = (UserId(caller.userid), plugin.hides_others_from(caller));
     let is_of_other = !caller.is_privileged() && user != own_user;
     if is_of_other && is_private {
         return Ok(Err(unknown()));

@@ -260,12 +260,10 @@ impl Execution {
         let values = values.as_array()?;
         let select = |value: &Value| match operator.as_str() {
             "properties" => {
-                let (name, is_wanted) = value.as_str().map(|name| match name.strip_prefix('^') {
-                    Some(name) => (name, false),
-                    None => (name, true),
-                })?;
-                let having = parse_ranks(self.properties.get(name).map_or("", String::as_str))?;
-                Some(all.iter().copied().filter(|rank| having.contains(rank) == is_wanted).collect())
+                let name = value.as_str()?;
+                let plain = name.trim_start_matches('^');
+                let having = parse_ranks(self.properties.get(plain).map_or("", String::as_str))?;
+                Some(if plain == name { having } else { all - &having })
             }
             "ranks" => parse_ranks(value.as_str()?),
             "and" | "or" => self.select_ranks(all, value),

@@ -11,7 +11,7 @@ use crate::fingers;
 use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::live_tree::{self, LiveTree};
-use crate::site::mending;
+use crate::site::mending::{self, LIVE_DENIED};
 use crate::ui::figures::{self, Unit};
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
@@ -237,7 +237,11 @@ impl Input {
         let live = match live_tree::load(&flux) {
             Ok(live) => live,
             Err(_) if live_tree::is_denied(&flux) => {
-                self.open(&self.found()).map_err(|fault| mending::add_missing_permission(&fault))?;
+                let deny = |fault: Failure| {
+                    let text = fault.to_string();
+                    failure(format!("{}; {LIVE_DENIED}", text.split("; ").next().unwrap_or_default()))
+                };
+                self.open(&self.found()).map_err(deny)?;
                 return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
             }
             Err(_) => return self.load(rules, progress),
@@ -388,7 +392,11 @@ impl Loaded {
             Source::Database { counted } => {
                 let path = path.display().to_string();
                 let path = printable(&path);
-                let live = if self.is_denied { format!(" {}.", mending::LIVE_DENIED) } else { String::new() };
+                let live = if self.is_denied {
+                    format!(" These values are stored: {LIVE_DENIED}.")
+                } else {
+                    String::new()
+                };
                 Some(match counted {
                     Some(at) => {
                         let zone = jiff::tz::TimeZone::system();

@@ -39,19 +39,8 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
     failure(text)
 }
 
-/// The sentence of a guest who gets stored values instead of the live tree.
-pub(crate) const LIVE_DENIED: &str = "Only the instance owner and admins may read the live tree, so these values are from the database; \
-                                      \"flux fairshare standing\" shows your own live values";
-
-/// Turns the failure to open the database into the message for a guest, who may not read the live tree either.
-pub(crate) fn add_missing_permission(fault: &Failure) -> Failure {
-    let text = fault.to_string();
-    let fault = text.split_once("; ").map_or(text.as_str(), |(fault, _)| fault);
-    failure(format!(
-        "only the instance owner and admins may read the live tree, and the database cannot be read: {fault}; \"flux fairshare standing\" \
-         shows your own live values"
-    ))
-}
+/// Why a guest gets no live tree, and what to do.
+pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
 
 /// Splits a message into the problem and the remedy, which begins with a command.
 pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {

@@ -44,20 +44,21 @@ pub(super) struct LoadedPlugin {
 }
 
 impl Instance {
-    /// Reads the state of the instance. `data` is the data of a push, if the database can be read.
-    pub(super) fn ask(flux: &Flux, push: &Push<'_>, data: Option<&PolicyData>) -> Result<Self> {
-        let plugins = list_plugins(flux)?;
+    /// Connects to the instance and reads its state. `data` is the data of a push, if the database can be read.
+    pub(super) fn ask(uri: Option<&str>, push: &Push<'_>, data: Option<&PolicyData>) -> Result<Self> {
+        let flux = Flux::connect(uri).map_err(failure)?;
+        let plugins = list_plugins(&flux)?;
         let mut instance = Instance {
-            queues: configured_queues(flux),
-            refused: check_files_on_disk(flux),
+            queues: configured_queues(&flux),
+            refused: check_files_on_disk(&flux),
             ..Instance::default()
         };
         if let Some(name) = find_plugin(&plugins) {
             instance.loaded =
-                Some(LoadedPlugin { state: state_of(flux, name)?, check: request_recount(flux)? });
+                Some(LoadedPlugin { state: state_of(&flux, name)?, check: request_recount(&flux)? });
         }
         instance.plugins = plugins;
-        instance.of_job = if instance.loaded.is_none() { describe_job_instance(flux) } else { None };
+        instance.of_job = if instance.loaded.is_none() { describe_job_instance(&flux) } else { None };
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
                 Ok(None) => None,

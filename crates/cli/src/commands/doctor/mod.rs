@@ -15,11 +15,14 @@ use crate::site::database::{DatabaseArg, Found};
 use crate::ui::figures;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
-use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
 use instance::{Instance, check_commands, unreadable_finding};
+
+/// The remedies if Flux does not answer, and if the caller is not the instance owner.
+const NO_FLUX: &str = "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
+const NOT_OWNER: &str = "run this as the owner of the instance; \"flux fairshare standing\" and \"flux fairshare jobs\" show your own associations and jobs";
 
 /// Check the database and the plugin for silent problems, and say what to do about each
 ///
@@ -62,30 +65,20 @@ pub(super) fn run(args: &Args) -> Outcome {
     let data = facts.as_ref().map(|facts| &facts.data);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    // A named instance must answer. Without a name, the host of the database may have no Flux.
-    let find = |code, text: String, remedy: String| match args.instance.uri {
-        Some(_) => Finding::action(code, text, remedy),
-        None => Finding::notice(code, text, remedy),
-    };
-    match args.instance.connect().map(|flux| (Instance::ask(&flux, &push, data), flux)) {
-        Ok((Ok(instance), _)) => findings.extend(check_instance(&instance, data, now, stale)),
-        Ok((Err(fault), flux)) => {
-            let owner = flux.attribute("security.owner").ok().and_then(|owner| owner.parse().ok());
-            let owner = owner.map_or(String::new(), |owner| format!(", {}", user_or_id(owner)));
-            let remedy = format!(
-                "run this as the owner of the instance{owner}; \"flux fairshare standing\" and \"flux fairshare jobs\" show your own \
-                 associations and jobs"
-            );
-            let text = format!(
-                "the plugin, its data and its counters, and the configuration were not checked: {fault}"
-            );
-            findings.push(find("not-checked", text, remedy));
-        }
+    match Instance::ask(args.instance.uri.as_deref(), &push, data) {
+        Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
         Err(fault) => {
-            let remedy =
-                "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
-            let text = format!("could not query the plugin: {fault}");
-            findings.push(find("no-flux", text, remedy.to_owned()));
+            let (code, text, remedy) = match args.instance.connect() {
+                Ok(_) => (
+                    "not-checked",
+                    "the plugin, its data and its counters, and the configuration were not checked",
+                    NOT_OWNER,
+                ),
+                Err(_) => ("no-flux", "could not query the plugin", NO_FLUX),
+            };
+            // A named instance must answer. Without a name, the host of the database may have no Flux.
+            let find = if args.instance.uri.is_some() { Finding::action } else { Finding::notice };
+            findings.push(find(code, format!("{text}: {fault}"), remedy));
         }
     }
     for finding in &mut findings {
