@@ -194,7 +194,7 @@ pub const SETTINGS: [Setting; 16] = [
         name: "public",
         default: "\"banks\"",
         doc: "The part of the tree that all users may see. \"own\": their own numbers; \"banks\": also the banks above them, and the \
-              siblings of these banks; \"all\": the whole tree. With \"own\", limits on a bank or a queue are shown without the amount in use. If \
+              siblings of these banks; \"all\": the whole tree, and the priority terms of all jobs. With \"own\", limits on a bank or a queue are shown without the amount in use. If \
               such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
             let parts = [Open::Own, Open::Banks, Open::All].map(|open| (open.name(), open));

@@ -253,8 +253,8 @@ impl Execution {
         Some(nodes)
     }
 
-    /// Returns the ranks of `all` that satisfy a constraint (RFC 31). Supports constraints on properties and ranks, and not those on
-    /// host names: for these, returns `None`.
+    /// Returns the ranks of `all` that satisfy a constraint (RFC 31). Supports "and" and "not" of properties; returns `None` for other
+    /// constraints, such as those on host names.
     fn select_ranks(&self, all: &BTreeSet<u32>, constraint: &Value) -> Option<BTreeSet<u32>> {
         let (operator, values) = constraint.as_object().filter(|object| object.len() == 1)?.iter().next()?;
         let values = values.as_array()?;
@@ -265,16 +265,12 @@ impl Execution {
                 let having = parse_ranks(self.properties.get(plain).map_or("", String::as_str))?;
                 Some(if plain == name { having } else { all - &having })
             }
-            "ranks" => parse_ranks(value.as_str()?),
-            "and" | "or" => self.select_ranks(all, value),
+            "and" => self.select_ranks(all, value),
             "not" if values.len() == 1 => Some(all - &self.select_ranks(all, value)?),
             _ => None,
         };
         let sets: Vec<BTreeSet<u32>> = values.iter().map(select).collect::<Option<_>>()?;
-        Some(match operator.as_str() {
-            "or" | "ranks" => all & &sets.into_iter().flatten().collect(),
-            _ => sets.iter().fold(all.clone(), |left, set| &left & set),
-        })
+        Some(sets.iter().fold(all.clone(), |left, set| &left & set))
     }
 }
 
@@ -562,13 +558,8 @@ mod tests {
                 free("within its constraint the instance has 3 of 3 nodes free"),
             ),
             (
-                None,
-                json!({"or": [fast.clone(), {"ranks": ["0", "2-3"]}]}),
-                free("within its constraint the instance has 3 of 7 nodes free"),
-            ),
-            (
                 Some("big"),
-                json!({"ranks": ["6-7"]}),
+                json!({"properties": ["nosuch"]}),
                 [
                     Some("it requests 1 node, and within its constraint queue big has 0".to_owned()),
                     free("within its constraint queue big has 0 of 0 nodes free")[1].clone(),
@@ -576,6 +567,7 @@ mod tests {
             ),
             // The number of nodes is unknown.
             (None, json!({"hostlist": ["n1"]}), [None, None]),
+            (None, json!({"or": [fast.clone()]}), [None, None]),
             (None, json!({"not": [fast.clone(), fast.clone()]}), [None, None]),
             (None, json!({"and": [], "or": []}), [None, None]),
         ] {

@@ -237,11 +237,7 @@ impl Input {
         let live = match live_tree::load(&flux) {
             Ok(live) => live,
             Err(_) if live_tree::is_denied(&flux) => {
-                let deny = |fault: Failure| {
-                    let text = fault.to_string();
-                    failure(format!("{}; {LIVE_DENIED}", text.split("; ").next().unwrap_or_default()))
-                };
-                self.open(&self.found()).map_err(deny)?;
+                self.open(&self.found()).map_err(|fault| mending::deny_live_tree(&fault))?;
                 return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
             }
             Err(_) => return self.load(rules, progress),
@@ -392,17 +388,14 @@ impl Loaded {
             Source::Database { counted } => {
                 let path = path.display().to_string();
                 let path = printable(&path);
-                let live = if self.is_denied {
-                    format!(" These values are stored: {LIVE_DENIED}.")
-                } else {
-                    String::new()
-                };
+                let live = format!(" These values are stored: {LIVE_DENIED}.");
+                let live = if self.is_denied { live.as_str() } else { "" };
                 Some(match counted {
                     Some(at) => {
                         let zone = jiff::tz::TimeZone::system();
-                        let zone_name = figures::zone_name(at, &zone);
-                        let at = figures::moment(at, figures::now(), &zone);
-                        format!("As of the last count {at}{zone_name}, from {path}.{live}")
+                        let zoned =
+                            figures::moment(at, figures::now(), &zone) + &figures::zone_name(at, &zone);
+                        format!("As of the last count {zoned}, from {path}.{live}")
                     }
                     None => format!("From {path}; flux-accounting counted the usage.{live}"),
                 })

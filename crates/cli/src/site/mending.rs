@@ -42,6 +42,11 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
 /// Why a guest gets no live tree, and what to do.
 pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
 
+/// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
+pub(crate) fn deny_live_tree(fault: &Failure) -> Failure {
+    failure(format!("{}; {LIVE_DENIED}", fault.to_string().split("; ").next().unwrap_or_default()))
+}
+
 /// Splits a message into the problem and the remedy, which begins with a command.
 pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {
     let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();

@@ -69,11 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
         Err(fault) => {
             let (code, text, remedy) = match args.instance.connect() {
-                Ok(_) => (
-                    "not-checked",
-                    "the plugin, its data and its counters, and the configuration were not checked",
-                    NOT_OWNER,
-                ),
+                Ok(_) => ("not-checked", "the plugin, its data and counters were not checked", NOT_OWNER),
                 Err(_) => ("no-flux", "could not query the plugin", NO_FLUX),
             };
             // A named instance must answer. Without a name, the host of the database may have no Flux.

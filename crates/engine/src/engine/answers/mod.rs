@@ -43,10 +43,8 @@ pub use budgets::BudgetShown;
 pub use check::{Check, Drift, check};
 pub use heading::{Heading, Overruled, QueueRules};
 pub use holds::{Freeing, HoldNow};
-pub use job::{
-    EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, explain_priority,
-    why,
-};
+pub use job::explain_priority;
+pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};

@@ -328,9 +328,8 @@ impl Teller<'_> {
             };
         }
         let Some((one, other)) = standings else {
-            let text = "Only the instance owner and admins see at which level of the tree the two associations differ; \
-                        \"flux fairshare standing -l\" shows the levels of your own associations.";
-            return self.line(text, out);
+            return self
+                .line("Only the instance owner and admins see at which level of the tree they differ.", out);
         };
         let Some((at, side)) = find_fork(&one.levels, &other.levels) else {
             let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
