@@ -136,7 +136,7 @@ test_expect_success 'why, jobs and standing show a job that urgency 0 holds' '
 	still=$(mf submit 5002 -q q -u 0) && wait_for priority $still priority=0 && run_as 5002 why $still >out && cat out &&
 	head -1 out | grep "is held with urgency 0$" && grep "Flux does not pass it to the scheduler at priority 0." out &&
 	grep "flux job urgency .* 16 allows" out && run_as 5002 jobs -j $still >out && cat out && grep "urgency 0$" out &&
-	grep "1 job is held with urgency 0" out && run_as 5002 standing >out && grep "^Jobs: .*, 1 blocked (urgency 0" out && cancel $still && wait_ended $still
+	grep "1 job is held with urgency 0" out && run_as 5002 standing >out && grep "^Jobs: .*, 1 more blocked (urgency 0" out && cancel $still && wait_ended $still
 '
 test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
 	run_as 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&

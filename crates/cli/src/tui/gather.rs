@@ -142,7 +142,7 @@ fn describe_data_and_jobs(
             ))
         ),
         Some(stats) => format!(
-            "{} associations, {} running, {} pending, {} more held, {} without data",
+            "{} associations, {} running, {} pending + {} held, {} without data",
             number(stats.associations),
             number(stats.jobs.running),
             number(stats.jobs.pending),
@@ -154,7 +154,7 @@ fn describe_data_and_jobs(
                 number(standing.associations.iter().map(|association| count(&association.jobs)).sum::<u64>())
             };
             let [running, pending, held] = [sum(|it| it.running), sum(|it| it.pending), sum(|it| it.held)];
-            format!("yours: {running} running, {pending} pending, {held} more held")
+            format!("yours: {running} running, {pending} pending + {held} held")
         }
     };
     let shown = standing.associations.len();
