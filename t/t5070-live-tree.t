@@ -44,8 +44,15 @@ test_expect_success 'usage counts the running job only within the interval, and 
 	flux fairshare usage --whole --json | jq -e ".running_jobs == null" &&
 	flux fairshare usage --uri local:///nonexistent >out && cat out && grep "Only ended jobs count, because .*connect to Flux" out
 '
-test_expect_success 'what-if --half-life says that it leaves out the running job, and budget counts the job in the rate' '
-	flux fairshare what-if --half-life 2d >out && cat out && grep "without running jobs" out &&
+test_expect_success 'what-if --half-life counts the running job on both sides, and its order now is that of show' '
+	print_places() { jq -r ".associations[] | \"\(.user) \(.$1)\"" | sort; } &&
+	set_usage 5002 4 && flux fairshare push && flux fairshare show -U --csv -n -o user,place | tr , " " | sort >shown && flux fairshare what-if --half-life 2d --json >live.json && cat shown live.json &&
+	jq -e ".source.from == \"plugin\" and (.changes[0] | test(\"running jobs count on both sides\"))" live.json && print_places place_first <live.json | test_cmp shown - &&
+	jq -e "[.associations[] | select(.user == \"user5001\")][0].place_second > 1" live.json &&
+	flux fairshare what-if --half-life 2d -p $DB --json >stored.json && jq -e ".changes[0] | test(\"running jobs do not count\")" stored.json &&
+	print_places place_first <stored.json >stored && cat stored && ! cmp -s stored shown && set_usage 5002 3600 && flux fairshare push
+'
+test_expect_success 'budget counts the running job in the rate' '
 	flux fairshare budget deposit user user5001 1000 --until 7d --reason r && flux fairshare budget show --json >budget.json && cat budget.json &&
 	jq -e ".budgets[0] | .spent_ms == 0 and .rate_ms > 4000 * 2 / 7 and .lasts_until == .end" budget.json &&
 	flux fairshare budget show >out && cat out && grep "1,000 .*end of window" out && grep "PerDay counts running jobs too" out &&

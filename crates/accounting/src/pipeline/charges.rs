@@ -17,7 +17,8 @@ pub(super) fn rate_of_job(
 ) -> f64 {
     let is_charged = !settings.charges.is_empty();
     let queue = job.jobspec.filter(|_| is_charged).and_then(resources::read_queue);
-    settings.charges.rate(settings.weights, ran_on, queue.as_deref(), start)
+    let queue = queue.as_deref().or(job.running.and_then(|(_, queue)| queue));
+    settings.charges.rate(settings.weights, ran_on, queue, start)
 }
 
 /// Returns the usage of a job that ran from `start` to `end`, rounded to five decimals.

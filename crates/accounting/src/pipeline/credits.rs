@@ -62,7 +62,8 @@ pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, n
     // This run adds a credit of 0 to the association, so that its usage is counted from its bins and credits.
     let id = credits.last().map_or(0, |credit| credit.id).saturating_add(1);
     credits.push(Credit { id, ..credit.clone() });
-    let plan = exact::plan_with(snapshot, snapshot.usage_settings()?, now, false, &credits, &mut |_| ())?;
+    let plan =
+        exact::plan_with(snapshot, snapshot.usage_settings()?, now, false, &credits, &[], &mut |_| ())?;
     let account =
         |account: &crate::store::Account| account.user == user && plan.ledger.bank_name(account) == bank;
     let (Some(marks), Some(at)) = (&plan.marks, plan.ledger.accounts.iter().position(account)) else {
@@ -71,11 +72,10 @@ pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, n
     let key = Marks::key(user, bank);
     let jobs = periods::total_usage(&recount::list_bins_after(&plan, &plan.changes, at));
     let credited = marks.credited(key).cloned().unwrap_or_default();
-    let live = marks.live_bins(key).iter().sum::<f64>() + credited.live;
     let left = snapshot.pace()?.remaining_after(now - marks.period_start);
     Ok(Credit {
         usage: amount - (jobs + periods::total_usage(&credited.bins)),
-        live_usage: amount - live * left,
+        live_usage: amount - marks.live_usage(key) * left,
         ..credit
     })
 }

@@ -11,13 +11,14 @@
 //! 0.
 
 use super::credits::Credits;
+use super::fetch::RunningJob;
 use super::found::RecordSelection;
 use super::grouped::{CountedJob, JobGroups};
 use super::periods::{self, Periods};
 use super::start::Start;
 use super::{PipelineError, Plan, Result, Rule, Tally, banks, continuous};
 use crate::store::{
-    AHEAD, Account, Bins, Continuous, Credit, CreditedUsage, Ledger, Marks, Snapshot, StoredBin,
+    AHEAD, Account, Bins, Continuous, Credit, CreditedUsage, Ledger, Marks, Pace, Snapshot, StoredBin,
     UsageChanges, UsageSettings,
 };
 use fairshare::accrual::{HalfLife, zero_negligible};
@@ -40,6 +41,8 @@ pub(super) struct Run<'a> {
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
     pub(super) credits: Credits<'a>,
+    /// Jobs that count as if they ended at `now`.
+    pub(super) running: &'a [RunningJob],
     /// Half-life of continuous decay in seconds; 0 if usage does not decay.
     pub(super) decay_time: f64,
 }
@@ -51,16 +54,17 @@ pub(super) fn plan_run(
     recount: bool,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan> {
-    plan_with(snapshot, snapshot.usage_settings()?, now, recount, &snapshot.credits()?, progress)
+    plan_with(snapshot, snapshot.usage_settings()?, now, recount, &snapshot.credits()?, &[], progress)
 }
 
-/// Plans a run with these settings and credits instead of those of the database.
+/// Plans a run with these settings and credits instead of those of the database, and with running jobs.
 pub(super) fn plan_with(
     snapshot: &Snapshot<'_>,
     settings: UsageSettings,
     now: f64,
     recount: bool,
     credits: &[Credit],
+    running: &[RunningJob],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan> {
     let (end, half_life) = (settings.period_end, settings.half_life);
@@ -82,7 +86,8 @@ pub(super) fn plan_with(
         marks: marks.as_ref(),
         start: Start::default(),
         credits: Credits::new(credits),
-        decay_time: snapshot.pace()?.half_life(),
+        running,
+        decay_time: Pace { period: half_life, factor: settings.decay, ..Pace::default() }.half_life(),
     };
     run.start = Start::new(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };

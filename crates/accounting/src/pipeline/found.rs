@@ -100,6 +100,7 @@ impl<'a> RecordSelection<'a> {
         if self.unplaced.len() > passed_on {
             self.count_former_users(snapshot, run)?;
         }
+        run.running.iter().for_each(|job| self.count_record(run, job.record_until(run.now), true));
         Ok(())
     }
 
@@ -137,7 +138,8 @@ impl<'a> RecordSelection<'a> {
             self.tally.ignored += 1;
             return;
         }
-        let Some(ran_on) = job.r.and_then(resources::count) else { return self.add_unreadable(job.id) };
+        let ran_on = job.running.map(|(ran_on, _)| ran_on).or_else(|| resources::count(job.r?));
+        let Some(ran_on) = ran_on else { return self.add_unreadable(job.id) };
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
         // The difference is negative if the clock was set back during the job, or if the record lacks the end.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::fetch::RunningJob;
 use super::{Periods, Result};
 use super::{PipelineError, Plan, exact};
-use crate::store::{Reason, Snapshot, StoreError, UsageChanges};
+use crate::store::{Marks, Reason, Snapshot, StoreError, UsageChanges};
 
 /// The result of a recount.
 #[derive(Debug)]
@@ -50,22 +51,29 @@ impl Recount {
 }
 
 /// Returns user, bank and usage of each association that the exact rule would store if the half-life became `half_life` seconds at the
-/// time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`.
+/// time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`. With `running`, returns
+/// the usage with continuous decay instead, which includes these jobs: that of the plugin after the next sync.
 pub fn usages_with_half_life(
     snapshot: &Snapshot<'_>,
     half_life: f64,
     now: f64,
+    running: Option<&[RunningJob]>,
 ) -> Result<Vec<(String, String, f64)>> {
     snapshot.check_usage_schema()?;
     let settings = snapshot.usage_settings_with(half_life, now)?;
     // Without marks, the changed settings alone cause no recount.
     let (is_requested, credits) = (snapshot.marks()?.is_none(), snapshot.credits()?);
+    let jobs = running.unwrap_or_default();
     // The run is one second after `now`, because rounding could put `now` into the period before.
-    let plan = exact::plan_with(snapshot, settings, now + 1.0, is_requested, &credits, &mut |_| ())?;
+    let plan = exact::plan_with(snapshot, settings, now + 1.0, is_requested, &credits, jobs, &mut |_| ())?;
     let ledger = &plan.ledger;
     let usages = ledger.accounts.iter().enumerate().filter_map(|(index, account)| {
-        let usage = usage_after(&plan, &plan.changes, index)?;
-        Some((account.user.clone(), ledger.bank_name(account).to_owned(), usage))
+        let bank = ledger.bank_name(account);
+        let usage = match (&plan.marks, running) {
+            (Some(marks), Some(_)) => marks.live_usage(Marks::key(&account.user, bank)).max(0.0),
+            _ => usage_after(&plan, &plan.changes, index)?,
+        };
+        Some((account.user.clone(), bank.to_owned(), usage))
     });
     Ok(usages.collect())
 }

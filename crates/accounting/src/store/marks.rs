@@ -109,10 +109,12 @@ impl Marks {
         self.continuous.get(at).filter(|known| known.usage == stored)
     }
 
-    /// Returns the usage of the jobs of an association with continuous decay, by bin as of `period_start`.
-    pub fn live_bins(&self, key: u64) -> &[f64] {
+    /// Returns the usage of the jobs and credits of an association with continuous decay, as of `period_start`. Negative if credits
+    /// subtract more than the jobs used.
+    pub fn live_usage(&self, key: u64) -> f64 {
         let found = self.continuous.binary_search_by_key(&key, |known| known.key).ok();
-        found.and_then(|at| self.continuous.get(at)).map_or(&[], |known| &known.bins)
+        let jobs = found.and_then(|at| self.continuous.get(at)).map_or(0.0, |known| known.bins.iter().sum());
+        jobs + self.credited(key).map_or(0.0, |credits| credits.live)
     }
 
     /// Returns the usage from credits of an association, or `None` if it has no credits.

@@ -405,7 +405,12 @@ impl Loaded {
 
     /// Returns the name of the source for error messages: `path`, or "the plugin".
     pub(crate) fn place<'a>(&self, path: &'a Path) -> &'a Path {
-        if matches!(self.source, Source::Plugin { .. }) { Path::new("the plugin") } else { path }
+        if self.is_live() { Path::new("the plugin") } else { path }
+    }
+
+    /// Returns true if the tree is that of the plugin.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.source, Source::Plugin { .. })
     }
 
     /// Returns the policy of the tree. Fails if the document does not show it.

@@ -176,7 +176,7 @@ fn new_lengths_recount_from_the_records() {
     // before.
     let now = END + 30.0;
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
-    let predicted = usages_with_half_life(&database.snapshot().expect("a snapshot"), H / 2.0, now);
+    let predicted = usages_with_half_life(&database.snapshot().expect("a snapshot"), H / 2.0, now, None);
     site.run_sql(&format!(
         "UPDATE config_table SET value = '{}' WHERE key = 'priority_decay_half_life';
          UPDATE config_table SET value = '{}' WHERE key = 'priority_usage_reset_period';

@@ -2,10 +2,12 @@
 //! Running jobs in reports and in the rates of budgets.
 
 use super::budgets::{add_deposit, budget, make_site};
+use super::continuous::{make_site as make_pushable_site, pushed_usages, usage_by_definition};
 use super::*;
 use crate::pipeline::budgets::Budgets;
 use crate::pipeline::fetch::RunningJob;
 use crate::pipeline::report::{By, Query, Usage, Used};
+use crate::pipeline::usages_with_half_life;
 use fairshare_protocol::records::BudgetUnit;
 
 const NOW: f64 = 60_000.0;
@@ -49,4 +51,30 @@ fn a_running_job_counts_in_the_rate_of_its_budget_up_to_its_time_limit() {
     let budgets = Budgets::count(&snapshot, None, &jobs, NOW).expect("budgets").all;
     // Job 8 has run longer than its time limit of 500 s, which counts a quarter.
     assert_eq!((budgets[0].spent, budgets[0].rate), (0, 17_857));
+}
+
+#[test]
+fn usage_with_another_half_life_counts_running_jobs_as_the_plugin_does() {
+    let site = make_pushable_site("half-life-live");
+    site.add_job(1, 1, "A", END - 900.0, 64.0);
+    site.add_job(2, 2, "A", END - 100.0, 300.0);
+    site.run(END + 100.0).expect("a run");
+    let now = END + 400.0;
+    let job = format!(
+        r#"{{"jobs": [{{"id": 9, "userid": 3, "t_run": {}, "nnodes": 2, "ncores": 8}}]}}"#,
+        now - 700.0
+    );
+    let jobs = RunningJob::parse(&job).expect("a job");
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let mut check = |half_life: f64, wanted: [f64; 3]| {
+        let snapshot = database.snapshot().expect("a snapshot");
+        let found = usages_with_half_life(&snapshot, half_life, now, Some(&jobs)).expect("usages");
+        let is_close = |((_, _, found), wanted): (&(String, String, f64), f64)| (found - wanted).abs() < 3.0;
+        assert!(found.iter().zip(wanted).all(is_close), "{found:?}, not {wanted:?}");
+    };
+    let pushed = pushed_usages(&site, now);
+    check(H, [pushed[0], pushed[1], 2.0 * usage_by_definition(now, 700.0, now)]);
+    // With half of the half-life, all times count twice.
+    let halved = |ended: f64, used: f64| usage_by_definition(2.0 * ended, 2.0 * used, 2.0 * now) / 2.0;
+    check(H / 2.0, [halved(END - 900.0, 64.0), halved(END - 100.0, 300.0), 2.0 * halved(now, 700.0)]);
 }

@@ -14,6 +14,7 @@ use crate::commands::check::check_many_jobs;
 use crate::commands::push::{self, Push};
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
+use crate::plugin::running;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
@@ -23,6 +24,7 @@ use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use fairshare::Tree;
+use fairshare_accounting::pipeline::fetch::RunningJob;
 use fairshare_accounting::pipeline::usages_with_half_life;
 use fairshare_engine::priority::FACTORS;
 use fairshare_protocol::records::FactorRecord;
@@ -33,9 +35,9 @@ use fairshare_protocol::records::FactorRecord;
 /// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
 /// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
 ///
-/// --half-life without --in counts all usage of the database again, as sync does after a change of the half-life. The usage of running
-/// jobs, which show and the plugin add, is left out of both sides. --weight and
-/// --submit ask the plugin about jobs instead of users.
+/// --half-life without --in counts all records of the database again, as sync does after a change of the half-life. If the plugin
+/// answers, running jobs count on both sides, and the order now is that of show; jobs that ended after the last sync count only now.
+/// --weight and --submit ask the plugin about jobs instead of users.
 #[derive(Debug, clap::Args)]
 // --usage is a change here, so it can't be an alias of --usage-file.
 #[command(mut_arg("usage_file", |list| list.alias(None).alias("usages")))]
@@ -114,11 +116,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let new_half_life =
         args.half_life.filter(|_| args.later.is_none()).map(|half_life| half_life.as_secs_f64());
-    // The plugin has no records of ended jobs to count again.
-    let loaded = match new_half_life {
-        Some(_) => args.input.load(&args.rules, &mut progress)?,
-        None => args.input.load_live(&args.rules, &args.instance, &mut progress)?,
+    let running = new_half_life.map(|_| running::list(&args.instance, args.input.is_given()));
+    let loaded = match running {
+        Some(Err(_)) => args.input.load(&args.rules, &mut progress)?,
+        _ => args.input.load_live(&args.rules, &args.instance, &mut progress)?,
     };
+    // The usage of a database has no running jobs.
+    let running = running.and_then(Result::ok).filter(|_| loaded.is_live());
     let options = loaded.options;
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
@@ -128,8 +132,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
     let mut tree = loaded.tree.clone();
-    let recounted = new_half_life.map(|half_life| recount_usages(&args.input, half_life, &mut tree));
-    let recounted = recounted.transpose()?;
+    let recount = |half_life| recount_usages(&args.input, half_life, running.as_deref(), &mut tree);
+    let recounted = new_half_life.map(recount).transpose()?;
     let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
     let (mut tree, mut texts) = edits.apply(&loaded, tree)?;
     texts.extend(recounted);
@@ -201,13 +205,19 @@ fn preview_weights(args: &Args) -> Outcome {
     push::print_preview(Some(answer), args.output.json, &format!("If: weights {}", changes.join(", ")))
 }
 
-/// Sets the usages of `tree` to those that the next sync would store if the half-life became `half_life` seconds. Returns a description of
-/// the change.
-fn recount_usages(input: &Input, half_life: f64, tree: &mut Tree) -> Result<String> {
+/// Sets the usages of `tree` to those after the next sync if the half-life became `half_life` seconds: with `running`, to those of the
+/// plugin, else to the stored ones. Returns a description of the change.
+fn recount_usages(
+    input: &Input,
+    half_life: f64,
+    running: Option<&[RunningJob]>,
+    tree: &mut Tree,
+) -> Result<String> {
     let text = "--half-life without --in needs a database, whose records are counted again";
     let mut database = input.database().ok_or_else(|| failure(text))??;
     let snapshot = database.snapshot().map_err(failure)?;
-    for (user, bank, usage) in usages_with_half_life(&snapshot, half_life, now()).map_err(failure)? {
+    let usages = usages_with_half_life(&snapshot, half_life, now(), running).map_err(failure)?;
+    for (user, bank, usage) in usages {
         if let Some(leaf) = tree.leaf(&user, &bank) {
             tree.set_usage(leaf, usage).map_err(failure)?;
         }
@@ -217,7 +227,9 @@ fn recount_usages(input: &Input, half_life: f64, tree: &mut Tree) -> Result<Stri
         Some(oldest) => format!("from the records since {}", date(oldest, half_life)),
         None => "from no records".to_owned(),
     };
-    Ok(format!("half-life {new} instead of {old}, usage counted again {since}, without running jobs"))
+    let jobs =
+        if running.is_some() { "running jobs count on both sides" } else { "running jobs do not count" };
+    Ok(format!("half-life {new} instead of {old}, usage counted again {since}; {jobs}"))
 }
 
 /// The members of the JSON document besides the rows.
