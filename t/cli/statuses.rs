@@ -112,75 +112,75 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
     for (typed, hint) in [
         (
             "account chem set GrpTRES=node=10",
-            "did you mean: flux fairshare limit set bank BANK run-nodes=NUMBER --push",
+            "did you mean: flux fairshare limit set bank chem run-nodes=10 --push",
         ),
         (
             "account chem set GrpTRES=cpu=640",
-            "did you mean: flux fairshare limit set bank BANK run-cores=NUMBER --push",
+            "did you mean: flux fairshare limit set bank chem run-cores=640 --push",
         ),
         (
             "account chem set GrpCPUs=640",
-            "did you mean: flux fairshare limit set bank BANK run-cores=NUMBER --push",
+            "did you mean: flux fairshare limit set bank chem run-cores=640 --push",
         ),
         (
             "user ann set GrpTRES=gres/gpu=4",
-            "did you mean: flux fairshare limit set user USER run-gpus=NUMBER --push",
+            "did you mean: flux fairshare limit set user ann run-gpus=4 --push",
         ),
         (
             "user ann where account=chem set GrpTRES=node=10",
-            "did you mean: flux account edit-user --bank=BANK --max-nodes=NUMBER USER; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-nodes=10 ann; flux fairshare push",
         ),
         (
             "user ann where account=chem set grptres+=cpu=64",
-            "did you mean: flux account edit-user --bank=BANK --max-cores=NUMBER USER; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-cores=64 ann; flux fairshare push",
         ),
         (
             "user where name=ann account=chem set GrpTRES=gres/gpu=4",
-            "did you mean: flux fairshare limit set association USER/BANK run-gpus=NUMBER --push",
+            "did you mean: flux fairshare limit set association ann/chem run-gpus=4 --push",
         ),
         (
             "user ann where account=chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 ann; flux fairshare push",
         ),
         (
             "user ann set MaxSubmitJobs=4",
-            "did you mean: flux account edit-user --max-active-jobs=NUMBER USER; flux fairshare push",
+            "did you mean: flux account edit-user --max-active-jobs=4 ann; flux fairshare push",
         ),
         (
             "account chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=BANK --max-running-jobs=NUMBER USER; flux fairshare push, for each user of the bank",
+            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 USER; flux fairshare push, for each user of the bank",
         ),
         (
             "account chem set GrpJobs=40",
-            "did you mean: flux fairshare limit set bank BANK run-jobs=NUMBER --push",
+            "did you mean: flux fairshare limit set bank chem run-jobs=40 --push",
         ),
         (
             "account chem set MaxWall=60",
-            "did you mean: flux fairshare limit set bank BANK job-time=SECONDS --push",
+            "did you mean: flux fairshare limit set bank chem job-time=3600 --push",
         ),
         (
             "account chem set grptresmins=node=600",
-            "did you mean: flux fairshare budget deposit bank BANK NODE-HOURS --until 52w --reason TEXT --push",
+            "did you mean: flux fairshare budget deposit bank chem 10 --until 52w --reason TEXT --push",
         ),
         (
             "user ann account=chem set GrpTRESMins=cpu=600",
-            "did you mean: flux fairshare budget deposit association USER/BANK CORE-HOURS --unit core-hours --until 52w --reason TEXT --push",
+            "did you mean: flux fairshare budget deposit association ann/chem 10 --unit core-hours --until 52w --reason TEXT --push",
         ),
         (
             "account chem set fairshare=20",
-            "did you mean: flux account edit-bank --shares=NUMBER BANK; flux fairshare push",
+            "did you mean: flux account edit-bank --shares=20 chem; flux fairshare push",
         ),
         (
             "user ann where account=chem set fairshare=20",
-            "did you mean: flux account edit-user --bank=BANK --shares=NUMBER USER; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --shares=20 ann; flux fairshare push",
         ),
         (
             "user ann set RawUsage=0",
-            "did you mean: flux fairshare credit set USER/BANK 0 --reason TEXT --push",
+            "did you mean: flux fairshare credit set ann/BANK 0 --reason TEXT --push",
         ),
         (
             "account chem set RawUsage=0",
-            "did you mean: flux fairshare credit set USER/BANK 0 --reason TEXT --push, for each user of the bank",
+            "did you mean: flux fairshare credit set USER/chem 0 --reason TEXT --push, for each user of the bank",
         ),
         ("account chem set MaxTRES=cpu=4", "no command here or in flux account sets maxtres=cpu=4"),
         ("user ann set qos=high", "no command here or in flux account sets qos=high"),

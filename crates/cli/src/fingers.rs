@@ -77,11 +77,42 @@ fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
     let is_user = typed.iter().any(|text| text == "user" || text == "users" || text.starts_with("user="));
     let is_in_bank = is_user && typed.iter().any(|text| text.starts_with("account"));
     let column = 1 + usize::from(is_user) + usize::from(is_in_bank);
-    let command = SACCTMGR.lines().skip(1).find(is_meant).and_then(|row| row.split(" | ").nth(column));
-    Some(match command {
-        Some(command) => format!("did you mean: {command}"),
-        None => format!("no command here or in flux account sets {key}={value}"),
-    })
+    let row = SACCTMGR.lines().skip(1).find(is_meant);
+    let Some(command) = row.and_then(|row| row.split(" | ").nth(column)) else {
+        return Some(format!("no command here or in flux account sets {key}={value}"));
+    };
+    // Names keep their case. The placeholder of a list of names stays.
+    let words: Vec<_> = arguments.iter().map(|text| text.to_string_lossy()).collect();
+    let find_name = |what: &str| {
+        let is_key = |key: &str| {
+            let key = key.to_lowercase();
+            let key = key.trim_end_matches('s');
+            key == what || key == "name" && (what == "user") == is_user
+        };
+        let pairs = words.iter().filter_map(|word| word.split_once('='));
+        let next = words.iter().zip(words.iter().skip(1)).map(|(key, name)| (&**key, &**name));
+        let next = next.filter(|(_, name)| !name.contains('=') && !["where", "set"].contains(name));
+        pairs.chain(next).find(|(key, name)| is_key(key) && !name.contains(',')).map(|it| it.1.to_owned())
+    };
+    let resource = row.and_then(|row| row.split(" | ").next()?.split_once('=')).map_or("", |it| it.1);
+    let part = value.split(',').find(|part| part.starts_with(resource));
+    let number = part.and_then(|part| part.rsplit('=').next()?.parse().ok()).filter(|it: &f64| *it >= 0.0);
+    let scaled = |factor: f64| number.map(|number| ((number * factor * 1e4).round() / 1e4).to_string());
+    let mut text = command.to_owned();
+    // sacctmgr counts times in minutes.
+    for (placeholder, value) in [
+        ("NUMBER", scaled(1.0)),
+        ("SECONDS", scaled(60.0)),
+        ("NODE-HOURS", scaled(1.0 / 60.0)),
+        ("CORE-HOURS", scaled(1.0 / 60.0)),
+        ("GPU-HOURS", scaled(1.0 / 60.0)),
+        ("HOURS", scaled(1.0 / 60.0)),
+        ("USER", find_name("user")),
+        ("BANK", find_name("account")),
+    ] {
+        text = value.map_or(text.clone(), |value| text.replace(placeholder, &value));
+    }
+    Some(format!("did you mean: {text}"))
 }
 
 /// Returns the hint for the command `name` of another system with `arguments`: our command that does the same. The case is ignored.
