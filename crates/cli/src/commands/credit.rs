@@ -3,11 +3,13 @@
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
+use serde_json::{Value, json};
 use strum::Display;
 
 use super::{sync, usage};
 use crate::clock;
 use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
+use crate::plugin::ask::ask;
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
 use crate::ui::figures::{Unit, trim_decimals};
@@ -17,6 +19,7 @@ use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
+use fairshare_client::Flux;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,9 +54,13 @@ enum CreditUnit {
 
 /// Add or subtract usage of an association, with a reason and a log
 ///
-/// A credit counts like the usage of a job that ended at its time: it decays and expires with usage of that time. It stays in effect
+/// A credit counts like the usage of a job that ended at its time: it decays and expires with usage of that time. Without --from, this
+/// time is now, so the credit expires later than earlier usage that it cancels. It stays in effect
 /// after a recount, after a change of the half-life and after job records are removed. Usage is never below 0. If credits subtract
 /// more than the ended jobs of an association used, the rest reduces the usage of its running and later jobs. The rest decays too.
+///
+/// The stored usage is that of ended jobs and decays at period boundaries. The live usage in the plugin includes running jobs and
+/// decays continuously; it makes priorities, and "flux fairshare show" prints it. With --push, prints both, before and after.
 ///
 /// "add" adds AMOUNT; a negative AMOUNT is a refund. "set" stores the difference between AMOUNT and the usage of the jobs on record
 /// at this moment. Usage of jobs that end later, or whose records arrive later, is added.
@@ -112,8 +119,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let reduction =
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
     let one = usage_of_one(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
+    let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
     snapshot.commit().map_err(failure)?;
+    let is_late = credit.usage < 0.0 && args.from.is_none();
     print(args, vec![credit]).map_err(after_storing)?;
+    let live = || live_usage(id.filter(|_| args.push)?, wanted.bank);
+    let live_before = live();
     if args.push {
         sync::run_on(&args.database, args.now, args.output.is_table()).map_err(after_storing)?;
     }
@@ -122,6 +133,19 @@ pub(super) fn run(args: &Args) -> Outcome {
     let sums = reduction.zip(sum);
     if let Some((reduction, after)) = sums {
         remark(describe_sums(&wanted, args.unit, [after + reduction, after].map(|sum| sum / one)));
+    }
+    if let Some((before, after)) = live_before.zip(live()) {
+        let [was, is] = [before, after].map(|usage| trim_decimals(&format!("{:.4}", usage / one)));
+        remark(format_args!(
+            "in force: the live usage of {}/{}, with running jobs, is {is} {} instead of {was}; it decays continuously, and stored \
+             usage at period boundaries",
+            wanted.user, wanted.bank, args.unit
+        ));
+    }
+    if is_late {
+        remark(
+            "the credit counts from now on, so it expires later than earlier usage that it cancels; add --from TIME dates it",
+        );
     }
     if !args.push && args.output.is_table() {
         remark(format_args!(
@@ -137,6 +161,13 @@ fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f
     credits::set_usage(snapshot, wanted.user, wanted.bank, 0.0, now).ok().map(|credit| -credit.usage)
 }
 
+/// Returns the usage in the plugin, which includes running jobs, or `None` if the plugin does not answer.
+fn live_usage(user: u32, bank: &str) -> Option<f64> {
+    let flux = Flux::connect(None).ok()?;
+    let answer: Value = ask(&flux, "standing", &json!({"user": user, "bank": bank})).ok()?;
+    answer.pointer("/associations/0/usage")?.as_f64()
+}
+
 /// A smaller sum is 0, except for rounding.
 const LEAST: f64 = 1e-9;
 
@@ -148,7 +179,9 @@ fn describe_sums(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Strin
     let [was, is, all, rest] = [before.max(0.0), after.max(0.0), before - after, -after]
         .map(|hours| trim_decimals(&format!("{hours:.4}")));
     if after > -LEAST {
-        format!("with this credit, the ended jobs of {user}/{bank} count {is} {unit} instead of {was}")
+        format!(
+            "with this credit, the stored usage of {user}/{bank}, of ended jobs, is {is} {unit} instead of {was}"
+        )
     } else if before < LEAST {
         format!("warning: {user}/{bank} has no usage of ended jobs, so the credit only changes {later}")
     } else {
