@@ -195,6 +195,11 @@ impl Input {
         self.database.wait
     }
 
+    /// Returns the command that pushes the database.
+    pub(crate) fn push_command(&self) -> String {
+        mending::command_on(&self.database, "push")
+    }
+
     /// Returns the file that the tree comes from.
     pub(crate) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use crate::outcome::{Failure, Result, failure};
 use crate::site::input::Loaded;
-use crate::site::names::{find_associations, several_banks_failure};
+use crate::site::mending::quote_command;
+use crate::site::names::{bank_of, find_associations, several_banks_failure};
 use crate::ui::figures::{Unit, number};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
@@ -181,6 +182,22 @@ impl Edits<'_> {
             tree.set_usage(leaf, then).map_err(failure)?;
         }
         Ok((tree, texts))
+    }
+}
+
+impl Edits<'_> {
+    /// Returns the commands of flux-accounting that change the shares in the database.
+    pub(super) fn share_commands(&self, tree: &Tree) -> Vec<String> {
+        let command = |edit: &Shares| {
+            let fairshare::Shares::Count(count) = edit.shares else { return None };
+            let node = find_node(tree, &edit.name).ok()?;
+            let (shares, bank) = (format!("--shares={count}"), format!("--bank={}", bank_of(tree, node)));
+            let is_bank = tree.kind(node) == NodeKind::Bank;
+            let words = if is_bank { vec!["edit-bank"] } else { vec!["edit-user", &bank] };
+            let words = [words, vec![&shares, tree.name(node)]].concat();
+            Some(quote_command("account", &words).trim_matches('"').to_owned())
+        };
+        self.shares.iter().filter_map(command).collect()
     }
 }
 
