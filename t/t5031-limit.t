@@ -93,7 +93,7 @@ test_expect_success 'flux account-update-db keeps the limits from every schema v
 '
 test_expect_success 'with --push, the plugin has a changed limit at once' '
 	is_loaded_limit() { mf query | jq -e "[.limits[] | select(.scope == \"user\" and .name == \"5004\")] $1"; } &&
-	run_limit set user user5004 run-jobs=7 --push 2>err && cat err && grep "1 added; generation" err && is_loaded_limit "| .[0].limit == 7" &&
+	run_limit set user user5004 run-jobs=7 --push >out 2>err && cat out err && grep " Pushed$" out && grep "user5004 .* 7 .* yes$" out && grep "1 added; generation" err && is_loaded_limit "| .[0].limit == 7" &&
 	run_limit set user user5004 run-jobs=7 --push --json && run_limit unset user user5004 2>err && grep "next push: flux fairshare push -p $DB" err &&
 	is_loaded_limit "| length == 1" && run_limit set user user5004 run-jobs=1 --push && run_limit unset user user5004 --push && is_loaded_limit "== []"
 '

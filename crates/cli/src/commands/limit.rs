@@ -130,16 +130,19 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         true
     };
-    let mut limits = snapshot.stored_limits().map_err(failure)?;
     snapshot.commit().map_err(failure)?;
-    limits.retain(|limit| here(&limit));
-    let limits = limits.into_iter().map(|limit| ListedLimit { limit, source: "database", is_pushed: None });
-    print(args, limits.collect()).map_err(after_storing)?;
-    if !changes && !args.push {
-        return Ok(Answer::Yes);
-    }
+    drop(database);
     let uri = args.instance.uri.as_deref();
-    push::apply_change(&args.database, uri, args.push, args.output.is_table())
+    let apply = || push::apply_change(&args.database, uri, args.push, args.output.is_table());
+    let mut loaded = None;
+    if args.push {
+        apply()?;
+        loaded = args.instance.connect().ok().and_then(|flux| ask_limits(&flux));
+    }
+    let mut limits = database_limits(args, loaded.as_deref()).map_err(after_storing)?;
+    limits.retain(|listed| listed.source == "database" && here(&&listed.limit));
+    print(args, limits).map_err(after_storing)?;
+    if changes && !args.push { apply() } else { Ok(Answer::Yes) }
 }
 
 /// Lists the limits of the database, of its queues, and of Flux's configuration.
