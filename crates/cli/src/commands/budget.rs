@@ -331,7 +331,7 @@ pub(super) const COLUMNS: &[Column<'static>] = &[
     column("deposited_ms", "Deposited", Style::Hours),
     column("spent_ms", "Spent", Style::Hours),
     column("left_ms", "Left", Style::Hours),
-    column("rate_ms", "PerDay", Style::Hours),
+    column("rate_ms", "PerDay (7d)", Style::Hours),
     column("lasts_until", "LastsUntil", Style::Time),
 ];
 
@@ -352,7 +352,7 @@ fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Runn
         });
         format!(
             "Spent by ended jobs up to the last sync; the plugin adds all other jobs. LastsUntil is the date on which nothing is left at \
-             the rate of the last 7 days (PerDay), or \"end of window\" if the budget lasts longer than its window. {counted}."
+             the mean rate of the last 7 days (PerDay), or \"end of window\" if the budget lasts longer than its window. {counted}."
         )
     };
     let has_budgets = more.is_some() || rows.key == "budgets";
