@@ -22,7 +22,7 @@ test_expect_success 'push fails without the plugin and says how to check' '
 '
 test_expect_success 'push -v lists the number of records that the plugin accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
-	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database has no record of the instance owner ($(id -un)): sent one without limits" push.out
+	grep "^sent 5 associations (with the instance owner), 1 queue, 2 projects, 3 banks, 4 factors, the config;" push.out
 '
 test_expect_success 'push gives the plugin the same records as flux account-priority-update' '
 	print_records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && print_records >none && ! test_cmp none ours &&
@@ -30,7 +30,7 @@ test_expect_success 'push gives the plugin the same records as flux account-prio
 '
 test_expect_success 'push replaces all data of our plugin and reports the changes' '
 	if mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply; then
-		flux fairshare push -p $DB --json | jq -e ".changes == null and .sent.associations == 4"
+		flux fairshare push -p $DB --json | jq -e ".changes == null and .sent.associations == 5"
 	else
 		mf data assoc 5009 Z && flux fairshare push -p $DB --json >push.json &&
 		jq -e "[.changes | .added, .changed, .removed, .unchanged] == [0, 0, 1, 5]" <push.json &&

@@ -15,7 +15,11 @@ pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec
     let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![
         gauge("up", "Whether the plugin answered", 1.0),
-        gauge("associations", "Associations in the plugin's data", stats.associations as f64),
+        gauge(
+            "associations",
+            "Associations in the plugin's data, with that of the instance owner",
+            stats.associations as f64,
+        ),
         gauge("queues", "Queues in the plugin's data", stats.queues as f64),
         gauge("banks", "Banks in the tree", stats.banks.len() as f64),
         gauge(

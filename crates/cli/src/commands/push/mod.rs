@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
-        let head = format!("would send {}", summarize_data(&data));
+        let head = format!("would send {}", summarize_data(&data, false));
         return print_preview(ask(&push, &data)?, args.json, &head);
     }
     let sent = deliver(&push, &data)?;
@@ -166,12 +166,6 @@ fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
 
 impl Sent {
     fn describe(&self, data: &PolicyData) -> String {
-        let owner = self.owner.as_ref().map_or(String::new(), |owner| {
-            format!(
-                "; the database has no record of the instance owner ({}): sent one without limits",
-                owner.bank
-            )
-        });
         let changes = self.changes.as_ref().map_or(String::new(), |changes| {
             format!(
                 "; {}; generation {} is in the plugin",
@@ -179,13 +173,15 @@ impl Sent {
                 changes.generation
             )
         });
-        format!("sent {}{owner}{changes}", summarize_data(data))
+        format!("sent {}{changes}", summarize_data(data, self.owner.is_some()))
     }
 }
 
-fn summarize_data(data: &PolicyData) -> String {
+/// Counts the records. `with_owner` is true if a record of the instance owner is added to those of the database.
+fn summarize_data(data: &PolicyData, with_owner: bool) -> String {
+    let owner = if with_owner { " (with the instance owner)" } else { "" };
     [
-        count(data.associations.len(), "association"),
+        count(data.associations.len() + usize::from(with_owner), "association") + owner,
         count(data.queues.len(), "queue"),
         count(data.projects.len(), "project"),
         count(data.banks.len(), "bank"),

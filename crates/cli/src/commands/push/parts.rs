@@ -187,7 +187,7 @@ impl<'a> PushDocument<'a> {
         changes: Option<&'a PushChanges>,
     ) -> PushDocument<'a> {
         let sent = SentRecords {
-            associations: data.associations.len(),
+            associations: data.associations.len() + usize::from(owner.is_some()),
             queues: data.queues.len(),
             projects: data.projects.len(),
             banks: data.banks.len(),

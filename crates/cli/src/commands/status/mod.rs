@@ -232,7 +232,7 @@ fn print_summary(
     line(
         "associations",
         format!(
-            "{}: {} in {}{inactive}",
+            "{} of {} in {} (with the instance owner and the root bank){inactive}",
             summary.associations,
             count(state.users.len(), "user"),
             count(summary.banks, "bank")
@@ -502,10 +502,12 @@ impl Summary {
         {
             *by_limit.entry(limit_of(limit).to_owned()).or_default() += 1;
         }
+        let named_banks: BTreeSet<&str> = all().map(|association| association.bank_name.as_str()).collect();
         Summary {
             associations: all().count(),
             inactive: all().filter(|association| association.active == 0).count(),
-            banks: all().map(|association| association.bank_name.as_str()).collect::<BTreeSet<_>>().len(),
+            // flux-accounting's plugin does not list the banks.
+            banks: if state.banks.is_empty() { named_banks.len() } else { state.banks.len() },
             running: sum(|association| association.cur_run_jobs),
             active: sum(|association| association.cur_active_jobs),
             nodes: sum(|association| association.cur_nodes),
