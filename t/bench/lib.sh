@@ -36,7 +36,7 @@ meter() {
 # The configuration of the instances.
 write_conf() {
 	cat >"$work/conf.json" <<-EOF
-	{"fake-resources": {"nnodes": 4, "cores-per-node": 4}, "exec": {"testexec": {"allow-guests": true}},
+	{"fake-resources": {"nnodes": 4, "cores-per-node": ${CORES:-4}}, "exec": {"testexec": {"allow-guests": true}},
 	 "ingest": {"validator": {"disable": true}},
 	 "job-manager": {"plugins": [{"remove": ".priority-default"}]}}
 	EOF
