@@ -77,17 +77,23 @@ class Budgets:
         return [budget for budget in self.budgets if budget.pays_for(key, self.scopes.above(key[1]))]
 
     def compute_full_charge(self, job, unit):
-        """B6: the charge for the whole time limit. A running job has the factor of its start, any other job the present one."""
-        factor = job.factor if job.charge == "run" else self.factor_at(job.queue)
-        return charge(getattr(job, UNITS[unit]), job.limit, factor)
+        """B6: the charge for the whole time limit. A running job has the size in R and the factor of its start, any other job the size in its
+        jobspec and the present factor."""
+        if job.charge == "run":
+            return charge(self.size_in_r(job, unit), job.limit, job.factor)
+        return charge(getattr(job, UNITS[unit]), job.limit, self.factor_at(job.queue))
 
     @staticmethod
-    def compute_ended_charge(job, unit):
+    def size_in_r(job, unit):
+        """Returns the size of a job in R, which has all nodes and cores that the job requests, and maybe no GPUs."""
+        return job.given_gpus if unit == "gpu-hours" else getattr(job, UNITS[unit])
+
+    def compute_ended_charge(self, job, unit):
         """B4: the charge of an ended job, as (least, most). job-list reports no GPUs (F11)."""
         found = []
         for end in (job.end - job.slack, job.end):
             milliseconds = int(1000 * max(0, end - job.start) + 0.5)
-            found.append(charge(getattr(job, UNITS[unit]), min(milliseconds, job.limit), job.factor))
+            found.append(charge(self.size_in_r(job, unit), min(milliseconds, job.limit), job.factor))
         return [0, found[1]] if unit == "gpu-hours" and job.is_from_job_list else found
 
     def list_spenders(self, budget):
@@ -154,6 +160,10 @@ class Budgets:
         before, self.last_seen = self.last_seen, max(at, self.last_seen)
         return any(before < boundary <= at for budget in self.budgets for boundary in budget.list_boundaries())
 
+    def has_unknown_budget(self, job):
+        """Returns whether budgets may hold a job because the plugin asks job-list for ended jobs (B10)."""
+        return not self.knows_ended and bool(self.list_paying(job.assoc))
+
     def share_budget(self, one, other):
         """Returns whether a budget pays for the jobs of two associations."""
         return any(budget in self.list_paying(other) for budget in self.list_paying(one))
@@ -188,7 +198,7 @@ class Budgets:
         for job in self.jobs.values():
             if job.state == "INACTIVE" and job.start is not None:
                 ended.setdefault(self.payer(job), []).append(job)
-        parents, self.scopes.parents = self.scopes.parents, {one["bank"]: one["parent"] for one in document["banks"] if one.get("parent")}
+        parents, self.scopes.parents = self.scopes.parents, {one["bank"]: one["parent"] for one in document.get("banks", ()) if one.get("parent")}
         until = {}
         for key, jobs in ended.items():
             jobs.sort(key=lambda job: job.end)

@@ -21,7 +21,6 @@ from scopes import REJECTING, used
 class Follower(Release):
     """Reads a whole step: each event is an event of Flux, or an event that the plugin must post now."""
 
-    is_loading = False
     has_held = False  # jobs were held at the beginning of the step
 
     # Reprioritize
@@ -105,8 +104,7 @@ class Follower(Release):
     def read_late_name(self, event):
         """Reads a name that is added to a job in DEPEND outside a submission."""
         job, name = self.model.jobs[event[0]], event[2]["description"]
-        # B10: while the plugin asks job-list for ended jobs, budgets hold each job.
-        is_unknown = self.is_loading and is_budget(kind_of(name)) and self.model.list_paying(job.assoc)
+        is_unknown = is_budget(kind_of(name)) and self.model.has_unknown_budget(job)
         if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job) and not is_unknown:
             self.at -= 1
             self.fail(f"job {job.id} is held by {name}, which has room")
@@ -124,6 +122,10 @@ class Follower(Release):
         self.follow_clock()
         self.read_queue_states()
         self.reading.clear()
+        if not self.model.knows_ended and self.model.budgets:
+            # B10: with the answer of job-list, a release scan of all held jobs follows.
+            self.model.knows_ended = True
+            self.due += [key for key in self.model.associations if key not in self.due]
         while self.due:
             self.read_scan(self.due.pop(0))
         for job, text in self.to_follow:

@@ -18,6 +18,7 @@ class Funds:
         self.has_budgets = "budgets" in can and rng.random() < 0.7
         self.has_rules = "exempt" in can and rng.random() < 0.6
         self.has_charges = self.has_budgets and rng.random() < 0.6
+        self.has_clock = self.has_budgets and "clock" in can
         self.number, self.rules, self.mode = 0, {}, "hold"
         self.budgets = [self.make_budget() for _ in range(rng.randint(1, 3))] if self.has_budgets else []
         self.drop_doubles()
@@ -108,3 +109,11 @@ class Funds:
         if not self.has_budgets:
             return None
         return 0 if self.rng.random() < 0.02 else self.rng.choice(LIMITS)
+
+    def pick_wait(self):
+        """Returns the seconds by which the clock of the embedded job manager advances: beyond the next window, or beyond the time limits of jobs."""
+        return self.rng.choice([0.7, 1, 2, 3, 3, 4, 60, 300, 600, 1500])
+
+    def pick_run(self):
+        """Returns the run time of a job that ends by itself, or None. In real Flux, `Maker` picks these jobs."""
+        return self.rng.choice([None, None, None, "0.1s", "2s", "450s", "600.25s", "1000s"]) if self.has_clock else None

@@ -143,6 +143,8 @@ class Maker:
             step["gpus"] = gpus
         if (limit := self.funds.pick_limit()) is not None:
             step["limit"] = limit
+        if run := self.funds.pick_run():
+            step["run"] = run
         return step
 
     def pick_job(self):
@@ -161,6 +163,8 @@ class Maker:
             return self.a_cap()
         if self.is_loaded and self.funds.is_on() and self.funds.rng.random() < 0.08:
             return self.a_fund()
+        if self.funds.has_clock and self.funds.rng.random() < 0.12:
+            return {"wait": self.funds.pick_wait()}
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
             return self.loading("load")
@@ -280,7 +284,7 @@ OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 # These steps have random numbers of their own, so that a history without them stays the same.
 CAPS = {"scopes", "strict", "exempt"}
 FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
-EMBEDDED = {"keep", "drop", "policy", "nodata", "siege"} | CAPS
+EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets"} | CAPS
 
 
 def make(seed, steps, can=FLUX):

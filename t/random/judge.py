@@ -63,7 +63,6 @@ class Judge:
             choices = stack.pop()
             after = model.clone()
             follower = Follower(after, outcome["events"], choices, outcome.get("until", 0.0))
-            follower.is_loading = bool(set(step) & {"load", "reload", "restart", "module", "rush", "policy", "parts"})
             try:
                 begin(follower, step, outcome, names)
                 follower.run()

@@ -72,6 +72,7 @@ class Model(Limits):
         self.charges = []  # the changes of charge factors: [(time, queue, factor)]
         self.now = lambda: 0  # the time of the next event
         self.asked, self.last_seen = {}, 0
+        self.knows_ended = True  # job-list has reported the jobs that ended before the plugin was loaded
         self.clear()
 
     def clone(self):
@@ -207,7 +208,7 @@ class Model(Limits):
         """Replays the jobs to a new plugin, loaded with `document` if any."""
         self.clear()
         self.restart()
-        self.loaded, self.knows_stopped = True, False
+        self.loaded, self.knows_stopped, self.knows_ended = True, False, False
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = job.unread = False

@@ -89,6 +89,10 @@ class Passes(Stream):
             for name in self.list_satisfied(job, full):
                 self.remove_hold(job, name)
             return
+        if self.model.has_unknown_budget(job) and not self.goes_next(job):
+            for name in self.list_removed_next(job):
+                self.remove_hold(job, name)
+            return
         job.grant, job.suspended, job.told = True, self.model.is_suspended(job), job.urgency
         self.count_taker(job)
         if job.waits:
@@ -106,6 +110,20 @@ class Passes(Stream):
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True
             blocked.append(job)
+
+    def list_removed_next(self, job):
+        """Returns the names of the job that the next events remove."""
+        names, at = [], self.at
+        while at < len(self.events) and self.events[at][:2] == (job.id, "dependency-remove") and kind_of(self.events[at][2]["description"]) is not None:
+            names.append(self.events[at][2]["description"])
+            at += 1
+        return names
+
+    def goes_next(self, job):
+        """Returns whether the next events release a job. While its budget is unknown, they may only remove names of limits that it fits."""
+        if job.waits:
+            return self.peek() is not None and self.peek()[0] == job.id and self.peek()[1] in ("memo", "priority")
+        return len(self.list_removed_next(job)) == len(job.list_our_names())
 
     def count_taker(self, job):
         """Counts a job that took headroom in shared limits."""
@@ -191,7 +209,7 @@ class Passes(Stream):
 
     def could_go(self, job, blocked):
         """Returns whether a held job must go if it is next, even if all possible reservations count against it."""
-        if self.model.may_be_kept_from(job):
+        if self.model.may_be_kept_from(job) or self.model.has_unknown_budget(job):
             return False
         return not self.model.exceeded(job, blocked + [o for o in self.model.jobs.values() if o.blocked])
 
@@ -258,7 +276,7 @@ class Passes(Stream):
 
     def does_go_unseen(self, job, walks, blocked):
         """Returns whether such a job is the next to go."""
-        return not self.model.exceeded(job, self.may_go(job, blocked)) and any(
+        return not self.model.has_unknown_budget(job) and not self.model.exceeded(job, self.may_go(job, blocked)) and any(
             job.assoc in self.model.list_sharing(walk) and self.find_earlier(job, walk, walks[walk], blocked) is None for walk in walks)
 
     def goes_now(self, job, walks, blocked):

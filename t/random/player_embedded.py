@@ -1,45 +1,91 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Plays a history in the embedded job manager: `fairshare-embedded run` reports every event."""
+"""Plays a history in the embedded job manager: `fairshare-embedded run --trace` performs each step and reports every event."""
 import json
 import os
 import subprocess
 
+from stream import Event
 
-def play(script, command, plugin, keeper, directory):
-    """Returns the outcome of each step, and a text of errors at the end or None."""
-    scenario = os.path.join(directory, "scenario.json")
-    with open(scenario, "w", encoding="utf-8") as stream:
-        json.dump(script, stream)
-    arguments = [command, "run", scenario, "--plugin", plugin, "--trace", "--keeper", keeper]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    names, outcomes = {}, []
-    for line in done.stdout.splitlines():
-        outcome = json.loads(line)
-        if "trace" not in outcome:
-            continue
-        # The trace has all ids, a step only its new ones.
-        ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in names}
-        names.update(ids)
-        outcomes.append(dict(
+START = 1700000000.0  # the virtual time at the start
+# Seconds after each step of a history with budgets, so that its steps have different times. Below 500 steps, the run time of a job that an event
+# of a step ends is no multiple of half a millisecond.
+TICK = 0.001137
+FOLLOWED, BOUNDARY = 0.6, 0.1  # seconds after and before the start or end of a window
+
+
+class Player:
+    """Plays a history in one embedded job manager. `now` is the virtual time."""
+
+    def __init__(self, script, document, command, plugin, keeper, directory):
+        scenario = os.path.join(directory, "scenario.json")
+        with open(scenario, "w", encoding="utf-8") as stream:
+            json.dump(dict(script, document=document, steps=[]), stream)
+        self.errors = open(os.path.join(directory, "errors"), "w+", encoding="utf-8")
+        arguments = [command, "run", scenario, "--plugin", plugin, "--trace", "--keeper", keeper]
+        self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.now, self.has_budgets = START, "budgets" in document
+        self.names, self.after = {}, {}  # the ids of jobs, and the jobs that they wait for, by label
+
+    def play(self, step):
+        """Plays the step and returns its outcome. In a history with budgets the time advances until the plugin has followed each window."""
+        self.after.update((one["submit"], one.get("after")) for one in step.get("batch", [step]) if "submit" in one)
+        began = self.now
+        outcome = self.send({"wait": TICK, **with_limits(step)} if self.has_budgets else step)
+        while self.has_budgets and self.is_amid_window(outcome["query"]):
+            later = self.send({"wait": BOUNDARY})
+            outcome.update((key, later[key]) for key in ("states", "query", "drift"))
+            outcome["events"] += later["events"]
+        return dict(outcome, began=began, until=self.now)
+
+    def send(self, step):
+        """Performs one step, and returns its outcome."""
+        self.process.stdin.write(json.dumps(step) + "\n")
+        self.process.stdin.flush()
+        outcome = json.loads(self.process.stdout.readline())
+        self.now = outcome["now"]
+        # The outcome has all ids, and a step only its new ones.
+        ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in self.names}
+        self.names.update(ids)
+        return dict(
             answers=outcome["answers"], ids=ids, query=outcome["query"], drift=outcome["drift"],
             states={int(jobid): state for jobid, state in outcome["states"].items()},
-            events=[event(*entry, script, names) for entry in outcome["trace"]],
-        ))
-    trouble = done.stderr.strip() if done.returncode != 0 else None
-    return outcomes, trouble
+            events=[self.make_event(*entry) for entry in outcome["trace"]],
+        )
+
+    def make_event(self, jobid, name, context, at):
+        """Returns the event as real Flux posts it, where the name of a dependency has the job id as it was given. R has the time of "alloc"."""
+        context = context or {}
+        if context.get("description", "").startswith("after-finish="):
+            label = next((name for name, known in self.names.items() if known == jobid), None)
+            context = {"description": f"after-finish={self.names.get(self.after.get(label))}"}
+        if name == "alloc" and self.has_budgets:
+            context = dict(context, start=at)
+        event = Event((jobid, name, context))
+        event.at = at
+        return event
+
+    def is_amid_window(self, query):
+        """Returns whether a window has just begun or ended, or is about to. A limit that holds a job causes an event every half second (R7)."""
+        boundaries = [at for one in (query or {}).get("budgets", []) for at in (one["start"], one["end"])]
+        return any(self.now - FOLLOWED < at < self.now + BOUNDARY for at in boundaries)
+
+    def end(self):
+        """Ends the command, and returns the text of an error or None."""
+        self.process.stdin.close()
+        if self.process.wait() == 0:
+            return None
+        self.errors.seek(0)
+        return self.errors.read().strip() or "the command failed"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
 
 
-def event(jobid, name, context, script, names):
-    """Returns the event as real Flux posts it, where the name of a dependency has the job id as it was given."""
-    text = (context or {}).get("description", "")
-    if text.startswith("after-finish="):
-        label = next((name for name, known in names.items() if known == jobid), None)
-        after = waits_for(script).get(label)
-        context = {"description": f"after-finish={names.get(after)}"}
-    return (jobid, name, context or {})
-
-
-def waits_for(script):
-    """Returns {label: the job that it waits for}."""
-    jobs = [one for step in script["steps"] for one in step.get("batch", [step]) if "submit" in one]
-    return {job["submit"]: job.get("after") for job in jobs}
+def with_limits(step):
+    """Returns the step with the time limits of jobs that real Flux gets."""
+    if "batch" in step:
+        return {"batch": [with_limits(one) for one in step["batch"]]}
+    return {"limit": 36000, **step} if "submit" in step else step

@@ -57,7 +57,7 @@ class Charges(Case):
 
     def test_the_gpus_of_an_ended_job_from_job_list_may_not_count_until_a_push_covers_the_job(self):
         self.make_site(budget(unit="gpu-hours"))
-        self.end_job(1, 10.0, 20.0, gpus=2)
+        self.end_job(1, 10.0, 20.0, gpus=2, given_gpus=2)
         self.assertEqual(self.model.compute_ended_charge(self.model.jobs[1], "gpu-hours"), [20000, 20000])
         self.model.restart()
         self.assertEqual(self.model.compute_ended_charge(self.model.jobs[1], "gpu-hours"), [0, 20000])
@@ -65,6 +65,13 @@ class Charges(Case):
         for until, least in ((19.0, 0), (20.0, 20000)):
             self.model.cover_ended_jobs({"associations": [{"userid": 5001, "bank": "A", "counted_until": until}]})
             self.assertEqual(self.model.compute_ended_charge(self.model.jobs[1], "gpu-hours"), [least, 20000])
+
+    def test_a_job_charges_the_gpus_in_its_r_after_its_start(self):
+        self.make_site(budget(unit="gpu-hours"))
+        amounts = [self.model.compute_full_charge(self.add_job(number, phase, gpus=2, start=1.0), "gpu-hours")
+                   for number, phase in enumerate((None, "sched", "run"))]
+        self.assertEqual(amounts, [2 * HOUR, 2 * HOUR, 0])
+        self.assertEqual(self.model.compute_ended_charge(self.end_job(9, 10.0, 20.0, gpus=2), "gpu-hours"), [0, 0])
 
     def test_a_running_job_keeps_its_factor_and_others_have_the_present_one(self):
         self.make_site(budget(), table={"queues": {"q1": {"charge": 0.5}}})

@@ -65,6 +65,7 @@ impl FutureRequest {
         match self {
             FutureRequest::Key(name) | FutureRequest::Other(name) => name,
             FutureRequest::Dependencies(_) => "job-list.list-id",
+            FutureRequest::EndedJobs(_) => "job-list.list",
             FutureRequest::Commit => "",
         }
     }

@@ -16,6 +16,7 @@ mod event;
 mod fault;
 mod host;
 mod job;
+mod job_list;
 mod kvs;
 mod ops;
 mod plugin;

@@ -6,11 +6,14 @@
 //! `users` is `mf_priority_map` of the query with the scenario's names of jobs. At the end each accepted job has
 //! `{"job", "events": [..]}` with the events that the plugin caused.
 //!
-//! With `--trace` each step has `{"step", "answers": [text or null], "ids": {job: id}, "states": {id: state},
-//! "query", "drift", "trace": [[id, event, context], ..]}` instead, with all events in the order of handling.
+//! With `--trace` the command reads the steps from its input instead, one per line, and the steps of the scenario are
+//! empty. Each step has `{"step", "answers": [text or null], "ids": {job: id}, "states": {id: state}, "query", "drift",
+//! "now", "trace": [[id, event, context, time], ..]}`, with all events in the order of handling. At the end of a step with
+//! the member `wait`, the virtual time advances by this number of seconds.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -32,7 +35,7 @@ pub struct PlayArgs {
     /// The jobtap plugin, named mf_priority.so
     #[arg(long)]
     plugin: PathBuf,
-    /// Print all events of each step, and the query as it is
+    /// Read the steps from the input, and print all events of each step and the query as it is
     #[arg(long)]
     trace: bool,
     /// Path of a second plugin that the steps `add` and `drop` request to hold and release jobs
@@ -56,15 +59,18 @@ pub fn run(args: &PlayArgs) -> Outcome {
         ..Options::default()
     };
     let host = Host::new(options).map_err(failure)?;
+    host.set_response("job-manager.queue-status", Some(r#"{"enable": true, "start": true}"#));
     host.load(plugin, Some(&make_conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
+    if *trace {
+        for (index, line) in io::stdin().lines().enumerate() {
+            let step = serde_json::from_str(&line.map_err(failure)?).map_err(failure)?;
+            println!("{}", play.perform_traced_step(index, &step));
+        }
+    }
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| file_error(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
-        if *trace {
-            println!("{}", play.perform_traced_step(index, step));
-            continue;
-        }
         let rejection =
             play.perform_step(step).map_err(|error| file_error(&format!("step {index}: {error}")))?;
         play.host.settle();
@@ -84,11 +90,11 @@ pub fn run(args: &PlayArgs) -> Outcome {
 }
 
 /// Returns the load-time configuration of the plugin, with `document` unless it is null. The snapshot is disabled,
-/// because scenarios do not contain snapshots.
+/// because scenarios do not contain snapshots. The plugin uses the pushed fair-shares.
 fn make_conf(document: &Value) -> Value {
     match document {
-        Value::Null => json!({"remember": false}),
-        document => json!({"config": add_defaults(document), "remember": false}),
+        Value::Null => json!({"remember": false, "live": false}),
+        document => json!({"config": add_defaults(document), "remember": false, "live": false}),
     }
 }
 
@@ -116,16 +122,18 @@ impl Play {
             Some(batch) => self.submit_batch(batch),
             None => vec![self.perform_step(step).unwrap_or_else(Some)],
         };
-        self.host.settle();
+        self.host.advance(step.get("wait").and_then(Value::as_f64).unwrap_or(0.0));
         let state = |id: &u64| (id.to_string(), json!(self.host.state(*id).map_or("INACTIVE", State::name)));
         let states: Map<String, Value> = self.ids.values().map(state).collect();
-        let event = |(id, entry): (u64, Value)| json!([id, entry.get("name"), entry.get("context")]);
+        let event = |(id, entry): (u64, Value)| {
+            json!([id, entry.get("name"), entry.get("context"), entry.get("timestamp")])
+        };
         let trace: Vec<Value> = self.host.take_trace().into_iter().map(event).collect();
         let query = self.plugin.file_name().and_then(|name| self.host.query(&name.to_string_lossy()).ok());
         let check = self.host.request("job-manager.mf_priority.check", None, OWNER).ok().flatten();
         let check = check.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         json!({"step": index, "answers": answers, "ids": self.ids, "states": states, "query": query,
-            "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
+            "drift": check.and_then(|check| check.get("drift").cloned()), "now": self.host.now(), "trace": trace})
     }
 
     /// Submits several jobs at once. Flux accepts all jobs before the first job continues.
@@ -272,7 +280,7 @@ impl Play {
             tasks: number(step, "tasks"),
             // Jobs take whole nodes of the small cluster, unless the step has a number of cores.
             cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
-            duration: 7200.0,
+            duration: step.get("limit").and_then(Value::as_f64).unwrap_or(7200.0),
             attributes: &attributes,
         };
         let mut submission = Submission::simple(number(step, "user") as u32, &shape);
@@ -289,8 +297,9 @@ impl Play {
         if let Some(system) =
             submission.jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut)
         {
-            // The job runs until a step finishes it.
-            system.insert("exec".into(), json!({"test": {"override": 1}}));
+            // Without `run`, the job runs until a step finishes it.
+            let test = text(step, "run").map_or(json!({"override": 1}), |run| json!({"run_duration": run}));
+            system.insert("exec".into(), json!({"test": test}));
             let after = text(step, "after").and_then(|name| self.ids.get(name));
             let after = after.map(|id| json!({"scheme": "afterany", "value": id}));
             let keep = text(step, "keep").map(|name| json!({"scheme": "keep", "value": name}));

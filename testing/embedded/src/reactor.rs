@@ -8,12 +8,13 @@ use std::ffi::{CString, c_void};
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::abi::{ContinuationFn, WatcherFn};
 use super::cluster::all_resources;
 use super::host::Host;
 use super::job::Errno;
+use super::job_list::list_ended;
 use super::kvs::Kvs;
 
 /// Virtual start time of an instance unless its options give another, so that plugins get plausible times.
@@ -61,6 +62,8 @@ pub(super) enum FutureRequest {
     Commit,
     /// A query for the outstanding dependencies of a job.
     Dependencies(u64),
+    /// A query to job-list for ended jobs.
+    EndedJobs(Value),
     /// Another request, by its topic. Only a test can set a response to it.
     Other(String),
 }
@@ -263,7 +266,10 @@ impl Host {
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
                 job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect()
             }
-            Some(FutureRequest::Dependencies(_)) if !self.options.job_list => return Err(Errno::ENOSYS),
+            Some(FutureRequest::Dependencies(_) | FutureRequest::EndedJobs(_)) if !self.options.job_list => {
+                return Err(Errno::ENOSYS);
+            }
+            Some(FutureRequest::EndedJobs(request)) => list_ended(store.jobs.values(), request),
             Some(FutureRequest::Dependencies(id)) => {
                 let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
                 // As in job-list's answer, the key is missing if there are no dependencies.

@@ -10,7 +10,7 @@ use super::super::reactor::FutureRequest;
 use super::{Text, host_at, read_text, return_code, tag_at};
 
 /// Creates the future of a request, or returns null if the host does not answer the topic. The host answers queries to
-/// job-list for the dependencies of a job, memos, and topics for which a test has set an answer. It also answers a
+/// job-list for the dependencies of a job and for ended jobs, memos, and topics for which a test has set an answer. It also answers a
 /// submission of no jobs: this future is fulfilled when the open batch of events is committed.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host_at(pointer);
@@ -31,6 +31,7 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             FutureRequest::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
+        (Some("job-list.list"), Some(payload)) => FutureRequest::EndedJobs(payload),
         (Some("job-manager.memo"), _) => FutureRequest::Other("job-manager.memo".to_owned()),
         (Some(topic), _) if host.store.borrow().forced_answers.contains_key(topic) => {
             FutureRequest::Other(topic.to_owned())
