@@ -56,20 +56,22 @@
 //!   and the matching type of the engine in `crates/engine/src/accounts/`;
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`.
 //!   The row is one of `counters` if the limit holds jobs until there is headroom, and one of `per_job` if it
-//!   rejects a job that is too large. A kind of limit scope, or a measure that limits over scopes count: a
-//!   row of `limits/scope_rows.rs`;
-//! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
+//!   rejects a job that is too large;
+//! - a kind of limit scope: a value of `Scope`, and its name in `NAMES` of `limits/scope_rows.rs`. A measure that limits over
+//!   scopes count: a value of `Amount::ALL`, and its name in the macro `names!` there;
+//! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`. A value that `Subject` lacks is also a field
+//!   there, which `engine/terms.rs` fills;
 //! - a field of an answer: the answer's type in `engine/answers/`, which the engine fills, the plugin sends, and the command reads;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a ranking policy: a file in `crates/fairshare/src/policy/` that implements `RankingPolicy`, and a row of `Policy::ALL` in `mod.rs`
-//!   there;
+//!   there. The values that users may type are also in the help in `crates/cli/src/site/input.rs` and `commands/policy.rs`;
 //! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
 //! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor:
-//! `a_ninth_limit_is_a_row`, `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine
-//! with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new factor cannot
+//! `a_ninth_limit_needs_only_a_row_of_the_table`, `a_limit_on_a_single_job_needs_only_a_row_of_the_table` and
+//! `a_fifth_factor_needs_only_a_row_of_the_table` build an engine with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new factor cannot
 //! break the guarantee of `max-wait-behind`.
 //!
 //! # Architecture invariants

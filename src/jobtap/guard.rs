@@ -3,7 +3,7 @@
 //! in `reads`, `asks` and `kvs`.
 //!
 //! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets its safe
-//! answer ([`Jobtap::set_safe_answer`]), and the plugin repairs its state ([`Jobtap::recover`]) before its next call.
+//! answer ([`Jobtap::set_safe_answer`]), and the plugin begins to repair its state ([`Jobtap::recover`]) before its next call.
 //! All memory belongs to the plugin handle's aux and is freed with it. There are no statics and no thread-locals, which
 //! would pin the .so.
 
@@ -178,7 +178,7 @@ impl<J: Jobtap> Instance<J> {
         self.faults.leave_call();
         if result.is_none() {
             let text = format!(
-                "{}: internal error in {what}; the plugin returns a safe answer and compares its jobs with the jobs of Flux",
+                "{}: internal error in {what}; the plugin returns a safe answer and checks its state",
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
@@ -331,7 +331,7 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if topic.is_null() || data.is_null() {
         return -1;
     }
-    // SAFETY: `load` registered `data`; the instance lives until the plugin is removed, and is only shared. Topic and
+    // SAFETY: `register` passed `data` to Flux; the instance lives until the plugin is removed, and is only shared. Topic and
     // args belong to the running callback.
     let (instance, topic, args) =
         unsafe { (borrow_from_c::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
@@ -359,7 +359,7 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     msg: *const sys::flux_msg_t,
     arg: *mut c_void,
 ) {
-    // SAFETY: `load` registered the service at `arg`; its instance lives as long as the plugin.
+    // SAFETY: `register` passed the service at `arg` to Flux; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::from_service(arg) };
     // SAFETY: the message belongs to the running handler.
     let request = unsafe { decode_request(instance.plugin, msg) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Work for the next reactor turn that must not be done inside the callback that calls for it.
+//! Work that must not be done at the place that calls for it: scans for the end of the event, and tasks for the next reactor turn.
 //!
 //! While Flux loops over its jobs to reprioritize them, or over its plugins to pass a configuration to them, no other job may be changed.
 //! While another plugin releases a job, that job must not end. While Flux asks for a priority, that priority must not be posted. Such

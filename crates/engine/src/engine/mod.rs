@@ -254,12 +254,12 @@ impl Engine {
         }
     }
 
-    /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
-    /// SCHED.
     fn change_configuration(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         site::change_configuration(&mut self.shared, &mut self.recovery, &mut self.refresh, change)
     }
 
+    /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
+    /// SCHED.
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Engine { shared, recovery, refresh, .. } = self;
         let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of limits over scopes. Each kind of scope and each amount has a row, with a name and a text for rejections. The site sets the
+//! The table of limits over scopes. Each pair of a [`Scope`] and an [`Amount`] is a row, with a name and a text for rejections. The site sets the
 //! caps ([`SiteLimit`](crate::accounts::SiteLimit)).
 
 use super::hold::{Hold, HoldSet, MOST_ROWS};

@@ -52,7 +52,7 @@ pub struct Factor {
 /// The range of a factor whose value is the same for jobs of equal size and age.
 pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
-/// The factors of flux-accounting with its weights, and two factors with weight 0.
+/// The factors of flux-accounting with its weights, and the factors [`AGE`] and [`SIZE`], which only a configuration gives a weight.
 pub const FACTORS: [Factor; 6] = [
     Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare, range: |_| 1.0 },
     Factor {

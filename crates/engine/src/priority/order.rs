@@ -6,12 +6,12 @@
 //!
 //! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority,
 //! in that order. Priorities of the jobs behind the head may be stale. Priorities of jobs in the head may be stale too, if
-//! the order is still correct. Priorities of held and expedited jobs are never stale. `Head::list_fewest` finds the
+//! the order is still correct. A plan always posts a stale priority that is or becomes 0 or the maximum. `Head::list_fewest` finds the
 //! fewest jobs to post. Each of the first K jobs by current priority either keeps its posted priority or gets its current
 //! priority, and only neighbours have to be compared. The plan also posts each other job whose posted priority is above
 //! the priority of the last of the K jobs. This is one pass over the queue, after the first K jobs are sorted.
 //!
-//! A stale priority alone is no reason to post: if the order of a queue is correct, the plan for the queue is empty.
+//! Any other stale priority is no reason to post: if the order of a queue is correct, its job is not in the plan.
 //!
 //! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale
 //! job if the budget allows. If the budget is smaller, no **incomparable** priority stays in the head. There is one

@@ -91,7 +91,7 @@ impl StagedSite {
         (std::mem::take(&mut self.part.charges), std::mem::take(&mut self.part.budgets))
     }
 
-    /// Returns true if no part had an association.
+    /// Returns true if no part had an association. Parts may have had banks.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }

@@ -39,7 +39,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 
     /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet. Ranking policies
-    /// without a formula call [`Ranking::rank_by_visit`].
+    /// without a formula must override this method and call [`Ranking::rank_by_visit`].
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         if let Some(formula) = self.formula(&ranking.options) {
             ranking.rank_by_formula(&*formula, tree);

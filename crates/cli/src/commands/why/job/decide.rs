@@ -169,8 +169,8 @@ fn is_ahead(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
-/// Returns the smallest set of terms whose swap reverses the order, or `None` if no swap reverses it. Terms
-/// with large differences are tried first.
+/// Returns the terms whose swapped values reverse the order, or `None`. The terms are sorted by how much a swap changes the difference of
+/// the scores; the first one is tried, then the first two, and so on.
 fn find_fewest_swaps(
     ahead: &PostedPriority,
     behind: &PostedPriority,
