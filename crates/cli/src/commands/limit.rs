@@ -130,16 +130,16 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         true
     };
+    let mut limits = list_limits(&snapshot, None)?;
     snapshot.commit().map_err(failure)?;
     drop(database);
     let uri = args.instance.uri.as_deref();
     let apply = || push::apply_change(&args.database, uri, args.push, args.output.is_table());
-    let mut loaded = None;
     if args.push {
         apply()?;
-        loaded = args.instance.connect().ok().and_then(|flux| ask_limits(&flux));
+        let loaded = args.instance.connect().ok().and_then(|flux| ask_limits(&flux));
+        limits = database_limits(args, loaded.as_deref()).map_err(after_storing)?;
     }
-    let mut limits = database_limits(args, loaded.as_deref()).map_err(after_storing)?;
     limits.retain(|listed| listed.source == "database" && here(&&listed.limit));
     print(args, limits).map_err(after_storing)?;
     if changes && !args.push { apply() } else { Ok(Answer::Yes) }
@@ -200,7 +200,11 @@ fn ask_limits(flux: &Flux) -> Option<Vec<LimitUse>> {
 /// Returns the limits of the database and of its queues. `loaded` are the limits of the plugin.
 fn database_limits(args: &Args, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
     let mut database = args.database.open(Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
+    list_limits(&database.snapshot().map_err(failure)?, loaded)
+}
+
+/// Returns the limits of a database, as [`database_limits`].
+fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
     let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
     let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
     let all: Vec<(StoredLimit, &'static str)> = stored.chain(of_queues).collect();
