@@ -194,11 +194,11 @@ pub(crate) fn describe_ahead(before: usize, name: &str, tied: usize) -> String {
     format!("{ahead} ahead of {name}{tied}")
 }
 
-/// Formats a duration in the largest unit that fits twice, rounded up: `9 days`, `36 hours`.
+/// Formats a duration in the largest unit that fits twice, rounded to the nearest: `9 days`, `36 hours`. Seconds are rounded up.
 pub(crate) fn duration(seconds: f64) -> String {
     for (length, name) in [(86_400.0, "day"), (3600.0, "hour"), (60.0, "minute")] {
         if seconds >= 2.0 * length || (length == 86_400.0 && seconds == length) {
-            let count = (seconds / length).ceil();
+            let count = (seconds / length).round();
             return format!(
                 "{} {name}{}",
                 group_digits(&format!("{count:.0}")),
