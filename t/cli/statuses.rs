@@ -128,11 +128,11 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
         ),
         (
             "user ann where account=chem set GrpTRES=node=10",
-            "did you mean: flux account edit-user --bank=chem --max-nodes=10 ann; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-nodes=10 ann && flux fairshare push -v",
         ),
         (
             "user ann where account=chem set grptres+=cpu=64",
-            "did you mean: flux account edit-user --bank=chem --max-cores=64 ann; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-cores=64 ann && flux fairshare push -v",
         ),
         (
             "user where name=ann account=chem set GrpTRES=gres/gpu=4",
@@ -140,15 +140,15 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
         ),
         (
             "user ann where account=chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 ann; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 ann && flux fairshare push -v",
         ),
         (
             "user ann set MaxSubmitJobs=4",
-            "did you mean: flux account edit-user --max-active-jobs=4 ann; flux fairshare push",
+            "did you mean: flux account edit-user --max-active-jobs=4 ann && flux fairshare push -v",
         ),
         (
             "account chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 USER; flux fairshare push, for each user of the bank",
+            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 USER && flux fairshare push -v, for each user of the bank",
         ),
         (
             "account chem set GrpJobs=40",
@@ -168,11 +168,11 @@ fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
         ),
         (
             "account chem set fairshare=20",
-            "did you mean: flux account edit-bank --shares=20 chem; flux fairshare push",
+            "did you mean: flux account edit-bank --shares=20 chem && flux fairshare push -v",
         ),
         (
             "user ann where account=chem set fairshare=20",
-            "did you mean: flux account edit-user --bank=chem --shares=20 ann; flux fairshare push",
+            "did you mean: flux account edit-user --bank=chem --shares=20 ann && flux fairshare push -v",
         ),
         (
             "user ann set RawUsage=0",
@@ -202,7 +202,7 @@ fn each_command_for_sacctmgr_is_accepted_or_belongs_to_flux_account() {
         for command in commands {
             let command = command.trim_end_matches(", for each user of the bank");
             let Some(words) = command.strip_prefix("flux fairshare ") else {
-                let is_pushed = command.ends_with("; flux fairshare push");
+                let is_pushed = command.ends_with(" && flux fairshare push -v");
                 assert!(command.starts_with("flux account edit-") && is_pushed, "{command}");
                 continue;
             };

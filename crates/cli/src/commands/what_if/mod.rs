@@ -173,7 +173,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let commands = edits.share_commands(&tree);
         if !args.input.is_document() && !commands.is_empty() {
             let push = args.input.push_command();
-            report.notes.push(format!("To change the shares: {}; {push}", commands.join("; ")));
+            report.notes.push(format!("To change the shares: {} && {push} -v", commands.join(" && ")));
         }
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing = course.as_ref().map(|course| course.plot_lines(&screen)).unwrap_or_default();
