@@ -80,7 +80,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("walk", "Walk", Style::Count), "pbs: the place in the order of its scheduler", walk),
     (
         column("stored", "Stored", Style::Fraction),
-        "the fair-share that the last update stored in the database",
+        "the fair-share that the last update stored in the database; with a live tree, the one in force in the plugin",
         stored,
     ),
     (

@@ -30,7 +30,11 @@ const COLUMNS: [(Column<'static>, char, &str); 21] = [
     (column("submitted", "Submitted", Style::Time), ' ', "the submit time"),
     (column("sum", "Sum", Style::Term), ' ', "the sum of the terms, before rounding"),
     (column("outcome", "Outcome", Style::Text), ' ', "how the sum became the priority"),
-    (column("exact", "Exact", Style::Count), ' ', "the current priority, if it differs from the posted one"),
+    (
+        column("exact", "Exact", Style::Count),
+        ' ',
+        "the current priority, which differs from the posted one if that is stale",
+    ),
     (column("when", "Set", Style::Time), ' ', "when the priority was posted"),
     (
         column("holds", "Held by", Style::Text),

@@ -232,7 +232,7 @@ fn print_summary(
     line(
         "associations",
         format!(
-            "{} of {} in {} (with the instance owner and the root bank){inactive}",
+            "{}, with the instance owner; {} in {}, with the root bank{inactive}",
             summary.associations,
             count(state.users.len(), "user"),
             count(summary.banks, "bank")
