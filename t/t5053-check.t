@@ -97,6 +97,15 @@ test_expect_success 'a queue that takes no jobs is reported' '
 	flux queue disable -q r -m closed && test_expect_code 1 run_as 5001 check -n1 -q r >out && cat out &&
 	grep "Rejected by Flux: queue r takes no new jobs: closed" out && ! mf submit 5001 -n 1 -q r
 '
+test_expect_success 'limits of durations and sizes in the configuration of Flux are reported with the text of Flux' '
+	flux config get >before.json && flux queue enable -q r &&
+	jq ".policy.limits.duration = \"3h\" | .queues.r.policy.limits = {duration: \"1h\", \"job-size\": {max: {nnodes: 2}}}" before.json | flux config load &&
+	for options in "-n1 -q q" "-n1 -q q -t4h" "-n1 -q r -t2h" "-N3 -q r -t1h"; do
+		flux submit --dry-run $options true >spec.json && ! mf submit 5001 --spec spec.json >submit.out 2>&1 &&
+		test_expect_code 1 run_as 5001 check $options >out && cat submit.out out && tr "\n" " " <out >joined &&
+		grep -F "Rejected by Flux: $(cat submit.out)." joined || return 1
+	done && run_as 5001 check -n1 -q r -t1h && run_as 5001 check -N3 -q q -t3h && flux config load <before.json
+'
 # check_refusal_by_flux OPTION...: checks a job that Flux rejects, submits it, and compares the texts.
 check_refusal_by_flux() {
 	test_expect_code 1 run_as 5001 check "$@" >out && ! mf submit 5001 "$@" >submit.out 2>&1 && cat submit.out out &&

@@ -8,7 +8,9 @@ use clap::{CommandFactory, Parser};
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Result, failure};
+use crate::ui::figures::exact_duration;
 use crate::ui::printable::printable;
+use fairshare_engine::engine::answers::CheckedJob;
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use fairshare_protocol::settings::parse_duration;
 
@@ -272,6 +274,40 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
     Ok(())
 }
 
+/// Returns the text with which Flux rejects a job for its duration or size, by the limits in Flux's configuration. Limits of the queue go
+/// before limits of its parent queue and of the instance. Durations are exact; Flux rounds them to two digits.
+pub(crate) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &Value) -> Option<String> {
+    let queue = job.queue.as_ref().map(|queue| queue.as_str());
+    let own = queue.and_then(|queue| config.get("queues")?.get(queue));
+    let parent = own.and_then(|own| config.get("queues")?.get(own.get("parent")?.as_str()?));
+    let tables = [own, parent, Some(config)];
+    let find = |path: &str| {
+        let path = format!("/policy/limits/{path}");
+        tables.iter().flatten().find_map(|table| table.pointer(&path))
+    };
+    let of_queue = queue.map(|queue| format!(" for queue {queue}")).unwrap_or_default();
+    let longest =
+        find("duration").and_then(Value::as_str).and_then(parse_duration).filter(|limit| *limit > 0.0);
+    let duration = job.duration.filter(|seconds| *seconds > 0.0);
+    if let Some(limit) = longest.filter(|limit| duration.is_none_or(|seconds| seconds > *limit)) {
+        let requested = duration.map_or("unlimited".to_owned(), exact_duration);
+        let limit = exact_duration(limit);
+        return Some(format!("requested duration ({requested}) exceeds policy limit of {limit}{of_queue}"));
+    }
+    // Flux counts 0 nodes if the jobspec requests cores only.
+    let has_nodes =
+        jobspec.get("resources").is_some_and(|resources| resources.to_string().contains(r#""node""#));
+    let sizes =
+        [("nnodes", if has_nodes { job.nodes } else { 0 }), ("ncores", job.cores), ("ngpus", job.gpus)];
+    let exceeds = |bound: &str, (name, size): (&str, u64)| {
+        let limit = find(&format!("job-size/{bound}/{name}"))?.as_u64()?;
+        let is_outside = if bound == "max" { size > limit } else { size < limit };
+        let verb = if bound == "max" { "exceeds" } else { "is under" };
+        is_outside.then(|| format!("requested {name} ({size}) {verb} policy limit of {limit}{of_queue}"))
+    };
+    ["max", "min"].into_iter().find_map(|bound| sizes.into_iter().find_map(|size| exceeds(bound, size)))
+}
+
 /// Returns the options for the help of the command.
 pub(crate) fn help() -> String {
     let mut text = "Options of flux submit:\n".to_owned();
@@ -343,6 +379,61 @@ mod tests {
         ] {
             assert_eq!(read(words), Err(text), "{words:?}");
         }
+    }
+
+    #[test]
+    fn limits_of_the_queue_replace_limits_of_its_parent_and_of_the_instance() {
+        let config = json!({
+            "policy": {"limits": {"duration": "2h", "job-size": {"max": {"nnodes": 4, "ngpus": -1}, "min": {"ncores": 2}}}},
+            "queues": {"batch": {}, "debug": {"policy": {"limits": {"duration": "1h", "job-size": {"max": {"nnodes": 1}}}}},
+                "sub": {"parent": "debug", "policy": {"limits": {"job-size": {"max": {"nnodes": -1}}}}},
+                "long": {"policy": {"limits": {"duration": "0"}}}},
+        });
+        for (queue, duration, [nodes, cores, gpus], refusal) in [
+            (Some("batch"), Some(7200.0), [4, 8, 9], None),
+            (
+                Some("batch"),
+                None,
+                [4, 8, 0],
+                Some("duration (unlimited) exceeds policy limit of 2h for queue batch"),
+            ),
+            (
+                Some("batch"),
+                Some(60.0),
+                [5, 8, 0],
+                Some("nnodes (5) exceeds policy limit of 4 for queue batch"),
+            ),
+            (
+                Some("batch"),
+                Some(60.0),
+                [1, 1, 0],
+                Some("ncores (1) is under policy limit of 2 for queue batch"),
+            ),
+            (
+                Some("debug"),
+                Some(5400.0),
+                [1, 2, 0],
+                Some("duration (1h 30m) exceeds policy limit of 1h for queue debug"),
+            ),
+            (
+                Some("sub"),
+                Some(5400.0),
+                [1, 2, 0],
+                Some("duration (1h 30m) exceeds policy limit of 1h for queue sub"),
+            ),
+            (Some("sub"), Some(60.0), [9, 9, 0], None),
+            (Some("long"), None, [1, 2, 0], None),
+            (None, Some(9000.0), [1, 2, 0], Some("duration (2h 30m) exceeds policy limit of 2h")),
+        ] {
+            let queue = queue.map(Into::into);
+            let job = CheckedJob { queue, duration, nodes, cores, gpus, ..CheckedJob::default() };
+            let jobspec = json!({"resources": [{"type": "node"}]});
+            let refusal = refusal.map(|text| format!("requested {text}"));
+            assert_eq!(exceeds_policy_limit(&job, &jobspec, &config), refusal);
+        }
+        let job = CheckedJob { nodes: 5, cores: 5, duration: Some(1.0), ..CheckedJob::default() };
+        assert_eq!(exceeds_policy_limit(&job, &json!({"resources": [{"type": "slot"}]}), &config), None);
+        assert_eq!(exceeds_policy_limit(&job, &Value::Null, &Value::Null), None);
     }
 
     #[test]

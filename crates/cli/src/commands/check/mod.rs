@@ -20,7 +20,7 @@ use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
 use fairshare_engine::engine::answers::CheckedJob;
 use fairshare_engine::ids::f58;
-use jobspec::{SubmitArgs, apply_defaults};
+use jobspec::{SubmitArgs, apply_defaults, exceeds_policy_limit};
 use text::{ByFlux, describe, refusal_by_queue};
 
 /// The most queues that are tried to find those that a user may use.
@@ -31,8 +31,8 @@ const MOST_TRIED: usize = 32;
 /// Takes the options of flux submit, or a jobspec: a file, or - for the standard input, as printed by flux submit --dry-run. The
 /// plugin answers by the rules that it applies to submitted jobs: whether it accepts the job, the limits that would hold the job, the
 /// priority of the job when no limit holds it, and the place among the pending jobs. If the nodes of the queue can never be enough for
-/// the job, the answer says so. Other checks of Flux that are not about queues are not part of the answer. The instance owner may ask
-/// for any user.
+/// the job, the answer says so. Of Flux's own checks, the answer has those of queues, and of the limits of durations and sizes in Flux's
+/// configuration. The instance owner may ask for any user.
 ///
 /// Exit status 1 means that the job would be rejected.
 #[derive(Debug, clap::Args)]
@@ -123,7 +123,9 @@ impl Question<'_> {
         let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
         let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
         let [never_fits, _] = describe_resources(&flux, known_queue, &wanted).unwrap_or_default();
-        let refusal = refusal.or_else(|| refusal_by_queue(&checked, &queue));
+        let refusal = refusal
+            .or_else(|| refusal_by_queue(&checked, &queue))
+            .or_else(|| exceeds_policy_limit(&checked, &jobspec, &config));
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         let by_flux =
