@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Release scans: held jobs that fit go, in the order of 5.1; in shared limits, in the order of priorities."""
+from budgets import NEAR
 from job import NAMES, OWN, kind_of
 from stream import Stream
 
@@ -164,7 +165,7 @@ class Passes(Stream):
                 self.try_release(unseen, [], blocked)
                 continue
             event = self.peek()
-            if not any(self.is_release(event, walk) for walk in walks):
+            if not any(self.is_release(event, walk) for walk in walks) or blocked and self.is_later():
                 break
             job = self.model.jobs[event[0]]
             binding = self.may_go(job, blocked)
@@ -197,6 +198,10 @@ class Passes(Stream):
                 self.due.append(key)
             if not left and not is_put_off and walk != key:
                 self.due = [other for other in self.due if other != walk]
+
+    def is_later(self):
+        """Returns whether time has passed since the last event, so that a scan has ended, and with it the reservations of blocked jobs (R9)."""
+        return self.find_time() - getattr(self.events[self.at - 1], "at", 0.0) > NEAR
 
     def may_go(self, job, blocked):
         """Returns the blocked jobs whose reservations count against this job."""
