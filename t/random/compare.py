@@ -283,6 +283,7 @@ def make_job(model, jobid, step, after=None):
         queue=step.get("queue", ""), bank=step.get("bank"), project=step.get("project"),
         urgency=step.get("urgency", 16), told=step.get("urgency", 16), gpus=nodes * tasks * step.get("gpus", 0),
     )
+    job.suspended = job.urgency == 0  # R7: a job that is submitted at urgency 0 has had no reservation yet.
     job.given_gpus = job.gpus if model.has_gpus else 0
     job.limit = step.get("limit", 36000) * 1000 or UNBOUNDED
     job.declared = job.subscribed = after is not None or "keep" in step or "begin" in step
