@@ -27,7 +27,7 @@ class Follower(Release):
 
     def reprioritize(self):
         """Flux asks for all priorities after a push or a reprioritize. Then a release scan of all associations follows."""
-        self.model.is_stale = False
+        self.model.is_stale, self.model.may_read = False, frozenset()
         for job in self.model.jobs.values():
             if job.late:
                 self.reading.add(job.assoc)
@@ -116,6 +116,8 @@ class Follower(Release):
     def run(self):
         """Reads all events of the step; then the plugin must have posted all its events."""
         self.has_held = self.model.holds_jobs()
+        # R16: the next release scan asks for the eventlogs of jobs for which data brought a limit in reach, and a scan of their associations follows.
+        self.may |= {key for key in self.model.may_read if key in self.model.associations}
         while self.peek() is not None:
             self.follow_clock()
             self.read_event()

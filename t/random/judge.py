@@ -127,6 +127,8 @@ def begin(follower, step, outcome, names):
             key = next(key for key in ("data", "push", "policy", "parts") if key in step)
             model.update(step[key], whole=key in ("policy", "parts"))
             model.is_stale = key == "data" or model.is_stale
+            if key == "data":
+                model.may_read |= {job.assoc for job in model.jobs.values() if job.replayed and job.charge == "sched"}
             if key != "data":
                 follower.reprioritize()
     elif "stop" in step or "start" in step:

@@ -67,6 +67,7 @@ class Model(Limits):
         self.is_stopped = False  # all queues are stopped
         self.knows_stopped = False  # the plugin has asked since then; it asks while jobs are held or a queue is known to be stopped
         self.is_stale = False  # data arrived, and no reprioritize followed
+        self.may_read = frozenset()  # associations with jobs in SCHED whose eventlogs data brought in reach of a limit
         self.scopes = Scopes()
         self.table = {}  # [fairshare] of Flux's configuration
         self.charges = []  # the changes of charge factors: [(time, queue, factor)]
@@ -209,6 +210,7 @@ class Model(Limits):
         self.clear()
         self.restart()
         self.loaded, self.knows_stopped, self.knows_ended = True, False, False
+        self.may_read = frozenset()
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = job.unread = False
