@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if is_late {
         remark(
-            "the credit counts from now on, so it expires later than earlier usage that it cancels; add --from TIME dates it",
+            "the credit counts from now on, and expires later than the usage that it cancels; \"credit add --from TIME\" dates a credit",
         );
     }
     if !args.push && args.output.is_table() {

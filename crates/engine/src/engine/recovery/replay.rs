@@ -96,7 +96,7 @@ impl Recovery {
             pending.iter().filter_map(|id| shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
         self.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
-        // A job that was held may fit, and jobs that came during the comparison may be held because of wrong records. The turn goes on to scan.
+        // A replayed job that was held may fit now, and jobs that came during a comparison may be held because of wrong records.
         shared.scan_all_held_later();
         self.end_comparison_if_known(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
