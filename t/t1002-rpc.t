@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='the RPC methods change data, and refused payloads change nothing'
-# Rules: L3, P7, R2
+# Rules: L3, P7, R2, D2
 
 . "$(dirname "$0")/lib.sh"
 in_sequence

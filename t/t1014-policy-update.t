@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='policy_update replaces the whole policy by one document'
-# Rules: L15, P7, R2
+# Rules: L15, P7, R2, D3
 
 . "$(dirname "$0")/lib.sh"
 in_sequence

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='staged pushes, pages of associations, and the messages of load, push and removal'
-# Rules: L15, P4
+# Rules: L15, P4, D5, D6, D10, D11, D13, D15
 
 . "$(dirname "$0")/lib.sh"
 in_sequence

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='push, update, sync and the plugin accept each value that flux account can store'
+# Rules: D9
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests that parse payloads, and check the error texts of invalid payloads.
+//! Rules: D9
 
 use super::jobspec::read_history;
 use fairshare_engine::accounts::{ConfigPatch, ZeroScore};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Events that arrive while the plugin applies a snapshot in parts.
+//! Rules: D19
 
 use std::path::Path;
 

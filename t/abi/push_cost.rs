@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Measures a push: its allocations, the memory that it leaves allocated, and its processor time. The
 //! measurements of processor time are run by hand.
+//! Rules: D12
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

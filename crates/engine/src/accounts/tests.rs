@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of pushes to a `Book`: records, site documents, and staged pushes.
+//! Rules: D1, D2, D5, D8, D10, D18
 
 mod changes;
 

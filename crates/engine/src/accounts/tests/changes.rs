@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of changes to a `Book`: its generation, the reported differences, and the settings of a site
 //! document.
+//! Rules: D14
 
 use super::*;
 use crate::engine::tests::site::queue;

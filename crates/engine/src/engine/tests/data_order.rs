@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data that arrive in any order, priorities from the data that have come so far, and jobs that Flux does not
 //! schedule.
-//! Rules: R17
+//! Rules: R17, D2
 
 use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, start, submit};
 use super::host::Host;

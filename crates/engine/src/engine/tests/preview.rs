@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The preview of a push, compared with the push itself.
+//! Rules: D16
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The requests to Flux that an event causes, and those that it must not cause. No other test would fail because of a superfluous request.
-//! Rules: L8
+//! Rules: L8, D7
 
 use super::examples::{make_site, submit};
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The data for the snapshot: the associations of a push with their fair-shares, and ended jobs. An aborted push must leave no data.
+//! Rules: D18
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};

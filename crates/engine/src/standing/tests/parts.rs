@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of staged pushes: a site that is pushed in parts must give the same result as in one message. A staged push that is not committed
 //! must leave no data.
+//! Rules: D8, D11
 
 use super::*;
 
