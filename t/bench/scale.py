@@ -113,10 +113,10 @@ def fill():
     subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
     before = given_out()
     first = {"data": records(0.5)}
-    note("push: all new", spent(lambda: call("rec_update", first)) / leaves * 1e6, "us of an association")
-    note("push: memory", max(0, given_out() - before) / max(1, leaves - BANKS), "bytes an association")
+    note("push: all new", spent(lambda: call("rec_update", first)) / leaves * 1e6, "us per association")
+    note("push: memory", max(0, given_out() - before) / max(1, leaves - BANKS), "bytes")
     second = {"data": records(0.25)}
-    note("push: all changed", spent(lambda: call("rec_update", second)) / leaves * 1e6, "us of an association")
+    note("push: all changed", spent(lambda: call("rec_update", second)) / leaves * 1e6, "us per association")
     call("reprioritize")
     settle()
 
@@ -124,18 +124,18 @@ def fill():
     wait(submit(jobs), "priority")
     settle()
     note("submit: a second", jobs / (time.monotonic() - start), "jobs/s")
-    note("submit", (used() - cpu) / jobs * 1e6, "us a job")
-    note("submit: memory", max(0, given_out() - before) / jobs, "bytes a job")
+    note("submit", (used() - cpu) / jobs * 1e6, "us per job")
+    note("submit: memory", max(0, given_out() - before) / jobs, "bytes")
 
-    note("reprioritize: nothing new", min(spent(reprioritize) for _ in range(3)) / jobs * 1e6, "us a job")
-    note("reprioritize: all new", min(changed(f) for f in (0.4, 0.3, 0.2)) / jobs * 1e6, "us a job")
+    note("reprioritize: nothing new", min(spent(reprioritize) for _ in range(3)) / jobs * 1e6, "us per job")
+    note("reprioritize: all new", min(changed(f) for f in (0.4, 0.3, 0.2)) / jobs * 1e6, "us per job")
     ask = lambda: handle.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}).get()
     note("query of everything", min(spent(ask) for _ in range(3)) * 1e3, "ms")
     if not has("policy_abort", {"push": 0}):
         return
     longest, whole = in_parts(0.5)
     note("push in parts: longest request", longest * 1e3, "ms")
-    note("push in parts: all", whole / leaves * 1e6, "us of an association")
+    note("push in parts: all", whole / leaves * 1e6, "us per association")
     some = [one["id"] for one in call("jobs", {"limit": 200})["jobs"]]
     explained = [spent(lambda: call("explain", {"jobs": [one]})) for one in some]
     note("explain", statistics.median(explained) * 1e3, "ms")
@@ -164,7 +164,7 @@ def live():
     idle, _ = over(0)
     cost, posts = over(1)
     note("a live refresh", max(0, cost - idle) * 1e3, "ms")
-    note("a live refresh: prices posted", posts, "a second")
+    note("a live refresh: prices posted", posts, "per second")
     # Restore the default setting, so that the restarted instance has the setting of a real site.
     conf["fairshare"] = dict(refresh="30s")
     handle.rpc("config.load", conf).get()
@@ -174,7 +174,7 @@ def live():
 def restarted():
     settle()
     note("restart", time.time() - float(sys.argv[6]), "s")
-    note("restart: the job manager", used() / jobs * 1e6, "us a job")
+    note("restart: the job manager", used() / jobs * 1e6, "us per job")
     start, number = used(), len(handle.rpc("job-manager.list", {"max_entries": 0, "attrs": []}).get()["jobs"])
     if number != jobs + 1:
         sys.exit(f"{number} of {jobs + 1} jobs are there after the restart")
@@ -197,7 +197,7 @@ def drain():
     while left and time.monotonic() - start < float(sys.argv[6]):
         time.sleep(0.2)
         left = handle.rpc("job-manager.stats-get", {}).get()["active_jobs"]
-    note("drain of held jobs", (used() - cpu) / max(1, jobs - left) * 1e6, "us a job")
+    note("drain of held jobs", (used() - cpu) / max(1, jobs - left) * 1e6, "us per job")
     note("drain: a second", (jobs - left) / (time.monotonic() - start), "jobs/s")
 
 
