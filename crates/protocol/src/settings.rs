@@ -68,22 +68,22 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "live",
         default: "true",
-        doc: "Whether usage and fair-share follow the jobs between pushes. If false, the plugin uses the \
-              pushed fair-shares until the next push.",
+        doc: "If true, the plugin computes usage and fair-share while jobs run. If false, it uses the pushed fair-shares until the \
+              next push.",
         read: One(YES_OR_NO, |settings, value| set_value(&mut settings.live, read_bool(value))),
     },
     Setting {
         name: "refresh",
         default: "\"30s\"",
-        doc: "The time between two refreshes, which put pending jobs in the order of their current \
-              priorities. 0: only pushes order pending jobs.",
+        doc: "The time between two refreshes. A refresh puts pending jobs in the order of their current priorities. With 0, only \
+              pushes order pending jobs.",
         read: One(DURATION, |settings, value| set_value(&mut settings.refresh, read_duration(value))),
     },
     Setting {
         name: "accrual",
         default: "\"elapsed\"",
-        doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for its whole time limit, and \
-              the unused time is credited at its end.",
+        doc: "How running jobs accrue usage. With \"elapsed\", a job is charged while it runs. With \"committed\", a job is charged \
+              at its start for its whole time limit, and the unused time is credited at its end.",
         read: One("\"elapsed\" or \"committed\"", |settings, value| {
             let name = read_text(value)?;
             let mode = [Mode::Elapsed, Mode::Committed].into_iter().find(|mode| mode.name() == name);
@@ -93,10 +93,10 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: WEIGHTS_NAME,
         default: "{ age = 0, size = 0 }",
-        doc: "The integer weights of two more factors. age: the time for which a job was eligible, divided by age-max, at most 1. size: \
-              the job's nodes, divided by the site's nodes. If the database has the factor age or size, the weight in the database takes \
-              precedence. The term age_offset is equal for all jobs. It adds the time until a common reference time, so the priority of a \
-              job stays the same while it waits.",
+        doc: "The integer weights of two more factors. The factor age is the time for which a job was eligible, divided by age-max, \
+              at most 1. The factor size is the nodes of the job, divided by the nodes of the site. If the database has a weight for \
+              age or size, that weight takes precedence. The term age_offset, which is equal for all jobs, adds the time until a common \
+              reference time, so that the priority of a job stays the same while it waits.",
         read: Table(|settings, value, place| {
             let table = members(value).ok_or_else(|| table_error(place, value))?;
             table.iter().try_for_each(|(name, value)| {
@@ -110,8 +110,8 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "age-max",
         default: "\"7d\"",
-        doc: "The age from which on a job's factor age stays 1. If max-wait-behind is set, ages are not \
-              limited, and age-max is only the unit of ages.",
+        doc: "The age at which the factor age of a job reaches 1 and stays there. If max-wait-behind is set, ages are not limited, \
+              and age-max is only the unit of ages.",
         read: One(
             "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
             |settings, value| {
@@ -122,38 +122,38 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "max-wait-behind",
         default: "0",
-        doc: "The longest time for which later jobs of equal size may overtake an eligible job. It \
-              determines the weight of age. 0: no such bound.",
+        doc: "The longest time for which later jobs of equal size may overtake an eligible job. The plugin computes the weight of \
+              age from it. With 0, there is no such bound.",
         read: One(DURATION, |settings, value| set_value(&mut settings.max_wait_behind, read_duration(value))),
     },
     Setting {
         name: "interleave",
         default: "false",
-        doc: "Whether each job of a user gets its priority as if the user's jobs before it had been charged, so that users take turns.",
+        doc: "If true, each job of a user gets its priority as if the earlier jobs of the user had been charged, so that users take turns.",
         read: One(YES_OR_NO, |settings, value| set_value(&mut settings.interleave, read_bool(value))),
     },
     Setting {
         name: RUNNING_LIMITS,
         default: "\"upstream\"",
-        doc: "When limits on running jobs count. \"upstream\": as in flux-accounting's plugin, when a job leaves DEPEND. \"strict\": no \
-              more jobs are in SCHED than could run at once.",
+        doc: "When a job counts under limits on running jobs. With \"upstream\", it counts when it starts, as in flux-accounting's \
+              plugin. With \"strict\", it counts before it enters SCHED, so no more jobs are in SCHED than could run at once.",
         read: One(RUNNING_RULES, |settings, value| set_value(&mut settings.running.others, read_rule(value))),
     },
     Setting {
         name: QUEUES,
         default: "{}",
-        doc: "A table for each queue, [fairshare.queues.NAME]. running-limits: the setting of this name for that queue alone. charge: a \
-              number from 0 to 1000. The usage of jobs that start in that queue after this setting is multiplied by it (0: such jobs are \
-              free; default: 1). exempt: an array of \"association\", \"bank\" and \"user\"; limits of these scopes over all queues \
-              neither count nor hold jobs in that queue. max-priority: the largest priority of jobs in that queue, except at urgency 31.",
+        doc: "The settings of queues: a table [fairshare.queues.NAME] for each queue. running-limits is the setting of this name for this \
+              queue alone. charge is a number from 0 to 1000 (default 1), by which the usage of jobs is multiplied that start in this queue \
+              from now on. exempt is an array of \"association\", \"bank\" and \"user\". Limits of these scopes over all queues neither \
+              count nor hold jobs in this queue. max-priority is the largest priority of jobs in this queue, except at urgency 31.",
         read: Table(set_queues),
     },
     Setting {
         name: "charge-by",
         default: "\"sum\"",
-        doc: "How the usage of a job per second is computed. \"sum\": the weighted sum of its nodes, cores and GPUs. \"max\": its largest \
-              weighted part of the site's nodes, cores or GPUs, times the site's nodes. A change applies to jobs that start after the \
-              next sync, which stores it with the site's resources.",
+        doc: "How the plugin computes the usage of a job per second. With \"sum\", it is the weighted sum of the nodes, cores and GPUs of \
+              the job. With \"max\", it is the largest weighted part that the job has of the nodes, cores or GPUs of the site, times the \
+              nodes of the site. A change applies to jobs that start after the next sync, which stores it with the resources of the site.",
         read: One("\"sum\" or \"max\"", |settings, value| {
             set_value(&mut settings.charge_by, ChargeBy::parse(&read_text(value)?))
         }),
@@ -161,7 +161,7 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: LIMITS,
         default: "[]",
-        doc: "More limits, an array of tables: see LIMITS in flux-fairshare-plugin(7).",
+        doc: "Further limits, as an array of tables: see LIMITS in flux-fairshare-plugin(7).",
         read: Table(|settings, value, place| {
             settings.limits = limits::read(value, place).map_err(|fault| match fault {
                 WireError::Record(text) | WireError::Undecodable(text) => text,
@@ -173,7 +173,7 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "enforce-queue-shapes",
         default: "false",
-        doc: "Whether a job is rejected if it exceeds max_nodes_per_job or max_time_per_job (in minutes) of its queue in \
+        doc: "If true, the plugin rejects a job that exceeds max_nodes_per_job or max_time_per_job (in minutes) of its queue in \
               flux-accounting's database, or has fewer nodes than min_nodes_per_job. If false, these limits are only shown.",
         read: One(YES_OR_NO, |settings, value| {
             set_value(&mut settings.enforce_queue_shapes, read_bool(value))
@@ -182,8 +182,8 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: BUDGETS,
         default: "\"hold\"",
-        doc: "What the plugin does with a job that may use more than a budget has left. \"hold\": it holds the job. \"reject\": it \
-              rejects the job at submission. \"warn\": it neither holds nor rejects the job.",
+        doc: "What the plugin does with a job that may use more than a budget has left. With \"hold\", it holds the job. With \
+              \"reject\", it rejects the job at submission. With \"warn\", it neither holds nor rejects the job.",
         read: One("\"hold\", \"reject\" or \"warn\"", |settings, value| {
             let modes =
                 [("hold", BudgetMode::Hold), ("reject", BudgetMode::Reject), ("warn", BudgetMode::Warn)];
@@ -193,9 +193,9 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "public",
         default: "\"banks\"",
-        doc: "The part of the tree that all users may see. \"own\": their own numbers; \"banks\": also the banks above them, and the \
-              siblings of these banks; \"all\": the whole tree, and the priority terms of all jobs. With \"own\", limits on a bank or a queue are shown without the amount in use. If \
-              such a limit holds a job, the user of the job still sees the reason.",
+        doc: "The part of the tree that all users may see. With \"own\", users see their own numbers. With \"banks\", they also see the banks above \
+              them, and the siblings of these banks. With \"all\", they see the whole tree, and the priority terms of all jobs. With \"own\", limits \
+              on a bank or a queue are shown without the amount in use. If such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
             let parts = [Open::Own, Open::Banks, Open::All].map(|open| (open.name(), open));
             set_value(&mut settings.public, choose(value, parts))
@@ -204,14 +204,14 @@ pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "annotate",
         default: "false",
-        doc: "Whether flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
+        doc: "If true, flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
               refresh, or the limit that holds the job. Flux keeps annotations in memory only.",
         read: One(YES_OR_NO, |settings, value| set_value(&mut settings.annotate, read_bool(value))),
     },
     Setting {
         name: "remember",
         default: "true",
-        doc: "Whether the last push and the usage since then are saved in the KVS, and restored after a reload or a restart.",
+        doc: "If true, the plugin saves the last push and the usage since then in the KVS, and restores them after a reload or a restart.",
         read: One(YES_OR_NO, |settings, value| set_value(&mut settings.remember, read_bool(value))),
     },
 ];
