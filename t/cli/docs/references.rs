@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The references of docs/design/: each path exists, and its file has the items and claims that the document names after the path.
+//! The references of docs/design/ and of other documents: each path exists, and its file has the items and claims that the document names
+//! after the path.
 //!
 //! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `ScanCursor::release_next`, `names_to_remove`. After
 //! the path of a sharness test it quotes claims. A name belongs to the last path before it in the same sentence or table row.
@@ -8,17 +9,18 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn references_of_the_design_exist() {
+fn references_of_the_documents_exist() {
     let top = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let Ok(directory) = fs::read_dir(top.join("docs/design")) else { return };
     let mut paths: Vec<_> = directory.map(|file| file.expect("a file").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    paths.extend(["SECURITY.md", "CONTRIBUTING.md", "docs/evidence/faults.md"].map(|name| top.join(name)));
     paths.sort();
     let mut faults = Vec::new();
     for path in paths {
         let document = fs::read_to_string(&path).expect("text");
-        let name = path.file_name().expect("a name").to_string_lossy();
-        faults.extend(find_faults(top, &document).iter().map(|fault| format!("docs/design/{name}:{fault}")));
+        let name = path.strip_prefix(top).expect("a path below the top").display().to_string();
+        faults.extend(find_faults(top, &document).iter().map(|fault| format!("{name}:{fault}")));
     }
     assert!(faults.is_empty(), "{} references do not exist:\n{}", faults.len(), faults.join("\n"));
 }
