@@ -5,60 +5,26 @@ use std::ffi::{OsStr, OsString};
 
 use crate::ui::suggest::did_you_mean;
 use fairshare::Policy;
-
-/// sshare's names of columns, and ours.
-const COLUMNS: [(&str, &str); 5] = [
-    ("Account", "bank"),
-    ("RawShares", "shares"),
-    ("RawUsage", "usage"),
-    ("EffectvUsage", "effective_usage"),
-    ("EffectiveUsage", "effective_usage"),
-];
+use fairshare_accounting::store::quote_for_shell;
+use fairshare_engine::ids::JobId;
 
 /// Returns our name of the column that sshare calls `name`, or `name` itself. A width after the name (`User%20`) is dropped.
 pub(super) fn translate_column(name: &str) -> &str {
     let name = name.trim();
     let name = name.split_once('%').map_or(name, |(name, _)| name);
-    let known = COLUMNS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
-    known.map_or(name, |(_, ours)| ours)
+    match &*name.to_lowercase() {
+        "account" => "bank",
+        "rawshares" => "shares",
+        "rawusage" => "usage",
+        "effectvusage" | "effectiveusage" => "effective_usage",
+        _ => name,
+    }
 }
 
-/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, with the command here that answers the same question. A row
-/// with a second word is for arguments that begin with this word, in any case.
-pub(super) const COMMANDS: &[(&str, &str)] = &[
-    ("sprio -w", "jobs -w"),
-    ("sprio", "jobs"),
-    ("sshare", "show"),
-    ("squeue", "jobs"),
-    ("sreport user", "usage --by user"),
-    ("sreport", "usage"),
-    ("sacct", "usage"),
-    ("sacctmgr", "limit or budget (TRES minutes), credit (usage), flux account (shares)"),
-    ("sdiag", "status"),
-    ("scontrol", "why JOBID or status"),
-    ("PriorityWeightFairshare", "jobs --weights"),
-    ("PriorityDecayHalfLife", "status"),
-    ("RawUsage", "credit set USER/BANK AMOUNT --reason TEXT --push"),
-    ("pbsfs", "show"),
-    ("qstat", "jobs"),
-    ("qmgr", "limit"),
-    ("showq", "jobs"),
-    ("checkjob", "why JOBID"),
-    ("showstart", "why JOBID"),
-    ("diagnose", "jobs"),
-    ("mdiag", "jobs"),
-    ("wyh", "standing"),
-    ("whatyouhave", "standing"),
-    ("what-you-have", "standing"),
-    ("view-user", "standing"),
-    ("view-bank", "show"),
-    ("view-usage-report", "usage"),
-    ("fetch-job-records", "sync --only fetch"),
-    ("update-usage", "sync --only usage"),
-    ("update-fshare", "update"),
-    ("priority-update", "push"),
-    ("scrub-old-jobs", "scrub"),
-];
+/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, each with the command here that answers the same question. If
+/// a row has more than one word before the bar, each further word is the beginning of an argument, in any case. [`fill_placeholders`] says
+/// what the brackets mean.
+pub(super) const COMMANDS: &str = include_str!("commands.txt");
 
 /// The commands that do the same as `sacctmgr modify`. Each row begins with a key of sacctmgr and, if the command depends on it, a resource.
 const SACCTMGR: &str = include_str!("sacctmgr.txt");
@@ -81,75 +47,128 @@ fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
     let Some(command) = row.and_then(|row| row.split(" | ").nth(column)) else {
         return Some(format!("no command here or in flux account sets {key}={value}"));
     };
-    // Names keep their case. The placeholder of a list of names stays.
-    let words: Vec<_> = arguments.iter().map(|text| text.to_string_lossy()).collect();
-    let find_name = |what: &str| {
-        let is_key = |key: &str| {
-            let key = key.to_lowercase();
-            let key = key.trim_end_matches('s');
-            key == what || key == "name" && (what == "user") == is_user
-        };
-        let pairs = words.iter().filter_map(|word| word.split_once('='));
-        let next = words.iter().zip(words.iter().skip(1)).map(|(key, name)| (&**key, &**name));
-        let next = next.filter(|(_, name)| !name.contains('=') && !["where", "set"].contains(name));
-        pairs.chain(next).find(|(key, name)| is_key(key) && !name.contains(',')).map(|it| it.1.to_owned())
-    };
+    // The placeholder of a list of names stays.
+    let words = to_words(arguments);
+    let find_name = |what: &str| find_value(&words, what, true).filter(|name| !name.contains(','));
+    let own_name = |of_user: bool| find_value(&words, "name", true).filter(|_| of_user == is_user);
     let resource = row.and_then(|row| row.split(" | ").next()?.split_once('=')).map_or("", |it| it.1);
     let part = value.split(',').find(|part| part.starts_with(resource));
     let number = part.and_then(|part| part.rsplit('=').next()?.parse().ok()).filter(|it: &f64| *it >= 0.0);
     let scaled = |factor: f64| number.map(|number| ((number * factor * 1e4).round() / 1e4).to_string());
-    let mut text = command.to_owned();
+    let reason = words.iter().skip_while(|word| *word != "set").nth(1);
     // sacctmgr counts times in minutes.
-    for (placeholder, value) in [
+    let values = [
         ("NUMBER", scaled(1.0)),
         ("SECONDS", scaled(60.0)),
-        ("NODE-HOURS", scaled(1.0 / 60.0)),
-        ("CORE-HOURS", scaled(1.0 / 60.0)),
-        ("GPU-HOURS", scaled(1.0 / 60.0)),
         ("HOURS", scaled(1.0 / 60.0)),
-        ("USER", find_name("user")),
-        ("BANK", find_name("account")),
-    ] {
-        text = value.map_or(text.clone(), |value| text.replace(placeholder, &value));
-    }
-    Some(format!("did you mean: {text}"))
+        ("TEXT", reason.map(|typed| quote_for_shell(typed))),
+        ("USER", find_name("user").or_else(|| own_name(true))),
+        ("BANK", find_name("account").or_else(|| own_name(false))),
+    ];
+    Some(format!("did you mean: {}", replace_placeholders(command, &values)))
+}
+
+/// Replaces the placeholders that have a value.
+fn replace_placeholders(text: &str, values: &[(&str, Option<String>)]) -> String {
+    let known = values.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    known.fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+}
+
+fn to_words(arguments: &[OsString]) -> Vec<String> {
+    arguments.iter().map(|text| text.to_string_lossy().into_owned()).collect()
+}
+
+/// Returns the value of the first option or key with one of `names`, such as `u` and `user` in `-u ann`, `--user=ann` and `users=ann`. If
+/// `is_bare` is true, the value of a key without hyphens may be the next word, as in `user ann`.
+fn find_value(words: &[String], names: &str, is_bare: bool) -> Option<String> {
+    let is_key = |typed: &str| {
+        let key = typed.trim_start_matches('-');
+        let is_it = |name: &str| key == name || name.len() > 1 && key.to_lowercase().starts_with(name);
+        names.split(' ').any(is_it)
+    };
+    let pairs = words.iter().filter_map(|word| word.split_once('='));
+    let next = words.iter().zip(words.iter().skip(1)).map(|(key, value)| (&**key, &**value));
+    let next = next.filter(|(key, value)| {
+        let is_value = !value.contains('=') && !value.starts_with('-') && !["where", "set"].contains(value);
+        is_value && (is_bare || key.starts_with('-'))
+    });
+    pairs.chain(next).find(|(key, _)| is_key(key)).map(|(_, value)| quote_for_shell(value))
+}
+
+/// Translates a time of Slurm, such as `now-7days`, to a time of our options. Returns `None` for a form that these do not accept.
+fn translate_time(text: String) -> Option<String> {
+    let Some(ago) = text.strip_prefix("now-") else {
+        return Some(text).filter(|text| text.starts_with("20") && text.contains('-'));
+    };
+    let number = ago.trim_end_matches(char::is_alphabetic);
+    let unit = ago.trim_start_matches(number).chars().next()?;
+    ("mhdw".contains(unit) && !ago.contains("month")).then(|| format!("{number}{unit}"))
+}
+
+/// Fills the placeholders of `command` from the typed `words`. A part in brackets stays only if its placeholder has a value, or if its
+/// option was typed.
+fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
+    let find = |what: &str| find_value(words, what, is_bare);
+    let time = |what: &str| find(what).and_then(translate_time);
+    let is_job = |word: &&String| JobId::parse(word).is_some();
+    let values = [
+        ("USER", find("u user")),
+        ("BANK", find("A b account bank")),
+        ("QUEUE", find("p q partition queue")),
+        ("IDS", find("j job")),
+        ("JOBID", find("j job").or_else(|| words.iter().rfind(is_job).cloned())),
+        ("SINCE", time("S start")),
+        ("UNTIL", time("E end")),
+        ("NAME", words.first().filter(|word| !word.starts_with('-')).map(|word| quote_for_shell(word))),
+    ];
+    let fill = |part: &str| replace_placeholders(part, &values);
+    let is_typed = |part: &str| match values.iter().find(|(name, _)| part.ends_with(name)) {
+        Some((_, value)) => value.is_some(),
+        // The long option begins with the same letter.
+        None => words.iter().any(|word| {
+            word.starts_with('-') && word.trim_start_matches('-').starts_with(part.trim_start_matches(" -"))
+        }),
+    };
+    let pieces = command.split('[').map(|piece| match piece.split_once(']') {
+        Some((part, rest)) if is_typed(part) => fill(part) + &fill(rest),
+        Some((_, rest)) => fill(rest),
+        None => fill(piece),
+    });
+    // A report of Slurm needs no time, but a report of all records is rarely wanted.
+    pieces.collect::<String>().replace("SINCE", "7d")
 }
 
 /// Returns the hint for the command `name` of another system with `arguments`: our command that does the same. The case is ignored.
 /// Returns `None` for an unknown name.
 pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<String> {
-    let known = COMMANDS.iter().find(|(theirs, _)| {
-        let (command, word) = theirs.split_once(' ').unwrap_or((theirs, ""));
-        let begins = |argument: &OsString| argument.to_string_lossy().to_lowercase().starts_with(word);
-        command.eq_ignore_ascii_case(name) && (word.is_empty() || arguments.iter().any(begins))
+    let typed = arguments.iter().skip_while(|argument| *argument != OsStr::new(name)).skip(1);
+    let words = to_words(&typed.cloned().collect::<Vec<_>>());
+    let begins = |start: &str| words.iter().any(|word| word.to_lowercase().starts_with(start));
+    let known = COMMANDS.lines().filter_map(|row| row.split_once(" | ")).find(|(theirs, _)| {
+        let (command, rest) = theirs.split_once(' ').unwrap_or((theirs, ""));
+        command.eq_ignore_ascii_case(name) && rest.split_whitespace().all(begins)
     });
-    let change = translate_sacctmgr(arguments).filter(|_| name.eq_ignore_ascii_case("sacctmgr"));
-    change.or_else(|| known.map(|(_, ours)| format!("did you mean: flux fairshare {ours}")))
+    let is_sacctmgr = name.eq_ignore_ascii_case("sacctmgr");
+    let change = translate_sacctmgr(arguments).filter(|_| is_sacctmgr);
+    let hint =
+        |ours| format!("did you mean: flux fairshare {}", fill_placeholders(ours, &words, is_sacctmgr));
+    change.or_else(|| known.map(|(_, ours)| hint(ours)))
 }
 
-/// Names of ranking policies in Slurm's PriorityFlags, and the names of the systems that have them.
-const POLICIES: [(&str, Policy); 8] = [
-    ("slurm", Policy::FairTree),
-    ("fairtree", Policy::FairTree),
-    ("no-fair-tree", Policy::Classic),
-    ("multifactor", Policy::Classic),
-    ("flux", Policy::WeightedWalk),
-    ("flux-accounting", Policy::WeightedWalk),
-    ("openpbs", Policy::Pbs),
-    ("pbspro", Policy::Pbs),
-];
-
-/// Parses a ranking policy from our name or another system's name. The case is ignored, and underscores count as hyphens.
+/// Parses a ranking policy from our name, from Slurm's PriorityFlags, or from the name of a system that has it. The case is ignored, and
+/// underscores count as hyphens.
 pub(super) fn parse_policy(text: &str) -> Result<Policy, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
-    if let Ok(policy) = name.parse() {
-        return Ok(policy);
+    match &*name {
+        "slurm" | "fairtree" => Ok(Policy::FairTree),
+        "no-fair-tree" | "multifactor" => Ok(Policy::Classic),
+        "flux" | "flux-accounting" => Ok(Policy::WeightedWalk),
+        "openpbs" | "pbspro" => Ok(Policy::Pbs),
+        _ => name.parse().map_err(|_| {
+            let unknown = text.parse::<Policy>().err().map_or(String::new(), |error| error.to_string());
+            format!("{unknown}{}", did_you_mean(&name, Policy::ALL.map(Policy::name)))
+        }),
     }
-    if let Some((_, policy)) = POLICIES.iter().find(|(theirs, _)| *theirs == name) {
-        return Ok(*policy);
-    }
-    let unknown = text.parse::<Policy>().err().map_or(String::new(), |error| error.to_string());
-    Err(format!("{unknown}{}", did_you_mean(&name, Policy::ALL.map(Policy::name))))
 }
 
 /// Translates options of `pbsfs` to the commands that do the same: `-g NAME` to `why NAME`, `-c NAME NAME` to `why NAME NAME`.
@@ -171,28 +190,16 @@ pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString>
     arguments
 }
 
+/// Options that another system has and a command lacks or spells differently: the commands, the options, and the hint.
+const OPTIONS: &str = include_str!("options.txt");
+
 /// Returns a hint about an option that another system has and `command` lacks or spells differently. Returns `None` for any other option.
 pub(super) fn find_hint(command: Option<&str>, option: &str) -> Option<&'static str> {
-    Some(match (command?, option) {
-        ("show" | "compare", "--path <FILE>") => "-p takes a database; sshare's -p and -P are -P here",
-        ("show" | "why" | "compare", "-M" | "--clusters") => {
-            "a database or document holds one tree; name it with -p or -t"
-        }
-        ("why", "--csv" | "-P" | "--parsable") => {
-            "why prints sentences, or JSON with --json; to print rows: show --user USER --csv"
-        }
-        ("show", "-m" | "--partition") => "each association per partition has its own row, USER:PARTITION",
-        ("show", "-g" | "-c") => {
-            "pbsfs -g NAME is \"why NAME\" here, pbsfs -c NAME NAME is \"why NAME NAME\""
-        }
-        ("show" | "why" | "compare" | "check-import", "-s" | "-d" | "-e") => {
-            "this command does not change PBS's usage file; use pbsfs"
-        }
-        ("update" | "push", "-t" | "--tree") => {
-            "a document can be shown, but not stored or sent; name a database with -p"
-        }
-        _ => return None,
-    })
+    let has = |list: &str, name: &str| list.split(',').any(|listed| listed == name);
+    let rows = OPTIONS.lines().filter_map(|row| row.split_once(" | "));
+    let mut rows = rows.filter_map(|(commands, rest)| Some((commands, rest.split_once(" | ")?)));
+    let command = command?;
+    rows.find(|(commands, (options, _))| has(commands, command) && has(options, option)).map(|row| row.1.1)
 }
 
 #[cfg(test)]
