@@ -21,13 +21,7 @@ use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
 use fairshare_client::Flux;
 
-const EXAMPLES: &str = "\
-Examples:
-  flux fairshare credit add ann/physics -96 --reason 'node 12 failed' --push   in force at once
-  flux fairshare credit add ann/physics -96 --from 2d --reason 'node 12 failed two days ago'
-  flux fairshare credit add ben/physics 10 --unit core-hours --reason 'a workstation'
-  flux fairshare credit set ben/physics 0 --reason 'new project year' --push
-  flux fairshare credit log ann/physics";
+const EXAMPLES: &str = include_str!("credit.txt").trim_ascii_end();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
@@ -207,7 +201,7 @@ impl Wanted<'_> {
         let fail = |text: String| Err(failure(text));
         let (Some(association), Some(amount)) = (&args.association, &args.amount) else {
             return fail(
-                "USER/BANK and AMOUNT are missing, as in: flux fairshare credit add ann/physics -96 --reason TEXT --push"
+                "USER/BANK and AMOUNT are missing, as in: flux fairshare credit add ann/physics -96 --reason outage --push"
                     .to_owned(),
             );
         };
@@ -217,9 +211,7 @@ impl Wanted<'_> {
         let Some(number) = amount.parse().ok().filter(|number: &f64| number.is_finite()) else {
             return fail(format!("AMOUNT: expected a number, got \"{amount}\""));
         };
-        let Some(reason) = args.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty()) else {
-            return fail("--reason is missing: say in the log why the usage changes".to_owned());
-        };
+        let reason = parse_reason(args.reason.as_deref(), "usage")?;
         if args.action == Action::Set && number < 0.0 {
             return fail(format!("AMOUNT is {amount}, but usage is never below 0"));
         }
@@ -290,6 +282,18 @@ fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
         )));
     }
     Ok(3600.0 * weight)
+}
+
+/// Returns the reason for the change of `what`. It is an error if there is none, or only a placeholder of a help text or hint.
+pub(super) fn parse_reason<'a>(reason: Option<&'a str>, what: &str) -> Result<&'a str> {
+    let reason = reason.unwrap_or_default().trim();
+    let bare = reason.trim_matches(|letter: char| !letter.is_alphanumeric());
+    if ["", "text", "reason"].contains(&&*bare.to_lowercase()) {
+        let given =
+            if reason.is_empty() { "is missing".to_owned() } else { format!("\"{reason}\" is no reason") };
+        return Err(failure(format!("--reason {given}: say in the log why the {what} changes")));
+    }
+    Ok(reason)
 }
 
 /// Returns the name of the user who runs the command. Under sudo, this is the user who called sudo.
