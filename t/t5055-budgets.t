@@ -73,7 +73,7 @@ test_expect_success 'deposit refuses invalid deposits, names the cause and chang
 		"association user5001/B 1 $why|there is no association user5001/B" "association user5001 1 $why|expected USER/BANK" \
 		"bank A 5 $why --job 3|--job: a refund names its job, and a deposit names none" "bank A 5 $why --until $end|overlaps that of deposit 1" \
 		"bank A 0 $why|expected a number of hours in whole milliseconds" "bank A 1.00000001 $why|in whole milliseconds" \
-		"bank A 5k $why|like 5000, 0.5 or -20, got \"5k\"" "bank A 5|--reason is missing" "bank A $why|AMOUNT is missing" "user * 5 $why|a budget is for one association" \
+		"bank A 5k $why|like 5000, 0.5 or -20, got \"5k\"" "bank A 5|--reason is missing" "bank A 5 --reason TEXT|--reason \"TEXT\" is no reason: say in the log why the budget changes" "bank A 5 --reason ...|is no reason" "bank A $why|AMOUNT is missing" "user * 5 $why|a budget is for one association" \
 		"bank A 5 --from $((start + 1)) --until $end $why|overlaps that of deposit 1; --from $start --until $end names that window" \
 		"bank A 5 --from $end --until 7 $why|expected a time after" "bank A 5 --from $end --until 9000-01-01 $why|from 1970 to 5138" "bank B 5 --unit gpu-hours $why|has no window in gpu-hours now"; do
 		(set -f && test_expect_code 2 budget deposit ${row%%|*}) 2>err && cat err && grep -F -e "${row#*|}" err || return 1
@@ -111,14 +111,15 @@ test_expect_success 'a second sync changes nothing, and recount finds the stored
 	sync && spent >again && test_cmp all again && flux fairshare recount -p $DB >out && cat out &&
 	grep "5 budgets checked: the spent amounts equal the records" out && flux fairshare recount -p $DB --json | jq -e ".budgets == []"
 '
-test_expect_success 'show prints what is left and the rate of the last seven days' '
+test_expect_success 'show prints what is left, and the rates of the last 24 hours and of the last seven days' '
 	budget show bank A --json >found && cat found && jq -e ".budgets[0] | .left_ms == .deposited_ms - .spent_ms and .deposited_ms == 17998200000 and
-		.rate_ms == ((.spent_ms + 3) / 7 | floor) and .lasts_until == $end" found && budget show bank A >out && cat out && grep "the plugin adds all other jobs" out
+		.rate_ms == ((.spent_ms + 3) / 7 | floor) and .rate_24h_ms == .spent_ms and .lasts_until == $end and .lasts_until_24h == $end" found && budget show bank A >out && cat out && grep "the plugin adds all other jobs" out
 '
 test_expect_success 'the runway of a budget that is spent before its window ends is earlier' '
 	budget deposit user user5004 1 --from $start --until $end $why && spent=$(budget show user user5004 --json | jq ".budgets[0].spent_ms") &&
 	budget deposit user user5004 -$(python3 -c "print(f\"{(3600000 - 2 * $spent) // 9 * 25e-7:.7f}\")") $why && budget show user user5004 --json >found && cat found &&
-	jq -e ".budgets[0] | .lasts_until < .end and (.lasts_until - (now + .left_ms / .rate_ms * 86400) | fabs) < 3600" found
+	jq -e ".budgets[0] | .lasts_until < .end and (.lasts_until - (now + .left_ms / .rate_ms * 86400) | fabs) < 3600 and
+		(.lasts_until_24h - (now + .left_ms / .rate_24h_ms * 86400) | fabs) < 3600" found
 '
 test_expect_success 'a deposit that leaves nothing is reported, by doctor too, and the next deposit prints how long it lasts' '
 	left=$(budget show user user5004 --json | jq ".budgets[0].left_ms") && budget deposit user user5004 -$(python3 -c "print(f\"{$left // 9 * 25e-7 + 1:.7f}\")") $why >out 2>err && cat out err &&

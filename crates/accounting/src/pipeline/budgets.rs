@@ -26,6 +26,8 @@ const RATE_DAYS: i64 = 7;
 pub struct Budgets {
     /// The budgets in each of their windows, sorted by scope, name, unit and start. Users are given by name.
     pub all: Vec<BudgetRecord>,
+    /// What each budget in `all` has spent in the last 24 hours.
+    pub last_day: Vec<i64>,
     /// Messages about records that do not count, and about budgets for which the records have a smaller spent
     /// amount than a sync has stored.
     pub notes: Vec<String>,
@@ -62,7 +64,7 @@ pub fn runway_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> 
 
 impl Budgets {
     /// Counts the records at the time `now`, in seconds since the epoch, up to the watermarks in `data`. Without `data`, reads the
-    /// watermarks of a push at this time. The rates include the jobs in `running`.
+    /// watermarks of a push at this time. The rates and `last_day` include the jobs in `running`.
     pub fn count(
         snapshot: &Snapshot<'_>,
         data: Option<&PolicyData>,
@@ -75,7 +77,8 @@ impl Budgets {
             let add_deposit = |known: &mut BudgetRecord| add(&mut known.deposited, budget.deposited);
             budgets.entry(key).and_modify(add_deposit).or_insert(budget);
         }
-        let mut budgets = Budgets { all: budgets.into_values().collect(), notes: Vec::new() };
+        let last_day = vec![0; budgets.len()];
+        let mut budgets = Budgets { all: budgets.into_values().collect(), last_day, notes: Vec::new() };
         let Some(earliest) = budgets.all.iter().map(|budget| budget.start).min() else { return Ok(budgets) };
         let read;
         let data = match data {
@@ -102,10 +105,12 @@ impl Budgets {
             };
             let key = account.map(|account| (account.user.as_str(), ledger.bank_name(account)));
             let watermark = key.and_then(|key| watermarks.get(&key)).copied().unwrap_or(f64::INFINITY);
-            let recent = (run.start + run.seconds).min(now) - run.start.max(week);
+            let seconds_since = |time: f64| (run.start + run.seconds).min(now) - run.start.max(time);
             for at in found {
-                let Some(budget) = budgets.all.get_mut(at) else { continue };
-                add(&mut budget.rate, run.charge(budget.unit, recent));
+                let both = budgets.all.get_mut(at).zip(budgets.last_day.get_mut(at));
+                let Some((budget, last_day)) = both else { continue };
+                add(&mut budget.rate, run.charge(budget.unit, seconds_since(week)));
+                add(last_day, run.charge(budget.unit, seconds_since(now - DAY)));
                 if job.running.is_none() && run.end <= watermark && contains(budget, run.start) {
                     add(&mut budget.spent, run.charge(budget.unit, run.seconds));
                 }
@@ -148,7 +153,7 @@ impl Budgets {
 /// Adds the budgets to the data of a push at the time `now`. Returns messages, among them one for each target that
 /// the push cannot name.
 pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> Result<Vec<String>> {
-    let Budgets { all, mut notes } = Budgets::count(snapshot, Some(data), &[], now)?;
+    let Budgets { all, mut notes, .. } = Budgets::count(snapshot, Some(data), &[], now)?;
     // The plugin rejects a push that has budgets but no tree, because the tree has the watermarks.
     if data.tree.is_none() && !all.is_empty() {
         notes.push("budgets are not sent, because the banks and associations form no tree".to_owned());

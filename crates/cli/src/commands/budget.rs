@@ -22,15 +22,7 @@ use fairshare_engine::ids::{JobId, f58};
 use fairshare_protocol::records::budget::{MAX_AMOUNT, MAX_WINDOW};
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 
-const EXAMPLES: &str = "\
-Examples:
-  flux fairshare budget deposit bank phys 5000 --until 2028-01-01 --reason 'proposal 17' --push   in force at once
-  flux fairshare budget deposit bank phys -200 --reason 'moved to chem'   correct the current budget
-  flux fairshare budget deposit user ann 40 --unit gpu-hours --from 2027-01-01 --until 52w --reason 'course'
-  flux fairshare budget refund user ann 12.5 --job f2xLQz --reason 'a node failed'
-  flux fairshare budget remove bank phys --reason 'end of the project' --push
-  flux fairshare budget show bank phys       what is left, and how long it lasts
-  flux fairshare budget log                  each deposit, with its author and reason";
+const EXAMPLES: &str = include_str!("budget.txt").trim_ascii_end();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
@@ -111,7 +103,7 @@ fn add(args: &Args) -> Outcome {
     let given = args.amount.as_deref().or((args.action == Action::Remove).then_some("0"));
     let (Some(scope), Some(name), Some(amount)) = (&args.scope, &args.name, given) else {
         return fail(
-            "SCOPE, NAME or AMOUNT is missing, as in: flux fairshare budget deposit bank phys 5000 --reason TEXT",
+            "SCOPE, NAME or AMOUNT is missing, as in: flux fairshare budget deposit bank phys 5000 --reason grant",
         );
     };
     let is_valid = |amount: &i64| match args.action {
@@ -125,9 +117,7 @@ fn add(args: &Args) -> Outcome {
             if is_refund { " or 0.5" } else { ", 0.5 or -20" }
         )));
     };
-    let Some(reason) = args.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty()) else {
-        return fail("--reason is missing: say in the log why the budget changes");
-    };
+    let reason = credit::parse_reason(args.reason.as_deref(), "budget")?;
     if is_refund != args.job.is_some() {
         return fail("--job: a refund names its job, and a deposit names none");
     }
@@ -175,7 +165,7 @@ fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Resul
     let running = running::list(&args.instance, args.database.is_given());
     let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running, now)?;
     let (target, start) = (deposit.target(), deposit.budget.start);
-    budgets.retain(|it| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
+    budgets.retain(|(it, _)| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
     warn_of_used_up(&budgets, now);
     let state = (!budgets.is_empty()).then(|| budget_rows(args, budgets, now));
     Ok(print(args, deposit_rows(vec![deposit]), state, Some(&running))?)
@@ -290,7 +280,7 @@ fn list(args: &Args) -> Outcome {
         _ if deposits.is_empty() && args.output.is_table() => say("no budgets")?,
         None => print(args, deposit_rows(deposits), None, None)?,
         Some(mut budgets) => {
-            budgets.retain(is_selected);
+            budgets.retain(|(budget, _)| is_selected(budget));
             warn_of_used_up(&budgets, now);
             print(args, budget_rows(args, budgets, now), None, running.as_ref())?;
         }
@@ -298,22 +288,23 @@ fn list(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Counts all budgets, and prints the messages about records that do not count.
+/// Counts all budgets, each with its spent amount of the last 24 hours. Prints the messages about records that do not count.
 fn count_budgets(
     args: &Args,
     snapshot: &Snapshot<'_>,
     jobs: &Running,
     now: f64,
-) -> Result<Vec<BudgetRecord>> {
+) -> Result<Vec<(BudgetRecord, i64)>> {
     let jobs = jobs.as_deref().unwrap_or_default();
-    let Budgets { all, notes } = Budgets::count(snapshot, None, jobs, now).map_err(failure)?;
+    let Budgets { all, last_day, notes } = Budgets::count(snapshot, None, jobs, now).map_err(failure)?;
     notes.iter().for_each(|note| remark(format_args!("{}: {note}", args.database.path().display())));
-    Ok(all)
+    Ok(all.into_iter().zip(last_day).collect())
 }
 
 /// Warns about budgets that are in force and have nothing left.
-fn warn_of_used_up(budgets: &[BudgetRecord], now: f64) {
-    for BudgetRecord { scope, name, unit, .. } in budgets.iter().filter(|it| budgets::is_used_up(it, now)) {
+fn warn_of_used_up(budgets: &[(BudgetRecord, i64)], now: f64) {
+    let used_up = budgets.iter().map(|(budget, _)| budget).filter(|it| budgets::is_used_up(it, now));
+    for BudgetRecord { scope, name, unit, .. } in used_up {
         remark(format_args!(
             "warning: no {unit} are left: the jobs of {scope} {name} are held until a deposit, unless the setting \"budgets\" of \
              the plugin is \"reject\" or \"warn\""
@@ -331,8 +322,10 @@ pub(super) const COLUMNS: &[Column<'static>] = &[
     column("deposited_ms", "Deposited", Style::Hours),
     column("spent_ms", "Spent", Style::Hours),
     column("left_ms", "Left", Style::Hours),
+    column("rate_24h_ms", "PerDay (24h)", Style::Hours),
+    column("lasts_until_24h", "LastsUntil (24h)", Style::Time),
     column("rate_ms", "PerDay (7d)", Style::Hours),
-    column("lasts_until", "LastsUntil", Style::Time),
+    column("lasts_until", "LastsUntil (7d)", Style::Time),
 ];
 
 /// Returns the cells that name a budget.
@@ -342,7 +335,8 @@ pub(super) fn name_cells(budget: &BudgetRecord) -> [Cell; 3] {
 }
 
 /// Columns that a table leaves out if the screen is narrow.
-const GIVE_UP: &[&str] = &["created", "author", "job", "rate_ms", "start"];
+const GIVE_UP: &[&str] =
+    &["created", "author", "job", "lasts_until", "rate_ms", "start", "spent_ms", "deposited_ms"];
 
 /// Prints deposits, budgets, or both. `jobs` has the running jobs that count in the rates.
 fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Running>) -> io::Result<()> {
@@ -351,8 +345,8 @@ fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Runn
             format!("PerDay counts ended jobs only, because {reason}")
         });
         format!(
-            "Spent by ended jobs up to the last sync; the plugin adds all other jobs. LastsUntil is the date on which nothing is left at \
-             the mean rate of the last 7 days (PerDay), or \"end of window\" if the budget lasts longer than its window. {counted}."
+            "Spent by ended jobs up to the last sync; the plugin adds all other jobs. PerDay is the mean rate of the last 24 hours or 7 \
+             days. LastsUntil is when nothing is left at this rate, or \"end of window\" if the budget lasts longer than its window. {counted}."
         )
     };
     let has_budgets = more.is_some() || rows.key == "budgets";
@@ -361,17 +355,22 @@ fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Runn
     args.output.print_as(Report { rows, more, notes, ..Report::default() }, look, Progress::none())
 }
 
-fn budget_rows(args: &Args, budgets: Vec<BudgetRecord>, now: f64) -> Rows<'static> {
+fn budget_rows(args: &Args, budgets: Vec<(BudgetRecord, i64)>, now: f64) -> Rows<'static> {
     let is_table = args.output.is_table();
-    let rows = budgets.into_iter().map(move |budget| {
+    let rows = budgets.into_iter().map(move |(budget, last_day)| {
         let mut cells = name_cells(&budget).to_vec();
         cells.extend([budget.start, budget.end].map(|time| Cell::Number(time as f64)));
-        let amounts = [budget.deposited, budget.spent, budgets::left(&budget), budget.rate];
-        cells.extend(amounts.map(Cell::Gain));
-        cells.push(match budgets::lasts_until(&budget, now).map(f64::floor) {
-            Some(until) if is_table && until >= budget.end as f64 => Cell::Text("end of window".to_owned()),
-            until => until.into(),
-        });
+        cells.extend([budget.deposited, budget.spent, budgets::left(&budget)].map(Cell::Gain));
+        for rate in [last_day, budget.rate] {
+            let budget = BudgetRecord { rate, ..budget.clone() };
+            cells.push(Cell::Gain(rate));
+            cells.push(match budgets::lasts_until(&budget, now).map(f64::floor) {
+                Some(until) if is_table && until >= budget.end as f64 => {
+                    Cell::Text("end of window".to_owned())
+                }
+                until => until.into(),
+            });
+        }
         cells
     });
     Rows { key: "budgets", columns: COLUMNS.to_vec(), rows: Box::new(rows) }

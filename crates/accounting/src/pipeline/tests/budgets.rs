@@ -522,7 +522,12 @@ fn the_rate_counts_the_last_seven_days_of_each_run() {
     insert(&site, 3, &job(3, "B", week, 1000));
     site.run(now).expect("a run");
     let (_, budgets) = count(&site, now);
-    assert_eq!((budgets.all[0].rate, budgets.all[0].spent), (10_000, 0));
+    assert_eq!((budgets.all[0].rate, budgets.all[0].spent, budgets.last_day[0]), (10_000, 0, 0));
+    // Half of the run is in the last 24 hours.
+    insert(&site, 4, &job(1, "A", now as i64 - DAY as i64 - 50, 100));
+    site.run(now).expect("a run");
+    let day = &count(&site, now).1.last_day;
+    assert_eq!(day[0], 50_000);
     let budget = BudgetRecord { deposited: 50_000, start: 0, end: 1 << 40, ..budgets.all[0].clone() };
     let lasts_until = |budget: BudgetRecord| budgets::lasts_until(&budget, now);
     assert_eq!(lasts_until(budget.clone()), Some(now + 5.0 * DAY as f64));
