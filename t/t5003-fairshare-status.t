@@ -78,14 +78,14 @@ test_expect_success OURS 'status shows the time of the last push' '
 	print_value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
 test_expect_success OURS 'status shows the user and the time of the last push' '
-	run_status >out && cat out && grep "^last push     by $(id -un), 20[0-9-]*T[0-9:]*Z$" out &&
+	run_status >out && cat out && grep "^last push     by $(id -un), [0-9-]* *[0-9:]* [A-Z]* ([0-9a-z ]*)$" out &&
 	print_value "(.updated_time | fromdateiso8601) - (.updated | floor), .pushed_by_userid, .age_seconds == .age" >out &&
 	printf "%s\n" 0 $(id -u) true >expected && test_cmp expected out
 '
 test_expect_success 'status shows the last sync that is on record' '
 	grep "^last sync     none is on record" out || { run_status >out && grep "^last sync     none is on record" out; } &&
 	print_value ".last_sync" >out && echo null >expected && test_cmp expected out &&
-	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && run_status >out && cat out && grep "^last sync     [0-9]* seconds* ago, 20[0-9-]*T[0-9:]*Z$" out &&
+	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && run_status >out && cat out && grep "^last sync     [0-9-]* *[0-9:]* ([0-9a-z ]*)$" out &&
 	print_value "(.last_sync | floor) >= $before and .last_sync <= $after + 1 and (.last_sync_time | fromdateiso8601) == (.last_sync | floor)" >out &&
 	echo true >expected && test_cmp expected out
 '
@@ -101,7 +101,7 @@ test_expect_success 'status names another priority plugin' '
 test_expect_success OURS 'status after a reload shows the time of the push and an unknown user' '
 	print_value .updated >before && wait_kvs() { for i in $(seq 100); do flux kvs get mf_priority.remember.manifest >/dev/null 2>&1 && return; sleep 0.1; done; } &&
 	wait_kvs && reload_plugin && for i in $(seq 100); do run_status >out && grep "^last push" out && break; sleep 0.1; done; cat out &&
-	grep "^last push     by an unknown user, 20" out && print_value .pushed_by >out && echo null >expected && test_cmp expected out
+	grep "^last push     by an unknown user, [0-9]" out && print_value .pushed_by >out && echo null >expected && test_cmp expected out
 '
 test_expect_success OURS 'status --json has the recount of the plugin' '
 	print_value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&

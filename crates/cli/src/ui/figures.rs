@@ -243,12 +243,9 @@ pub(crate) fn now() -> f64 {
 
 /// Formats a time, in seconds since the epoch, as a local date. The time of day is added if `half_life`, in seconds, is under a week.
 pub(crate) fn date(seconds: f64, half_life: f64) -> String {
-    let instant = Timestamp::from_duration(SignedDuration::from_secs_f64(seconds.clamp(-1e11, 1e11)));
-    let format = if half_life < 7.0 * 86_400.0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
-    instant.map_or_else(
-        |_| "some day".to_owned(),
-        |instant| instant.to_zoned(TimeZone::system()).strftime(format).to_string(),
-    )
+    let text = format_moment(seconds.clamp(-1e11, 1e11), &TimeZone::system());
+    let length = if half_life < 7.0 * 86_400.0 { text.len() } else { "2026-03-29".len() };
+    text.get(..length).unwrap_or(&text).to_owned()
 }
 
 /// Formats a time, in seconds since the epoch, by RFC 3339 in UTC with whole seconds. Returns `None` if there is no such date.
@@ -263,10 +260,10 @@ pub(crate) fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
     Some(Timestamp::from_duration(since).ok()?.to_zoned(zone.clone()))
 }
 
-/// Formats a time in the time zone `zone`.
+/// Formats a time in the time zone `zone` for a table.
 pub(crate) fn format_moment(instant: f64, zone: &TimeZone) -> String {
     to_zoned(instant, zone)
-        .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+        .map_or_else(|| "some day".to_owned(), |when| when.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// Formats a time in `zone`: the time of day if it is on the same day as `now`, otherwise the date and time.
@@ -277,6 +274,11 @@ pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
         (Some(then), _) => then.strftime("%Y-%m-%d %H:%M").to_string(),
         (None, _) => "some day".to_owned(),
     }
+}
+
+/// Returns the note below a table with times of day.
+pub(crate) fn zone_note(now: f64, zone: &TimeZone) -> String {
+    format!("The time zone is{}.", zone_name(now, zone))
 }
 
 /// Returns a space and the abbreviation of the time zone at a time; empty if there is no such date.

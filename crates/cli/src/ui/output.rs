@@ -3,11 +3,12 @@
 
 use std::io::{self, IsTerminal, Write, stdout};
 
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::companions::add_companions;
-use super::figures::{Unit, number, rfc3339};
+use super::figures::{Unit, now, number, rfc3339, zone_note};
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
@@ -166,10 +167,11 @@ fn print_table(
         begun |= table.print(rows, begun, &mut progress, out)?;
     }
     drop(progress);
-    if !report.notes.is_empty() && begun {
+    let zone = table.has_times.get().then(|| zone_note(now(), &TimeZone::system()));
+    if !(report.notes.is_empty() && zone.is_none()) && begun {
         writeln!(out)?;
     }
-    for note in &report.notes {
+    for note in report.notes.iter().chain(&zone) {
         table.screen.wrapped(&printable(note), "", "", out)?;
     }
     if !report.drawing.is_empty() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prints a table with aligned columns that fits the terminal, and the tree of banks and users in its first column.
 
+use std::cell::Cell as Flag;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -19,6 +20,8 @@ pub(crate) struct Table<'a> {
     look: Look<'a>,
     /// Spaces before each line.
     margin: usize,
+    /// Whether a printed table has times of day.
+    pub(crate) has_times: Flag<bool>,
 }
 
 /// A name below this level is not indented further; its depth is shown before it.
@@ -56,7 +59,7 @@ struct TreePosition {
 
 impl<'a> Table<'a> {
     pub(crate) fn new(screen: &'a Screen, look: Look<'a>) -> Table<'a> {
-        Table { screen, look, margin: 0 }
+        Table { screen, look, margin: 0, has_times: Flag::new(false) }
     }
 
     /// Indents the table by `margin` cells.
@@ -291,7 +294,9 @@ impl<'a> Table<'a> {
             (Cell::Number(number), Style::Term) => term(number),
             (Cell::Number(seconds), Style::Time) => {
                 let text = format_moment(seconds, &TimeZone::system());
-                text.strip_suffix("T00:00:00").unwrap_or(&text).to_owned()
+                let date = text.strip_suffix(" 00:00");
+                self.has_times.set(self.has_times.get() || date.is_none());
+                date.unwrap_or(&text).to_owned()
             }
             (Cell::Number(number), Style::Change) => {
                 paint = sign_paint(number);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 
-use super::figures::{duration, moment, zone_name};
+use super::figures::{duration, moment, zone_name, zone_note};
 use super::printable::printable;
 use fairshare_client::{Flux, user_id, user_name};
 
@@ -74,7 +74,7 @@ impl<'a> Words<'a> {
 
     /// Returns the note below a table with times.
     pub(crate) fn zone_note(&self) -> String {
-        format!("The time zone is{}.", zone_name(self.now, &self.zone))
+        zone_note(self.now, &self.zone)
     }
 
     /// Formats a time in the local time zone.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Write, stdout};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -13,13 +14,13 @@ use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::plugin::installed::load_command;
 use crate::plugin::live_tree::fetch_head;
 use crate::site::database::DatabaseArg;
-use crate::ui::figures::{duration, half_life_text, now, number, rfc3339};
+use crate::ui::figures::{duration, half_life_text, now, number};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
-use crate::ui::words::{user_or_id, userid};
+use crate::ui::words::{Words, user_or_id, userid};
 use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
@@ -194,12 +195,10 @@ fn print_summary(
         (None, _) => data.push("age not known".to_owned()),
     }
     line("data", data.join(", "))?;
-    if let Some(at) = data_time(state).and_then(rfc3339) {
-        let by = match state.pushed_by {
-            Some(user) => format!("by {}, ", user_or_id(user.0)),
-            None => "by an unknown user, ".to_owned(),
-        };
-        line("last push", format!("{by}{at}"))?;
+    let words = Words::new(f58, |_| None, TimeZone::system(), around.now);
+    if let Some(at) = data_time(state) {
+        let by = state.pushed_by.map_or("an unknown user".to_owned(), |user| user_or_id(user.0));
+        line("last push", format!("by {by}, {}", words.when(at)))?;
     }
     let found = args.database.found();
     let by = found.by.map_or(String::new(), |by| format!(" ({by})"));
@@ -208,10 +207,7 @@ fn print_summary(
     line(
         "last sync",
         match &around.last_sync {
-            Ok(Some(at)) => {
-                let age = duration(around.now - at);
-                rfc3339(*at).map_or_else(|| format!("{age} ago"), |at| format!("{age} ago, {at}"))
-            }
+            Ok(Some(at)) => words.when(*at),
             Ok(None) => "none is on record".to_owned(),
             Err(_) if !found.path.exists() => "unknown".to_owned(),
             Err(reason) => format!("unknown: {reason}"),
