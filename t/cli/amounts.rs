@@ -37,7 +37,7 @@ fn a_deposit_prints_what_is_left_of_the_budget_and_how_long_it_lasts() {
         "{ran:?}"
     );
     // The spent amount is the charge of ann's job.
-    assert!(state.ok().contains("LastsUntil") && ran.out.ends_with(state.ok()), "{ran:?}");
+    assert!(state.ok().contains("LastsUntil (24h)") && ran.out.contains(state.ok()), "{ran:?}");
     let document = deposit(&site, "1", &["--json"]).json();
     let budget = &document["budgets"][0];
     assert_eq!(
@@ -184,6 +184,45 @@ fn usage_by_period_is_in_node_hours_if_usage_counts_nodes() {
         text.contains("Usage (decayed)") && text.contains("its unit is the second, times the weights"),
         "{text}"
     );
+}
+
+#[test]
+fn usage_prints_the_interval_with_the_time_zone() {
+    let site = make_site_with_jobs("interval");
+    let usage = |words: &[&str]| {
+        let mut command = Command::new(super::PROGRAM);
+        let words = [&["usage", "-p", site.path()], words].concat();
+        run_with_input(command.args(words).env("TZ", "CET-1"), "")
+    };
+    let text = usage(&["--since", "2026-01-02", "--until", "2026-01-03T12:30"]).out;
+    assert!(text.starts_with("Usage from 2026-01-02 00:00 to 2026-01-03 12:30 CET.\n"), "{text}");
+    assert!(usage(&[]).out.starts_with("Usage from the first record of a job to 2"));
+    assert!(!usage(&["-n"]).out.contains("Usage from"));
+    let document = usage(&["--since", "3600", "--until", "7200", "--json"]).json();
+    let times = ["since_time", "until_time"].map(|key| document[key].clone());
+    assert_eq!(times, ["1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"]);
+    assert_eq!(usage(&["--json"]).json()["since"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_zone_is_below_a_table_with_times_of_day() {
+    let site = make_site_with_jobs("zone");
+    let list = |action: &str| {
+        let mut command = Command::new(super::PROGRAM);
+        let words = ["budget", action, "-p", site.path()];
+        run_with_input(command.args(words).env("TZ", "CET-1"), "").out
+    };
+    deposit(&site, "5", &[]);
+    let text = list("log");
+    assert!(text.ends_with("The time zone is CET.\n") && text.contains(" 1970-01-01 01:00 "), "{text}");
+}
+
+#[test]
+fn a_single_policy_is_compared_with_the_present_one() {
+    let site = make_site_with_jobs("one_policy");
+    let compare =
+        |policies: &str| fairshare(["compare", "-p", site.path(), "--policy", policies, "--json"]).json();
+    assert_eq!(compare("classic"), compare("weighted-walk,classic"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
-use crate::ui::figures::{Unit, format_moment, plain, to_zoned};
+use crate::ui::figures::{Unit, format_moment, plain, to_zoned, zone_name};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if report_unknown(args, &usage.unknown) {
         return Ok(Answer::No);
     }
-    print(args, usage, by, &running)?;
+    print(args, usage, &query, &zone, &running)?;
     Ok(Answer::Yes)
 }
 
@@ -149,8 +149,19 @@ fn report_unknown(args: &Args, unknown: &Unknown) -> bool {
     named("bank", &unknown.banks) || users
 }
 
-fn print(args: &Args, usage: Usage, by: report::By, running: &Running) -> std::io::Result<()> {
+fn print(
+    args: &Args,
+    usage: Usage,
+    query: &Query<'_>,
+    zone: &TimeZone,
+    running: &Running,
+) -> std::io::Result<()> {
     let Usage { lines, total, .. } = usage;
+    let by = query.by;
+    let since = Some(query.since).filter(|since| *since > 0.0);
+    let until = query.until.min(query.now);
+    let from = since.map_or("the first record of a job".to_owned(), |since| format_moment(since, zone));
+    let period = format!("Usage from {from} to {}{}.", format_moment(until, zone), zone_name(until, zone));
     let mut lines: Vec<_> = lines.into_iter().collect();
     if by != report::By::Day {
         lines.sort_by(|one, other| other.1.nodes.total_cmp(&one.1.nodes));
@@ -176,6 +187,8 @@ fn print(args: &Args, usage: Usage, by: report::By, running: &Running) -> std::i
     let hours = |seconds: f64| Cell::Number(seconds / HOUR);
     args.output.print(Report {
         facts: Facts::new(&UsageTotals {
+            since,
+            until,
             jobs: total.jobs,
             node_hours: total.nodes / HOUR,
             core_hours: total.cores / HOUR,
@@ -199,6 +212,7 @@ fn print(args: &Args, usage: Usage, by: report::By, running: &Running) -> std::i
                 row
             })),
         },
+        before: if args.output.no_header { Vec::new() } else { vec![period] },
         notes,
         ..Report::default()
     })
@@ -208,6 +222,10 @@ fn print(args: &Args, usage: Usage, by: report::By, running: &Running) -> std::i
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UsageTotals {
+    /// The start of the interval in seconds since the epoch; null if all records count.
+    since: Option<f64>,
+    /// The end of the interval in seconds since the epoch, at most the present time.
+    until: f64,
     /// The number of jobs.
     jobs: usize,
     /// Nodes times hours.
@@ -286,13 +304,13 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
                 Cell::Text(account.user.clone()),
                 Cell::Text(bank.to_owned()),
                 Cell::Count(period.unsigned_abs()),
-                Cell::Text(format_moment(began, zone)),
-                Cell::Text(format_moment(began + settings.half_life, zone)),
+                Cell::Number(began),
+                Cell::Number(began + settings.half_life),
                 Cell::Number(usage),
                 Cell::Number(part),
                 Cell::Bar { usage: (part.clamp(0.0, 1.0) * BAR as f64).round() as usize, share: BAR + 1 },
-                Cell::Text(format_moment(bins_of.start(-1), zone)),
-                Cell::Text(format_moment(bins_of.start(period - period_count), zone)),
+                Cell::Number(bins_of.start(-1)),
+                Cell::Number(bins_of.start(period - period_count)),
             ]);
         }
     }
@@ -330,13 +348,13 @@ pub(super) fn period_columns(unit: Unit) -> Vec<Column<'static>> {
         column("user", "User", Style::Text),
         column("bank", "Bank", Style::Text),
         column("period", "Period", Style::Count),
-        column("from", "From", Style::Text),
-        column("to", "To", Style::Text),
+        column("from", "From", Style::Time),
+        column("to", "To", Style::Time),
         column("usage", usage, Style::Usage(unit)),
         column("part", "Part", Style::Fraction),
         column("bar", "", Style::Bar(BAR)),
-        column("decays", "Decays", Style::Text),
-        column("forgotten", "Expires", Style::Text),
+        column("decays", "Decays", Style::Time),
+        column("forgotten", "Expires", Style::Time),
     ]
 }
 

@@ -8,23 +8,8 @@ use serde_json::{Map, Value};
 use super::figures::rfc3339;
 
 /// Keys of times in seconds since the epoch.
-const TIMES: &[&str] = &[
-    "now",
-    "since",
-    "submitted",
-    "latest",
-    "if_started",
-    "when",
-    "even_at",
-    "refreshed",
-    "at",
-    "estimated_start",
-    "updated",
-    "last_sync",
-    "next_boundary",
-    "records_since",
-    "as_of",
-];
+const TIMES: &str = "now since submitted latest if_started when even_at refreshed at estimated_start updated last_sync next_boundary \
+    records_since as_of";
 /// Keys of job ids.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 
@@ -43,8 +28,10 @@ pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) 
 
 /// Returns true if the value of `key` in an object with these members is a time.
 fn is_time(key: &str, members: &Map<String, Value>) -> bool {
-    // In a job that uses headroom, `by` is the latest time of its end.
-    TIMES.contains(&key) || (key == "by" && members.contains_key("amount"))
+    // In a job that uses headroom, `by` is the latest time of its end. The end of an interval is a time; other texts have this key too.
+    TIMES.split(' ').any(|time| time == key)
+        || (key == "by" && members.contains_key("amount"))
+        || (key == "until" && members.contains_key("since"))
 }
 
 /// Returns the companions of the members of an object.
