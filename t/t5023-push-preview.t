@@ -25,7 +25,7 @@ test_expect_success 'push --dry-run changes no priority' '
 	list_priorities >after && test_cmp before after
 '
 test_expect_success 'push --dry-run prints user, places and priorities of each move' '
-	flux fairshare push --dry-run -p $DB >words && cat words && grep "would send 4 associations" words &&
+	flux fairshare push --dry-run -p $DB >words && cat words && grep "would send 5 associations (with the instance owner)" words &&
 	grep "of 6 pending jobs" words && grep "  .* of .*: place [0-9]* to [0-9]*, priority [0-9]* to [0-9]*" words
 '
 test_expect_success 'the push gives the jobs the priorities that the dry run reported' '

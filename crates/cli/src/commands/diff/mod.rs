@@ -63,11 +63,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
         return Err(failure(describe_job_instance(&flux).unwrap_or_else(text)));
     };
-    let Some(preview) = push::ask(&push, &data)? else {
+    let (Some(preview), owner) = push::ask(&push, &data)? else {
         let text = format!("{name} is flux-accounting's plugin, which can't say what a push would change");
         return Err(failure(text));
     };
-    let owner = push::owner_record(&flux, &data)?;
     data.associations.extend(owner);
     let state = state_of(&flux, &name)?;
     let pages = match live_tree::fetch(&flux) {

@@ -61,8 +61,8 @@ impl Instance {
         instance.of_job = if instance.loaded.is_none() { describe_job_instance(&flux) } else { None };
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
-                Ok(None) => None,
-                Ok(Some(preview)) => parts::describe_kinds(&preview.changes.difference).map(Ok),
+                Ok((None, _)) => None,
+                Ok((Some(preview), _)) => parts::describe_kinds(&preview.changes.difference).map(Ok),
                 Err(fault) => Some(Err(fault.to_string())),
             };
         }

@@ -79,8 +79,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
-        let head = format!("would send {}", summarize_data(&data, false));
-        return print_preview(ask(&push, &data)?, args.json, &head);
+        let (answer, owner) = ask(&push, &data)?;
+        return print_preview(
+            answer,
+            args.json,
+            &format!("would send {}", summarize_data(&data, owner.is_some())),
+        );
     }
     let sent = deliver(&push, &data)?;
     if args.json {
@@ -140,16 +144,21 @@ struct Sent {
     changes: Option<PushChanges>,
 }
 
-/// Asks the plugin for the effects of a push. Returns `None` if no instance runs or the plugin is flux-accounting's.
-pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>> {
+/// Asks the plugin for the effects of a push. Returns `None` if no instance runs or the plugin is flux-accounting's. Also returns the
+/// record of the instance owner, if a push would add it.
+pub(super) fn ask(
+    push: &Push<'_>,
+    data: &PolicyData,
+) -> Result<(Option<Preview>, Option<AssociationRecord>)> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
         Err(error) if push.uri.is_some() => return Err(connect_failure(error)),
-        Err(_) => return Ok(None),
+        Err(_) => return Ok((None, None)),
     };
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
-    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.explain_refusal(&error))
+    let answer = parts::ask(&flux, data, owner.as_ref());
+    Ok((answer.map_err(|error| sending.explain_refusal(&error))?, owner))
 }
 
 fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
@@ -301,7 +310,7 @@ fn connect_failure(error: FluxError) -> Failure {
 }
 
 /// Returns a record of the instance owner, practically without limits and in a bank of its own, if the database has none.
-pub(super) fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>> {
+fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>> {
     const PLENTY: i64 = 1_000_000;
     let text = flux.attribute("security.owner").map_err(failure)?;
     let uid: u32 =

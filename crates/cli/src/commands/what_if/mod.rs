@@ -205,7 +205,7 @@ fn preview_weights(args: &Args) -> Outcome {
     }
     let changes: Vec<String> =
         args.weight.iter().map(|new| format!("{} {}", new.factor, number(new.weight))).collect();
-    let answer = push::ask(&push, &data)?;
+    let (answer, _) = push::ask(&push, &data)?;
     let answer = answer.ok_or_else(|| failure("--weight: the plugin of this project does not answer"))?;
     push::print_preview(Some(answer), args.output.json, &format!("If: weights {}", changes.join(", ")))
 }
