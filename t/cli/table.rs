@@ -168,6 +168,7 @@ fn a_table_of_users_only_has_the_bank_of_each_user() {
     assert!(words.iter().any(|row| row[..] == ["Bank/User", "Bank"]), "{text}");
     for row in [["ann", "A"], ["ben", "B"], ["cat", "B"]] {
         assert!(words.iter().any(|words| words[..] == row), "{text}");
+        assert!(text.contains(&format!("\n{}", row[0])), "the user is not indented: {text}");
     }
     assert!(!fairshare(["show", "-t", &tree]).ok().contains("  Bank  "));
 }

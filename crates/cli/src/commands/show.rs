@@ -140,7 +140,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     });
     let row = |&(node, depth): &(NodeId, usize)| {
         let node = view.node(node, depth);
-        chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
+        let cells = chosen.iter().map(|chosen| match (chosen.value)(&node) {
+            // Without the rows of the banks, an indentation would suggest a wrong bank.
+            Cell::Node { name, .. } if args.users_only => Cell::Text(name),
+            cell => cell,
+        });
+        cells.collect::<Vec<Cell>>()
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
