@@ -20,25 +20,7 @@ use fairshare_engine::accounts::{Target, measures};
 use fairshare_engine::engine::answers::LimitUse;
 use fairshare_engine::ids::Amount;
 
-const MEASURES: &str = "\
-Measures:
-  run-jobs, run-nodes, run-cores, run-gpus  of jobs in RUN
-  sched-jobs                                of jobs in SCHED
-  run-sched-jobs, run-sched-nodes, ...      of both together
-  run-node-hours                            nodes of jobs in RUN times the time that they have left
-  active-jobs                               of all jobs until they end; more are rejected at submission
-  job-nodes, job-time, job-node-hours       of one job; job-time is in seconds
-
-Examples:
-  flux fairshare limit set user '*' run-gpus=16 --push   every user, over all banks; in force at once
-  flux fairshare limit set bank '*' run-gpus=96      every bank without banks below it
-  flux fairshare limit set bank small run-gpus=4     this bank, instead of the limit on every bank
-  flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
-  flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only
-  flux fairshare limit set user '*' --queue debug run-jobs=2        every user in the queue debug
-  flux fairshare limit set queue debug run-nodes=8                  all jobs of the queue debug together
-  flux fairshare limit set bank physics active-jobs=5000            reject more submissions of a bank
-  flux fairshare limit set queue debug job-time=1800                reject jobs of more than 30 minutes";
+const MEASURES: &str = include_str!("limit.txt").trim_ascii_end();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
@@ -132,13 +114,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let mut limits = list_limits(&snapshot, None)?;
     snapshot.commit().map_err(failure)?;
-    drop(database);
     let uri = args.instance.uri.as_deref();
     let apply = || push::apply_change(&args.database, uri, args.push, args.output.is_table());
     if args.push {
         apply()?;
         let loaded = args.instance.connect().ok().and_then(|flux| ask_limits(&flux));
-        limits = database_limits(args, loaded.as_deref()).map_err(after_storing)?;
+        let snapshot = database.snapshot().map_err(|fault| after_storing(failure(fault)))?;
+        limits = list_limits(&snapshot, loaded.as_deref()).map_err(after_storing)?;
     }
     limits.retain(|listed| listed.source == "database" && here(&&listed.limit));
     print(args, limits).map_err(after_storing)?;
@@ -155,7 +137,11 @@ fn show(args: &Args) -> Outcome {
         Err(failure) if args.instance.uri.is_some() => return Err(failure),
         Err(_) => (Vec::new(), None),
     };
-    let mut limits = match database_limits(args, loaded.as_deref()) {
+    let read = || {
+        let mut database = args.database.open(Access::Read)?;
+        list_limits(&database.snapshot().map_err(failure)?, loaded.as_deref())
+    };
+    let mut limits = match read() {
         Ok(limits) => limits,
         Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
         Err(failure) => {
@@ -198,12 +184,6 @@ fn ask_limits(flux: &Flux) -> Option<Vec<LimitUse>> {
 }
 
 /// Returns the limits of the database and of its queues. `loaded` are the limits of the plugin.
-fn database_limits(args: &Args, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
-    let mut database = args.database.open(Access::Read)?;
-    list_limits(&database.snapshot().map_err(failure)?, loaded)
-}
-
-/// Returns the limits of a database, as [`database_limits`].
 fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
     let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
     let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
