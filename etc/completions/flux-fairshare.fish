@@ -317,7 +317,7 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies, the present one first [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies, the present one first; a single policy is compared with the present one [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
 weighted-walk\,depth-oblivious\t''
 weighted-walk\,pbs\t''

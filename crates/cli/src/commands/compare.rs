@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::fingers;
-use crate::outcome::{Answer, Outcome, failure};
+use crate::outcome::{Answer, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
@@ -24,7 +24,7 @@ use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The policies, the present one first [default: all]
+    /// The policies, the present one first; a single policy is compared with the present one [default: all]
     #[arg(
         long = "policy",
         alias = "policies",
@@ -45,16 +45,17 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    if args.policies.len() == 1 {
-        return Err(failure("--policy: one policy can't be compared; name two, or none"));
-    }
     let policies = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(policies)?;
     let mut progress = Progress::start();
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;
     progress.phase("ranking", || 0);
-    let policies = if args.policies.is_empty() { all_policies(&loaded) } else { args.policies.clone() };
+    let policies = match args.policies.as_slice() {
+        [] => all_policies(&loaded),
+        [other] => vec![loaded.decided_policy()?, *other],
+        several => several.to_vec(),
+    };
     let source = loaded.place(args.input.source());
     let mut rankings = Vec::new();
     let mut notes = Vec::new();
