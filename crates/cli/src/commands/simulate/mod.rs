@@ -34,14 +34,7 @@ use fairshare::Policy;
 use fairshare_accounting::store::PolicyData;
 use fairshare_simulate::{Means, Measures, Scheduler, Trace, replay};
 
-const SWEEPS: &str = "\
-Keys of --sweep:
-  policy, half-life, zero-score  how fair-shares are computed, and what a score of 0 means
-  refresh, accrual, age-max, ...  any setting of [fairshare] in Flux's configuration
-  weights.FACTOR  of fairshare, queue, bank, urgency, age, size
-  max-running-jobs, max-nodes, ...  on every association, in place of its own
-  limits.SCOPE.MEASURE  as by \"flux fairshare limit set\" for each, such as limits.user.run-cores
-  scheduler  fcfs, easy";
+const SWEEPS: &str = include_str!("sweeps.txt").trim_ascii_end();
 
 /// Time between two updates of the progress line.
 const GLANCE: Duration = Duration::from_millis(100);
