@@ -223,6 +223,8 @@ fn a_single_policy_is_compared_with_the_present_one() {
     let compare =
         |policies: &str| fairshare(["compare", "-p", site.path(), "--policy", policies, "--json"]).json();
     assert_eq!(compare("classic"), compare("weighted-walk,classic"));
+    let text = fairshare(["compare", "-p", site.path(), "--policy", "classic"]).ok().to_owned();
+    assert!(text.contains(" Policies: weighted-walk and classic."), "{text}");
 }
 
 #[test]

@@ -103,7 +103,8 @@ fn compare_two(
         source: SourceFacts::new(loaded),
     };
     let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
-    report.before.extend(loaded.head(args.input.source()));
+    let head = loaded.head(args.input.source());
+    report.before.extend(head.map(|head| format!("{head} Policies: {first} and {second}.")));
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
