@@ -9,7 +9,7 @@ use super::holds::scope_kind;
 use crate::accounts::{Association, AssociationId, Scope, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
 use crate::limits::{Holding, Phase, ScopeUsage};
-use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
+use fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree, periods};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -81,6 +81,8 @@ pub struct Standings {
     pub public: Option<Word>,
     /// The half-life of usage in seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
+    /// The usage reset period in seconds: `sync` drops the usage of jobs that ended earlier; `None` without a tree.
+    pub reset: Option<f64>,
     /// True if the unit of usages is the node-second.
     #[serde(default)]
     pub in_node_seconds: bool,
@@ -276,13 +278,14 @@ fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
 pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
     let live = view.live_outline();
-    let weights = view.standing.rule().map(|rule| rule.weights);
+    let rule = view.standing.rule();
     let StandingsPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
         options: live.options(),
         public: Some(Cow::Borrowed(public.name())),
         half_life: live.half_life,
-        in_node_seconds: weights.is_some_and(|it| (it.node, it.core, it.gpu) == (1.0, 0.0, 0.0)),
+        reset: rule.map(|rule| rule.reset),
+        in_node_seconds: rule.is_some_and(|it| it.weights == periods::Weights::default()),
         refreshed: live.refreshed,
         associations,
         next,
