@@ -12,9 +12,19 @@ use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, SIZE};
 
-/// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+macro_rules! changes {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Change {
+            $($(#[$about])* $name,)*
+        }
+        /// All changes, in the order of [`Change`].
+        const ALL: &[Change] = &[$(Change::$name),*];
+    };
+}
+
+changes! {
     /// The job was submitted, and had no priority before.
     Submitted,
     /// The first priority since the plugin was loaded or Flux restarted.
@@ -59,31 +69,6 @@ pub enum Change {
     Age,
 }
 
-/// All changes, in the order of [`Change`].
-const ALL: [Change; 21] = [
-    Change::Submitted,
-    Change::Loaded,
-    Change::Data,
-    Change::Released,
-    Change::Urgency,
-    Change::Jobspec,
-    Change::Weights,
-    Change::ZeroScore,
-    Change::MaxPriority,
-    Change::QueuePriority,
-    Change::BankPriority,
-    Change::Shares,
-    Change::Members,
-    Change::Policy,
-    Change::Accounting,
-    Change::Live,
-    Change::Fairshare,
-    Change::SiteNodes,
-    Change::Usage,
-    Change::Turn,
-    Change::Age,
-];
-
 /// The inputs that changed before a priority was posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -112,15 +97,12 @@ impl Changes {
 
     /// Returns the changes, the most important first.
     pub fn iter(self) -> impl Iterator<Item = Change> {
-        ALL.into_iter().filter(move |change| self.contains(*change))
+        ALL.iter().copied().filter(move |change| self.contains(*change))
     }
 
     /// Returns true if the weight of the factor at `index` in the table changed.
     pub fn has_weight(self, index: usize) -> bool {
-        u32::try_from(index)
-            .ok()
-            .and_then(|index| 1u8.checked_shl(index))
-            .is_some_and(|bit| self.weights & bit != 0)
+        1u8.checked_shl(index as u32).is_some_and(|bit| self.weights & bit != 0)
     }
 
     /// Returns the urgency before the change; `None` if the urgency did not change.
@@ -142,7 +124,7 @@ impl Changes {
 
     fn add_weight(&mut self, index: usize) {
         self.add(Change::Weights);
-        self.weights |= u32::try_from(index).ok().and_then(|index| 1u8.checked_shl(index)).unwrap_or(0);
+        self.weights |= 1u8.checked_shl(index as u32).unwrap_or(0);
     }
 }
 
