@@ -32,7 +32,7 @@ pub(super) fn run_as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
 pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
     // SAFETY: abi_jobtap.c passes a string literal.
     let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or_default();
-    let known = Host::FALLIBLE.iter().find(|known| **known == call);
+    let known = Host::FALLIBLE.split(' ').find(|known| *known == call);
     // SAFETY: only plugin code calls this function, and the host outlives its plugins. Outside of plugin code the pointer is null.
     let host = unsafe { HOST.get().as_ref() };
     known.zip(host).and_then(|(known, host)| host.inject_fault(known)).unwrap_or(0)
@@ -74,36 +74,14 @@ impl FutureRequest {
 impl Host {
     /// The functions of Flux that can fail. A fault in `flux_kvs_lookup_get` also makes `flux_rpc_get` fail, because both
     /// share one implementation.
-    pub const FALLIBLE: [&'static str; 28] = [
-        "flux_jobtap_service_register_ex",
-        "flux_jobtap_set_load_sort_order",
-        "flux_jobtap_reprioritize_all",
-        "flux_jobtap_reprioritize_job",
-        "flux_jobtap_dependency_add",
-        "flux_jobtap_dependency_remove",
-        "flux_jobtap_raise_exception",
-        "flux_jobtap_event_post_pack",
-        "flux_jobtap_jobspec_update_pack",
-        "flux_jobtap_jobspec_update_id_pack",
-        "flux_jobtap_job_lookup",
-        "flux_jobtap_job_subscribe",
-        "flux_jobtap_job_unsubscribe",
-        "flux_plugin_aux_set",
-        "flux_aux_set",
-        "flux_request_decode",
-        "flux_job_kvs_key",
-        "flux_kvs_txn_create",
-        "flux_kvs_txn_put",
-        "flux_kvs_txn_unlink",
-        "flux_plugin_add_handler",
-        "flux_respond",
-        "flux_timer_watcher_create",
-        "flux_rpc",
-        "flux_kvs_commit",
-        "flux_kvs_lookup",
-        "flux_future_then",
-        "flux_kvs_lookup_get",
-    ];
+    pub const FALLIBLE: &'static str = "flux_jobtap_service_register_ex flux_jobtap_set_load_sort_order flux_jobtap_reprioritize_all \
+        flux_jobtap_reprioritize_job flux_jobtap_dependency_add flux_jobtap_dependency_remove \
+        flux_jobtap_raise_exception flux_jobtap_event_post_pack flux_jobtap_jobspec_update_pack \
+        flux_jobtap_jobspec_update_id_pack flux_jobtap_job_lookup flux_jobtap_job_subscribe \
+        flux_jobtap_job_unsubscribe flux_plugin_aux_set flux_aux_set flux_request_decode flux_job_kvs_key \
+        flux_kvs_txn_create flux_kvs_txn_put flux_kvs_txn_unlink flux_plugin_add_handler flux_respond \
+        flux_timer_watcher_create flux_rpc flux_kvs_commit flux_kvs_lookup flux_future_then \
+        flux_kvs_lookup_get";
 
     /// Sets or removes the fault, and sets the counts of calls to 0.
     pub fn set_fault(&self, fault: Option<Fault>) {

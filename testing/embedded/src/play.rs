@@ -148,22 +148,11 @@ impl Play {
 
     /// Performs one step. Returns the text of the rejection if the plugin or Flux rejects the step, which a scenario may expect.
     fn perform_step(&mut self, step: &Value) -> Result<Option<String>, String> {
-        let verbs = [
-            "push",
-            "data",
-            "policy",
-            "parts",
-            "config",
-            "restart",
-            "reload",
-            "load",
-            "remove",
-            "reprioritize",
-            "submit",
-        ];
-        if let Some(verb) = verbs.iter().find(|verb| step.get(**verb).is_some()) {
-            let value = step.get(*verb).unwrap_or(&Value::Null);
-            return match *verb {
+        let mut verbs =
+            "push data policy parts config restart reload load remove reprioritize submit".split(' ');
+        if let Some(verb) = verbs.find(|verb| step.get(*verb).is_some()) {
+            let value = step.get(verb).unwrap_or(&Value::Null);
+            return match verb {
                 "submit" => Ok(self.submit(step).err()),
                 other => self.change_instance(other, value).map(|()| None),
             };

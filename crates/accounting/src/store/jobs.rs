@@ -37,20 +37,8 @@ pub struct JobRecord {
 }
 
 /// The columns in the order of [`JobRecord`]. The columns from the ninth on exist in newer schemas only.
-const COLUMNS: [&str; 12] = [
-    "id",
-    "userid",
-    "t_submit",
-    "t_run",
-    "t_inactive",
-    "ranks",
-    "R",
-    "jobspec",
-    "project",
-    "bank",
-    "requested_duration",
-    "actual_duration",
-];
+const COLUMNS: &str =
+    "id userid t_submit t_run t_inactive ranks R jobspec project bank requested_duration actual_duration";
 const NEEDED_COUNT: usize = 8;
 
 /// Columns that counting usage needs.
@@ -109,13 +97,13 @@ impl Snapshot<'_> {
     pub fn insert_jobs(&self, records: &[JobRecord]) -> StoreResult<u64> {
         let table = self.needed_table("jobs")?;
         let missing: Vec<&str> =
-            COLUMNS.into_iter().take(NEEDED_COUNT).filter(|name| !table.has_column(name)).collect();
+            COLUMNS.split(' ').take(NEEDED_COUNT).filter(|name| !table.has_column(name)).collect();
         if !missing.is_empty() {
             return Err(self.schema_error(&format!("table jobs has no {}", missing.join(", "))));
         }
-        let known = COLUMNS.map(|name| table.has_column(name));
+        let known: Vec<bool> = COLUMNS.split(' ').map(|name| table.has_column(name)).collect();
         let names: Vec<&str> =
-            COLUMNS.into_iter().zip(known).filter(|(_, known)| *known).map(|(name, _)| name).collect();
+            COLUMNS.split(' ').zip(&known).filter(|(_, known)| **known).map(|(name, _)| name).collect();
         let placeholders = vec!["?"; names.len()].join(", ");
         let sql = format!("INSERT OR IGNORE INTO jobs ({}) VALUES ({placeholders})", names.join(", "));
         let insert = || -> rusqlite::Result<u64> {
@@ -138,7 +126,7 @@ impl Snapshot<'_> {
                     record.requested_duration.into(),
                     record.actual_duration.into(),
                 ];
-                let cells = cells.into_iter().zip(known).filter(|(_, known)| *known).map(|(cell, _)| cell);
+                let cells = cells.into_iter().zip(&known).filter(|(_, known)| **known).map(|(cell, _)| cell);
                 inserted += statement.execute(params_from_iter(cells))? as u64;
             }
             Ok(inserted)

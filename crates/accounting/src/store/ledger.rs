@@ -174,7 +174,7 @@ impl Snapshot<'_> {
                 &["key", "value"],
                 |cells| {
                     let key = cells.text(0)?;
-                    if NUMBERS.contains(&key) {
+                    if NUMBERS.split(' ').any(|number| number == key) {
                         known.insert(key.to_owned(), cells.number(1)?);
                     }
                     Ok(())
@@ -388,15 +388,8 @@ impl Snapshot<'_> {
 }
 
 /// Keys of `config_table` with numeric values.
-const NUMBERS: [&str; 7] = [
-    "priority_decay_half_life",
-    "priority_usage_reset_period",
-    "decay_factor",
-    "node_weight",
-    "core_weight",
-    "gpu_weight",
-    "reconfigure_time",
-];
+const NUMBERS: &str = "priority_decay_half_life priority_usage_reset_period decay_factor node_weight \
+    core_weight gpu_weight reconfigure_time";
 
 /// Finds associations by user and bank. A search is fastest for rows in the order of the ledger, which most
 /// tables have.

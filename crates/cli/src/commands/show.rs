@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         cells.collect::<Vec<Cell>>()
     };
     // Columns that are selected by name are never left out.
-    let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
+    let give_up = if args.columns.is_empty() { columns::give_up() } else { Vec::new() };
     // Only a database stores fair-shares, and only a database has a pace.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
@@ -168,7 +168,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         notes: if args.output.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
         ..Report::default()
     };
-    args.output.print_as(report, Look { give_up, ..Look::WHOLE }, progress)?;
+    args.output.print_as(report, Look { give_up: &give_up, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 

@@ -50,9 +50,7 @@ pub(crate) fn fetch_head(flux: &Flux) -> Option<TreePage> {
 pub(crate) fn fetch(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
     let mut pages = read(flux)?;
     for _ in 1..TRIES {
-        let mut generations = pages.iter().map(|page| page.generation);
-        let first = generations.next();
-        if generations.all(|other| Some(other) == first) {
+        if pages.windows(2).all(|pair| matches!(pair, [one, next] if one.generation == next.generation)) {
             break;
         }
         pages = read(flux)?;

@@ -139,23 +139,12 @@ impl Model {
 
     /// Returns the titles of the columns that the page can be sorted by.
     pub(crate) fn titles(&self) -> Vec<String> {
-        let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
+        let fixed = |titles: &str| titles.split(',').map(str::to_owned).collect::<Vec<_>>();
         match self.page {
-            TopPage::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
-            TopPage::Standings => fixed(&[
-                "place",
-                "user",
-                "bank",
-                "fair-share",
-                "share",
-                "usage",
-                "level",
-                "running",
-                "pending",
-                "held",
-            ]),
+            TopPage::Overview => fixed("tree,share,usage,level,running,pending,held"),
+            TopPage::Standings => fixed("place,user,bank,fair-share,share,usage,level,running,pending,held"),
             TopPage::Jobs => {
-                let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
+                let mut titles = fixed("priority,user,bank,queue,held by");
                 titles.extend(self.snapshot.terms.iter().cloned());
                 titles
             }

@@ -105,22 +105,12 @@ pub(crate) fn described_columns() -> impl Iterator<Item = (Column<'static>, &'st
 
 /// Width of a bar, in cells.
 const BAR: usize = 20;
-/// Columns that a table leaves out on a narrow terminal, in this order.
-pub(crate) const GIVE_UP: &[&str] = &[
-    "bar",
-    "active",
-    "norm_usage",
-    "norm_shares",
-    "weight",
-    "effective_usage",
-    "level_fs",
-    "fairshare_tree_usage",
-    "fairshare_perc",
-    "served",
-    "usage_over_perc",
-    "shares",
-    "walk",
-];
+/// Returns the columns that a table leaves out on a narrow terminal, in this order.
+pub(crate) fn give_up() -> Vec<&'static str> {
+    let keys = "bar active norm_usage norm_shares weight effective_usage level_fs fairshare_tree_usage \
+        fairshare_perc served usage_over_perc shares walk";
+    keys.split(' ').collect()
+}
 
 /// A column chosen for output.
 #[derive(Clone, Copy)]
@@ -155,21 +145,9 @@ pub(crate) fn columns_help() -> String {
 
 /// Returns the keys of the columns in JSON, CSV and parsable output.
 pub(crate) fn document_columns(policy: Policy) -> Vec<&'static str> {
-    let mut names = vec![
-        "kind",
-        "bank",
-        "parent",
-        "user",
-        "shares",
-        "norm_shares",
-        "usage",
-        "norm_usage",
-        "effective_usage",
-        "level_fs",
-        "weight",
-        "place",
-        "fairshare",
-    ];
+    let common = "kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place \
+        fairshare";
+    let mut names: Vec<&str> = common.split(' ').collect();
     names.extend(policy.document_columns());
     names
 }

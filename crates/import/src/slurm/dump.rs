@@ -24,51 +24,12 @@ enum Object {
 }
 
 /// Names of all options that `sacctmgr load` accepts on lines of accounts and users, in lower case.
-const OPTIONS: [&str; 43] = [
-    "adminlevel",
-    "coordinator",
-    "classification",
-    "comment",
-    "defaultaccount",
-    "defaultqos",
-    "defaultwckey",
-    "description",
-    "fairshare",
-    "grpcpumins",
-    "grpcpurunmins",
-    "grpcpus",
-    "grpjobs",
-    "grpjobsaccrue",
-    "grpmemory",
-    "grpnodes",
-    "grpsubmitjobs",
-    "grptres",
-    "grptresmins",
-    "grptresrunmins",
-    "grpwall",
-    "maxcpuminsperjob",
-    "maxcpurunmins",
-    "maxcpusperjob",
-    "maxjobs",
-    "maxjobsaccrue",
-    "maxnodesperjob",
-    "maxsubmitjobs",
-    "maxtres",
-    "maxtresminspj",
-    "maxtresminsperjob",
-    "maxtrespn",
-    "maxtresperjob",
-    "maxtrespernode",
-    "maxtresrunmins",
-    "maxwalldurationperjob",
-    "minpriothresh",
-    "organization",
-    "parent",
-    "partition",
-    "priority",
-    "qoslevel",
-    "wckeys",
-];
+const OPTIONS: &str = "adminlevel coordinator classification comment defaultaccount defaultqos defaultwckey description fairshare \
+    grpcpumins grpcpurunmins grpcpus grpjobs grpjobsaccrue grpmemory grpnodes grpsubmitjobs grptres \
+    grptresmins grptresrunmins grpwall maxcpuminsperjob maxcpurunmins maxcpusperjob maxjobs maxjobsaccrue \
+    maxnodesperjob maxsubmitjobs maxtres maxtresminspj maxtresminsperjob maxtrespn maxtresperjob \
+    maxtrespernode maxtresrunmins maxwalldurationperjob minpriothresh organization parent partition priority \
+    qoslevel wckeys";
 
 /// Returns true if the first line that is neither empty nor a comment is a line of a dump.
 pub(crate) fn is_dump(text: &str) -> bool {
@@ -251,7 +212,7 @@ impl Entry {
     /// Returns the options that no version of sacctmgr has.
     fn unknown_options(&self) -> impl Iterator<Item = &str> {
         let is_known = |key: &str| {
-            !key.is_empty() && OPTIONS.iter().chain(&["shares"]).any(|name| name.starts_with(key))
+            !key.is_empty() && OPTIONS.split(' ').chain(["shares"]).any(|name| name.starts_with(key))
         };
         self.options.iter().map(|(key, _)| key.as_str()).filter(move |key| !is_known(key))
     }

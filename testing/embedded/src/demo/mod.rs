@@ -204,18 +204,9 @@ impl<'a> DemoRun<'a> {
             rows.push(Row { cells, ..Row::default() });
         }
         self.printer.print_heading("Running and pending jobs, highest priority first")?;
-        let titles = [
-            "JOB",
-            "USER",
-            "BANK",
-            "QUEUE",
-            "STATE",
-            ">PRIORITY",
-            ">FAIR-SHARE",
-            ">QUEUE",
-            ">BANK",
-            ">URGENCY",
-        ];
+        let titles = "JOB USER BANK QUEUE STATE >PRIORITY >FAIR-SHARE >QUEUE >BANK >URGENCY"
+            .split(' ')
+            .collect::<Vec<_>>();
         self.printer.print_table(&titles, &rows)?;
         if let [fairshare, queue, bank, urgency] = weights[..] {
             let sum = "The priority is the sum of the last four columns:";

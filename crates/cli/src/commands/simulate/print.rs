@@ -16,19 +16,12 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare_simulate::{Group, Measures, Spread};
 
-/// Columns that a table leaves out if it is too wide, the first ones first.
-const GIVE_UP: &[&str] = &[
-    "refreshes",
-    "slowdown_p50",
-    "wait_p50",
-    "slowdown_p99",
-    "wait_p99",
-    "never",
-    "rejected",
-    "slowdown_p95",
-    "makespan",
-    "wait_p95",
-];
+/// Returns the columns that a table leaves out if it is too wide, the first ones first.
+fn give_up() -> Vec<&'static str> {
+    let keys = "refreshes slowdown_p50 wait_p50 slowdown_p99 wait_p99 never rejected slowdown_p95 \
+        makespan wait_p95";
+    keys.split(' ').collect()
+}
 
 /// The groups of the second table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
@@ -257,7 +250,7 @@ pub(super) fn print(
                 .to_owned(),
         ];
     }
-    output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
+    output.print_as(report, Look { give_up: &give_up(), ..Look::WHOLE }, progress)
 }
 
 /// Formats seconds with about three digits and a unit.
