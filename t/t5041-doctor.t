@@ -78,6 +78,7 @@ test_expect_success 'doctor of a guest says that it did not check the plugin, an
 '
 test_expect_success 'doctor finds a missing or empty database' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
+	test_expect_code 1 run_as 5001 doctor -p nowhere.db >out && cat out && grep -e "-> ask an administrator of this site$" out && ! grep create-db out &&
 	(DB=nowhere.db && check_remedy no-database "" && rm nowhere.db && : >nowhere.db && check_remedy no-database "")
 '
 test_expect_success 'doctor does not advise a new database if the present one is damaged or of an old schema' '

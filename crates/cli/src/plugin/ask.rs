@@ -91,6 +91,10 @@ pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &
     serde_json::from_str(&answer).ok()
 }
 
+/// States in answers of job-list. CLEANUP is between the two; the states of pending jobs are below RUN.
+pub(crate) const RUN: u64 = 16;
+pub(crate) const INACTIVE: u64 = 64;
+
 /// Asks job-list for attributes of a job. Returns `None` if job-list does not have the job, or does not show it to the caller.
 pub(crate) fn ask_listed<T: DeserializeOwned>(flux: &Flux, id: u64, attributes: &[&str]) -> Option<T> {
     let wanted = json!({"id": id, "attrs": attributes});
@@ -125,8 +129,8 @@ fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
 fn describe_missing(flux: &Flux, method: &str) -> String {
     if is_loaded(flux) {
         return format!(
-            "the priority plugin of this instance does not answer \"{method}\": it is the plugin of flux-accounting, or an older version. \
-             The instance owner can load the plugin of this version: \"{}\"",
+            "the priority plugin of this instance does not answer \"{method}\": it is the plugin of flux-accounting, or an older version; \
+             the instance owner can load the plugin of this version: \"{}\"",
             load_command(Some("mf_priority.so"))
         );
     }
@@ -134,7 +138,7 @@ fn describe_missing(flux: &Flux, method: &str) -> String {
         return text;
     }
     let load = load_command(None);
-    format!("no fair-share plugin is loaded in this instance: its owner can load it with \"{load}\"")
+    format!("no fair-share plugin is loaded in this instance; its owner can load it with \"{load}\"")
 }
 
 /// Returns the message for a request within `flux batch` or `flux alloc`, where the job's own instance has no site priorities.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prints lines on standard output and on standard error.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write, stderr, stdout};
 
 use super::printable;
+use super::words::{caller, is_owner};
+use fairshare_client::Flux;
 
 /// Prints a line on standard output.
 pub(crate) fn say(line: impl fmt::Display) -> io::Result<()> {
@@ -26,10 +29,26 @@ pub(crate) fn strip_error_number(text: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
+/// Parts of remedies that only administrators can use.
+const ADMINISTRATION: &str = "flux account|flux jobtap|sqlite3 |read access|fairshare budget|fairshare limit|\
+    fairshare policy|fairshare push|fairshare recount|fairshare sync|fairshare update";
+
+/// Returns a message for the caller: if the caller is a guest of the instance, the clauses with remedies that only administrators can use
+/// are replaced. Root can act as the instance owner.
+pub(crate) fn address(message: &str) -> Cow<'_, str> {
+    let is_for_guests = |clause: &&str| !ADMINISTRATION.split('|').any(|words| clause.contains(words));
+    let is_guest = || caller() != 0 && Flux::connect(None).is_ok_and(|flux| !is_owner(&flux));
+    if is_for_guests(&message) || !is_guest() {
+        return message.into();
+    }
+    let clauses = message.split("; ").filter(is_for_guests);
+    clauses.chain(["ask an administrator of this site"]).collect::<Vec<_>>().join("; ").into()
+}
+
 /// Prints a text on standard error, after the command's name. An error is ignored, because the result of the command does not
 /// depend on it. Control characters are escaped, because the text may hold names that users chose.
 pub(crate) fn remark(text: impl fmt::Display) {
-    let text = strip_error_number(&text.to_string());
+    let text = strip_error_number(&address(&text.to_string()));
     let lines: Vec<_> = text.lines().map(|line| cut_line(&printable::printable(line))).collect();
     let _ = writeln!(stderr(), "{NAME}: {}", lines.join("\n"));
 }

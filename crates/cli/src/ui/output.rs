@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::companions::add_companions;
 use super::figures::{Unit, now, number, rfc3339, zone_note};
+use super::messages::address;
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
@@ -81,7 +82,7 @@ pub(crate) struct LimitArg {
 }
 
 /// The options that choose the format.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Print a JSON document with full precision; a missing value is null, infinity is "inf"
@@ -89,15 +90,15 @@ pub(crate) struct OutputArgs {
     pub(crate) json: bool,
     /// Print comma-separated values (RFC 4180)
     #[arg(long, group = "output")]
-    csv: bool,
+    pub(crate) csv: bool,
     /// Print values separated by |; a value with a | in it is quoted as in CSV
     #[arg(short = 'P', long, group = "output")]
-    parsable: bool,
+    pub(crate) parsable: bool,
     /// Print no header
     #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json")]
     pub(crate) no_header: bool,
     #[command(flatten)]
-    screen: ScreenArgs,
+    pub(crate) screen: ScreenArgs,
 }
 
 impl OutputArgs {
@@ -172,7 +173,7 @@ fn print_table(
         writeln!(out)?;
     }
     for note in report.notes.iter().chain(&zone) {
-        table.screen.wrapped(&printable(note), "", "", out)?;
+        table.screen.wrapped(&printable(&address(note)), "", "", out)?;
     }
     if !report.drawing.is_empty() {
         writeln!(out)?;

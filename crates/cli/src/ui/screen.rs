@@ -10,7 +10,7 @@ use clap::ColorChoice;
 use textwrap::{Options, WordSplitter};
 
 /// The options for output on a terminal.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ScreenArgs {
     /// Colours: on a terminal, always, or never
@@ -70,12 +70,6 @@ impl ScreenArgs {
             terminal,
             pager: terminal && !self.no_pager,
         }
-    }
-}
-
-impl Default for ScreenArgs {
-    fn default() -> Self {
-        ScreenArgs { color: ColorChoice::Auto, no_pager: false }
     }
 }
 

@@ -103,6 +103,11 @@ pub(crate) fn caller() -> u32 {
     given.unwrap_or_else(|| rustix::process::getuid().as_raw())
 }
 
+/// Returns true if the caller owns the instance, and so sees all jobs.
+pub(crate) fn is_owner(flux: &Flux) -> bool {
+    flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
+}
+
 /// Returns a user's name on this machine, or the id if there is no name.
 pub(crate) fn user_or_id(userid: u32) -> String {
     user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())

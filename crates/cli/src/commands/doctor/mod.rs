@@ -13,7 +13,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
 use crate::ui::figures;
-use crate::ui::messages::say;
+use crate::ui::messages::{address, say};
 use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     for finding in &mut findings {
-        finding.remedy = name_database(&finding.remedy, args.database.found());
+        finding.remedy = address(&name_database(&finding.remedy, args.database.found())).into_owned();
     }
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
