@@ -30,20 +30,18 @@ push_tree() {
 test_expect_success 'each command says without a plugin how to load one' '
 	write_conf "$(with_queues q q0 q1 q2 q3 q4)" && start_instance &&
 	for command in jobs standing "why ƒABC" metrics; do
-		for as in own 5001; do
-			check_refusal 2 $as $command && cat err &&
-			grep "no fair-share plugin is loaded in this instance: its owner can load it with \"flux jobtap load mf_priority.so\"" err || return 1
-		done
+		check_refusal 2 own $command && cat err &&
+		grep "no fair-share plugin is loaded in this instance; its owner can load it with \"flux jobtap load mf_priority.so\"" err &&
+		check_refusal 2 5001 $command && cat err && grep "no fair-share plugin is loaded in this instance; ask an administrator of this site$" err || return 1
 	done
 '
 upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 test -e "$upstream" && test_set_prereq UPSTREAM
 test_expect_success UPSTREAM 'each command says under the plugin of flux-accounting how to replace it' '
 	flux jobtap load "$upstream" &&
-	for as in own 5001; do
-		check_refusal 2 $as jobs && cat err && grep "does not answer \"jobs\": it is the plugin of flux-accounting, or an older version" err &&
-		grep "flux jobtap load -r mf_priority.so mf_priority.so" err || return 1
-	done &&
+	check_refusal 2 own jobs && cat err && grep "does not answer \"jobs\": it is the plugin of flux-accounting, or an older version" err &&
+	grep "flux jobtap load -r mf_priority.so mf_priority.so" err &&
+	check_refusal 2 5001 jobs && cat err && grep "or an older version; ask an administrator of this site$" err &&
 	flux jobtap remove mf_priority.so
 '
 test_expect_success 'an instance has running, held and pending jobs under a tree' '
@@ -70,9 +68,16 @@ test_expect_success 'guests see their own jobs, by any form of the job id' '
 	for form in f58 dec hex dothex kvs words; do
 		run_as 5002 jobs -j $(flux job id --to=$form $two) --csv -o id >out && grep -x "$(flux job id --to=f58 $two)" out || return 1
 	done &&
-	test_expect_code 1 run_as 5002 jobs -j $three 2>err && grep "not pending, or not yours to see: $(flux job id --to=f58 $three)" err &&
+	test_expect_code 1 run_as 5002 jobs -j $three 2>err && grep "$(flux job id --to=f58 $three) belongs to 5003, and you see only your own jobs" err &&
 	check_refusal 1 5002 jobs -u 5001 && grep "only the instance owner and admins may" err &&
 	run_as own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
+'
+test_expect_success 'jobs -j of an ended or a running job names its state and the command that explains it' '
+	ended=$(mf submit 5002 -q q) && flux cancel $ended && wait_ended $ended && name=$(flux job id --to=f58 $ended) &&
+	test_expect_code 1 run_as 5002 jobs -j $ended >out 2>err; cat out err && test ! -s out &&
+	grep "^flux-fairshare: $name has ended; \"flux fairshare why $name\" explains how long it waited$" err &&
+	test_expect_code 1 run_as 5001 jobs -j $run 2>err && grep "has started; \"flux fairshare why" err &&
+	test_expect_code 1 run_as 5002 jobs -j $two,f2345 >out 2>err; cat out err && grep "[fƒ]2345 is not listed by Flux" err && test $(wc -l <err) = 1
 '
 test_expect_success 'the owner sees all jobs without -A, and a guest without jobs gets a clear message' '
 	run_as own jobs --csv -o id | sort >out && run_as own jobs -A --csv -o id | sort >expected && test_cmp expected out &&
@@ -113,7 +118,8 @@ test_expect_success 'why names the limit that holds a job, and the time of its r
 		(.if_started == null) != has(\"if_started_time\")"
 '
 test_expect_success 'why refuses the job of another user and a job that does not exist' '
-	check_refusal 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
+	check_refusal 1 5002 why $one && name=$(flux job id --to=f58 $one) &&
+	grep "^flux-fairshare: job $name is not yours: only its owner, the instance owner and admins may ask; \"flux fairshare why YOURS $name\"" err &&
 	check_refusal 1 own why ƒ9999999 && grep "no active job has this id" err &&
 	check_refusal 2 own why ƒ0OIl && grep "is not a job id" err &&
 	check_refusal 2 own why $one bob && grep "is not a job id: name two jobs, or two users" err

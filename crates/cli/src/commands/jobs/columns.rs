@@ -58,27 +58,12 @@ pub(in crate::commands) fn described_columns() -> impl Iterator<Item = (Column<'
 /// The note if a table leaves out a term.
 pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";
 
-/// Columns that a table leaves out if it is too wide, the first ones first.
-pub(super) const GIVE_UP: &[&str] = &[
-    "submitted",
-    "queue_stopped",
-    "userid",
-    "cores",
-    "nodes",
-    "kept",
-    "outcome",
-    "when",
-    "sum",
-    "urgency",
-    "exact",
-    "size",
-    "age_offset",
-    "age",
-    "bank_term",
-    "queue",
-    "urgency_term",
-    "state",
-];
+/// Returns the columns that a table leaves out if it is too wide, the first ones first.
+pub(super) fn give_up() -> Vec<&'static str> {
+    let keys = "submitted queue_stopped userid cores nodes kept outcome when sum urgency exact size \
+        age_offset age bank_term queue urgency_term state";
+    keys.split(' ').collect()
+}
 
 /// sprio's letters for a term: normalized, weighted, and the name of the term here.
 const SPRIO: [(char, char, &str); 4] =

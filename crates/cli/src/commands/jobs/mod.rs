@@ -6,12 +6,13 @@ pub(super) mod columns;
 mod tests;
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
-use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, configured_queues};
+use crate::plugin::ask::{INACTIVE, InstanceArg, NO_DATA, RUN, Refusal, ask_listed, configured_queues};
 use crate::plugin::jobs::{fetch, hold_besides_limits};
 use crate::plugin::live_tree::fetch_head;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
@@ -23,8 +24,8 @@ use crate::ui::printable::{count, sentence};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
-use crate::ui::words::{Words, caller, userid};
-use columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS, format_cell};
+use crate::ui::words::{Words, caller, is_owner, userid};
+use columns::{ChosenColumn, Columns, Listing, PARTS, format_cell, give_up};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 use fairshare_engine::ids::Word;
@@ -121,27 +122,39 @@ pub(super) fn run(args: &Args) -> Outcome {
         listing.estimates = ask_estimates(&flux, user);
     }
     let page = &listing.page;
-    print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
-    let missing: Vec<String> = ids
-        .iter()
-        .filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id))
-        .map(|id| words.job(*id))
-        .collect();
-    if missing.is_empty() {
-        return Ok(Answer::Yes);
+    // A table without any of the named jobs would say that there are no pending jobs.
+    if ids.is_empty() || !page.jobs.is_empty() || args.weights || !args.output.is_table() {
+        print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
     }
-    remark(format_args!("not pending, or not yours to see: {}", missing.join(", ")));
-    Ok(Answer::No)
+    let missing: Vec<&u64> = ids.iter().filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id)).collect();
+    for id in &missing {
+        remark(format_args!("{} {}", words.job(**id), describe_unlisted(&flux, **id, is_owner, &words)));
+    }
+    Ok(if missing.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Returns why the plugin's answer lacks a job, as a predicate, with the command that explains the job.
+fn describe_unlisted(flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
+    let why = format!("\"flux fairshare why {}\" explains", words.job(id));
+    let Some(job) = ask_listed::<HashMap<String, u64>>(flux, id, &["userid", "state"]) else {
+        return format!(
+            "is not listed by Flux, or Flux does not show it to you; {why} a job of yours that ended"
+        );
+    };
+    let [user, state] = ["userid", "state"].map(|key| job.get(key).copied().unwrap_or_default());
+    match (u32::try_from(user).unwrap_or_default(), state) {
+        (user, _) if !is_owner && user != caller() => {
+            format!("belongs to {}, and you see only your own jobs", words.user(user))
+        }
+        (_, INACTIVE) => format!("has ended; {why} how long it waited"),
+        (_, RUN..) => format!("has started; {why} how long it waited"),
+        _ => format!("is pending, and the other options leave it out; {why} it"),
+    }
 }
 
 /// Parses a job id in any form that Flux accepts.
 pub(super) fn parse_id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is not a job id"))
-}
-
-/// Returns true if the caller owns the instance, and so sees all jobs.
-fn is_owner(flux: &Flux) -> bool {
-    flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
 }
 
 /// Returns a message for each bank and queue in `args` that does not exist.
@@ -223,8 +236,8 @@ fn build_request(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String,
 fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Result<()> {
     let page = &listing.page;
     let report_columns = Columns::new(&page.terms, args.normalized);
-    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
-    let look = Look { give_up, parts: PARTS, ..Look::WHOLE };
+    let give_up = if args.chosen.is_some() { Vec::new() } else { give_up() };
+    let look = Look { give_up: &give_up, parts: PARTS, ..Look::WHOLE };
     let report = if args.weights {
         build_weights_report(listing, &report_columns)
     } else {
@@ -413,7 +426,8 @@ fn list_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     let resting = rows.iter().filter(|row| hold_besides_limits(row) == Some("urgency 0")).count();
     let mut notes = Vec::new();
     let mut note = |jobs: usize, text: &str| {
-        notes.extend((jobs > 0).then(|| format!("{} {text}", count_with_verb(jobs))));
+        let verb = if jobs == 1 { "is" } else { "are" };
+        notes.extend((jobs > 0).then(|| format!("{} {verb} {text}", count(jobs, "job"))));
     };
     note(held, "held by a limit; \"flux fairshare why JOBID\" says until when.");
     note(without_priority, "without a priority yet; \"flux fairshare why JOBID\" says why.");
@@ -427,8 +441,4 @@ fn list_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
         notes.push("When jobs start is unknown: the scheduler gives no estimates.".to_owned());
     }
     notes
-}
-
-fn count_with_verb(jobs: usize) -> String {
-    format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
 }

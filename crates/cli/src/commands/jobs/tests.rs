@@ -4,7 +4,7 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS};
+use super::columns::{ChosenColumn, Columns, Listing, PARTS, give_up};
 use super::{Args, build_report, build_weights_report};
 use crate::plugin::jobs::append;
 use crate::tests::golden::{NOW, check, make_jobs_page, make_screen, make_words};
@@ -42,9 +42,9 @@ fn print_listing(text: &str, width: usize, listing: &Listing) -> String {
     } else {
         build_report(&args, listing, &columns, &words, "No pending jobs.").expect("a report")
     };
-    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
+    let give_up = if args.chosen.is_some() { Vec::new() } else { give_up() };
     let mut out = Vec::new();
-    Table::new(&screen, Look { header: true, give_up, parts: PARTS })
+    Table::new(&screen, Look { header: true, give_up: &give_up, parts: PARTS })
         .print(report.rows, false, &mut Progress::none(), &mut out)
         .expect("written");
     for note in &report.notes {

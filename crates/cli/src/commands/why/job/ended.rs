@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compare::name_in_words;
 use super::history::{JobHistory, ask_ended, ask_history, ask_past};
+use crate::plugin::ask::RUN;
 use crate::ui::figures::number;
 use crate::ui::printable::join_words;
 use crate::ui::teller::Teller;
@@ -25,9 +26,6 @@ pub(super) struct PastOrPresentJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) history: Option<JobHistory>,
 }
-
-/// The state RUN in answers of job-list. The states CLEANUP and INACTIVE are larger, and those of pending jobs are smaller.
-const RUN: u64 = 16;
 
 /// A job of another user, as job-list shows it to all users. In private mode, job-list shows users only their own jobs.
 #[derive(Deserialize)]
