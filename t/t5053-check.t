@@ -64,8 +64,8 @@ test_expect_success 'the answer is in sentences, and the exit status is 1 for a 
 test_expect_success 'a job that asks for more than any node has is reported before and after its submission' '
 	never="can never run as it is: it requests 1 node with 9 cores, and the instance has no such node" &&
 	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && head -1 out | grep "^Accepted, but it $never" &&
-	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && head -1 out | grep "^3 of 3 jobs are accepted, but each $never" &&
-	run_as 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out &&
+	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && head -1 out | grep "^3 of 3 jobs are accepted, but each $never" && grep "^A job that never runs has no place" out &&
+	run_as 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out && jq -e ".place == null" out &&
 	run_as 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
 	run_as 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && wait_ended $id
 '

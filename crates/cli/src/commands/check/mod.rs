@@ -132,6 +132,8 @@ impl Question<'_> {
             ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
         let mut text = Vec::new();
         describe(&Teller { screen, words: &words }, &checked, &by_flux, &mut text)?;
+        let has_place = refusal.is_none() && never_fits.is_none();
+        document.as_object_mut().filter(|_| !has_place).map(|it| it.insert("place".to_owned(), Value::Null));
         let own = CheckedByFlux {
             user: words.user(checked.userid.0),
             rejection_by_flux: refusal,

@@ -85,9 +85,10 @@ pub(super) fn describe(
         let text = format!("Its jobs wait until {name} is started{}.", format_reason(queue.why_stopped()));
         teller.line(&text, out)?;
     }
-    match &checked.priority {
-        Some(made) => teller.line(&describe_priority(checked, made), out),
-        None => Ok(()),
+    match (&checked.priority, never_fits) {
+        (Some(_), Some(_)) => teller.line("A job that never runs has no place among the pending jobs.", out),
+        (Some(made), None) => teller.line(&describe_priority(checked, made), out),
+        (None, _) => Ok(()),
     }
 }
 

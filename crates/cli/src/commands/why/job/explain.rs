@@ -81,9 +81,9 @@ impl Teller<'_> {
         history.map_or(Ok(()), |history| self.explain_history(history, out))
     }
 
-    /// Prints the place of a pending job, and when the scheduler expects it to start.
+    /// Prints the place of a pending job, and when the scheduler expects it to start; nothing if the job can never run.
     fn place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
-        if !is_pending(job) {
+        if !is_pending(job) || start.never_fits.is_some() {
             return Ok(());
         }
         if let Some(place) = job.place {
@@ -97,7 +97,6 @@ impl Teller<'_> {
             if job.urgency == 0 { Some(0) } else { job.posted.as_ref().map(|it| it.made.priority) };
         let is_scheduled = job.state == "sched" && priority.is_some();
         let text = match start.estimated_start {
-            _ if start.never_fits.is_some() => return Ok(()),
             _ if priority == Some(0) => "Flux does not pass it to the scheduler at priority 0.".to_owned(),
             Some(time) if time < self.words.now => format!(
                 "The scheduler expected it to start {}, and has given no later time.",
