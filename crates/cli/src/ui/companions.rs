@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::figures::rfc3339;
 
 /// Keys of times in seconds since the epoch.
-const TIMES: &str = "now since submitted latest if_started when even_at refreshed at estimated_start updated last_sync next_boundary \
-    records_since as_of";
+const TIMES: &str = "now since submitted latest if_started when even_at half_at gone_at refreshed at estimated_start updated last_sync \
+    next_boundary records_since as_of";
 /// Keys of job ids.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 

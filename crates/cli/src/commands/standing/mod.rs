@@ -5,6 +5,7 @@ pub(super) mod association;
 mod better;
 #[cfg(test)]
 mod tests;
+pub(super) mod total;
 
 use std::io::Write;
 
@@ -19,15 +20,18 @@ use crate::ui::messages::remark;
 use crate::ui::output::{OutputArgs, Report, print_either};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::screen::ScreenArgs;
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, caller, userid};
 use better::advise;
 use fairshare_engine::engine::answers::{AssociationStanding, Standings};
+use total::UserTotal;
 
 /// Show where you stand, your limits and how much of them is used
 ///
 /// For each of your associations: its place among all and how many are ahead of it, its fair-share, the levels of the tree above
 /// it with their siblings, its decayed usage, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
+/// Then the usage in all of your banks: with decay, without decay as far as Flux lists your jobs, and when nothing of it is left.
 /// If you are in several banks, the last line names the best bank for the next job. The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
 ///
 /// Exit status 1 means that there is no such association, or that you may not see it.
@@ -59,7 +63,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
     let document = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
-    let document = document.map_err(Refusal::into_answer)?;
+    let mut document = document.map_err(Refusal::into_answer)?;
     let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
     let words = Words::for_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
@@ -70,7 +74,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         return Ok(Answer::No);
     }
+    let total = match standing.associations.first() {
+        Some(first) if !args.all && bank.is_none() => UserTotal::ask(&flux, first.userid.0, &standing),
+        _ => None,
+    };
     if args.output.json {
+        document.as_object_mut().map(|members| members.insert("total".to_owned(), json!(total)));
         return print_json(args, document, &standing, &words);
     }
     if args.all || !args.output.is_table() {
@@ -86,12 +95,22 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         teller.print_association(association, &standing, args.long, caller(), &mut text)?;
     }
+    if let Some(total) = &total {
+        writeln!(text)?;
+        teller.print_total(total, &standing, &mut text)?;
+    }
     if let Some(advice) = advise(&standing.associations) {
         writeln!(text)?;
         teller.line(&advice, &mut text)?;
     }
     print_either(&screen, None::<&Value>, &text)?;
     Ok(Answer::Yes)
+}
+
+/// Prints the standing of the caller, in the bank if `user` is USER/BANK.
+pub(super) fn run_own(user: &str, long: bool, instance: &InstanceArg, screen: ScreenArgs) -> Outcome {
+    let (instance, output) = (instance.clone(), OutputArgs { screen, ..OutputArgs::default() });
+    run(&Args { user: Some(user.to_owned()), bank: None, all: false, long, instance, output })
 }
 
 fn build_request(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
@@ -114,7 +133,7 @@ fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &
     }
 }
 
-/// Prints the plugin's answer with user names, and with what is left of budgets, added.
+/// Prints the plugin's answer with user names, with what is left of budgets, added.
 fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Words<'_>) -> Outcome {
     let (now, associations) = (standing.heading.now, document.get_mut("associations"));
     let associations = associations.and_then(Value::as_array_mut).into_iter().flatten();

@@ -272,7 +272,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
                 .report::<jobs::JobsFacts<'_>>(&[("jobs", &[jobs, Vec::new()])])
                 .report::<NoFacts>(&[("weights", &[titled([jobs::PRESENT, jobs::JOBS])])]),
         ),
-        ("standing", Forms::new().document::<Standings>()),
+        ("standing", Forms::new().document::<Standings>().and::<standing::total::StandingFacts>()),
         (
             "status",
             Forms::new().report::<status::StatusFacts<'_>>(&[("selected", &[titled(status::COLUMNS)])]),

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The usage of a user over all banks: with and without decay, and when nothing of it is left.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
+use crate::ui::figures::{Unit, duration};
+use crate::ui::printable::count;
+use crate::ui::teller::Teller;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::Standings;
+
+/// The member that the JSON document has besides the plugin's answer.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(in crate::commands) struct StandingFacts {
+    /// The sums over all banks; null if the answer is about several users or one bank only, or if usage or jobs are unknown.
+    total: Option<UserTotal>,
+}
+
+/// The usage of a user over all banks. All times are in seconds since the epoch, and assume that no job runs from now on.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct UserTotal {
+    /// The sum of the decayed usages.
+    usage: f64,
+    /// When half of the usage is left; null if usage does not decay.
+    half_at: Option<f64>,
+    /// When less than 1 % of the usage is left, or when sync has dropped all of it, whichever is earlier.
+    gone_at: Option<f64>,
+    /// The nodes times the run times of the jobs that Flux lists, without decay, weights, charge factors and credits.
+    undecayed_node_seconds: f64,
+    /// The number of these jobs, which run or have run.
+    listed_jobs: usize,
+    /// The earliest end of these jobs; null if none has ended.
+    since: Option<f64>,
+}
+
+/// A job in an answer of job-list.
+#[derive(Deserialize)]
+struct JobTimes {
+    #[serde(default)]
+    nnodes: f64,
+    t_run: Option<f64>,
+    t_inactive: Option<f64>,
+}
+
+impl UserTotal {
+    /// Asks Flux for the jobs of `user`, and sums the usages in `standing`. Returns `None` if the plugin has no usage of the user.
+    pub(super) fn ask(flux: &Flux, user: u32, standing: &Standings) -> Option<UserTotal> {
+        // The states RUN, CLEANUP and INACTIVE.
+        let constraint = json!({"and": [{"userid": [user]}, {"states": [2 * INACTIVE - RUN]}]});
+        let attributes = ["nnodes", "t_run", "t_inactive"];
+        let wanted = json!({"max_entries": 10_000, "attrs": attributes, "constraint": constraint});
+        let answer: Option<HashMap<String, Vec<JobTimes>>> = ask_flux(flux, "job-list.list", &wanted);
+        UserTotal::new(standing, &answer?.remove("jobs")?)
+    }
+
+    fn new(standing: &Standings, jobs: &[JobTimes]) -> Option<UserTotal> {
+        let (usages, now) = (standing.associations.iter().filter_map(|it| it.usage), standing.heading.now);
+        let usage = usages.reduce(|sum, usage| sum + usage)?;
+        let after = |span: Option<f64>| Some(now + span.filter(|_| usage > 0.0)?);
+        // When 1 % is left.
+        let nothing = standing.half_life.map(|half_life| half_life * 100f64.log2());
+        let gone = [nothing, standing.reset].into_iter().flatten().reduce(f64::min);
+        let (half_at, gone_at) = (after(standing.half_life), after(gone));
+        let mut total = UserTotal { usage, half_at, gone_at, ..UserTotal::default() };
+        for job in jobs {
+            let Some(start) = job.t_run.filter(|time| *time > 0.0) else { continue };
+            total.listed_jobs += 1;
+            total.undecayed_node_seconds += job.nnodes * (job.t_inactive.unwrap_or(now) - start).max(0.0);
+            total.since = total.since.into_iter().chain(job.t_inactive).reduce(f64::min);
+        }
+        Some(total)
+    }
+}
+
+impl Teller<'_> {
+    /// Prints the total of the user whose associations `standing` lists, when nothing of it is left, and by which rules.
+    pub(super) fn print_total(
+        &self,
+        total: &UserTotal,
+        standing: &Standings,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let user = standing.associations.first().map_or(String::new(), |it| self.words.user(it.userid.0));
+        let banks: Vec<&str> = standing.associations.iter().map(|it| it.bank.as_str()).collect();
+        self.heading(&format!("Usage of {user} in {}:", banks.join(" + ")), out)?;
+        let usage = Unit::new(standing.in_node_seconds).amount(total.usage);
+        let undecayed = Unit::NodeSeconds.amount(total.undecayed_node_seconds);
+        let since = total.since.map(|since| format!(" or ended since {}", self.words.when(since)));
+        let (jobs, since) = (count(total.listed_jobs, "job"), since.unwrap_or_default());
+        self.item(&format!("{usage} now, with decay"), out)?;
+        let text = format!(
+            "{undecayed} without decay (nodes times run time), but only of the jobs that Flux still lists: {jobs} running \
+             now{since}; the accounting database has the earlier jobs: ask an administrator for \"flux fairshare usage \
+             -u {user}\""
+        );
+        self.item(&text, out)?;
+        let half = total
+            .half_at
+            .filter(|half| Some(*half) < total.gone_at)
+            .map(|at| format!("half of it is left {}, and ", self.words.when(at)));
+        if let Some(gone) = total.gone_at {
+            let is_dropped = standing.reset.map(|reset| standing.heading.now + reset) == Some(gone);
+            let rest = if is_dropped { "nothing" } else { "less than 1 %" };
+            let (half, gone) = (half.unwrap_or_default(), self.words.when(gone));
+            self.item(&format!("if no job runs from now on, {half}{rest} is left from {gone} on"), out)?;
+        }
+        let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
+            format!("usage halves every {}, so decay alone never makes it 0", duration(half_life))
+        });
+        let dropped = standing.reset.map_or(String::new(), |reset| {
+            format!("; sync drops the usage of a job at the latest {} after its end", duration(reset))
+        });
+        self.item(&format!("{decay}{dropped}"), out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::golden::{NOW, check, make_screen, make_standing_answer, make_words};
+
+    #[test]
+    fn the_total_sums_the_banks_and_says_when_nothing_is_left() {
+        let mut standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+        let mut other = standing.associations[0].clone();
+        (other.bank, other.usage) = ("phys".into(), Some(9360.0));
+        standing.associations.push(other);
+        let job = |start, t_inactive| JobTimes { nnodes: 2.0, t_run: start, t_inactive };
+        let at = |hours: f64| Some(NOW + 3600.0 * hours);
+        let jobs = [job(at(-5.0), at(-2.0)), job(at(-1.0), None), job(None, at(-9.0))];
+        let (screen, words, days) = (make_screen(80), make_words(), |days: f64| Some(86_400.0 * days));
+        let mut screens = String::new();
+        for (half_life, reset, jobs) in [
+            (days(7.0), days(28.0), &jobs[..]),
+            (days(7.0), days(90.0), &jobs[1..2]),
+            (days(7.0), None, &[]),
+            (None, days(28.0), &[]),
+            (None, None, &[]),
+        ] {
+            (standing.half_life, standing.reset) = (half_life, reset);
+            let total = UserTotal::new(&standing, jobs).expect("a total");
+            let mut text = Vec::new();
+            let teller = Teller { screen: &screen, words: &words };
+            teller.print_total(&total, &standing, &mut text).expect("written");
+            screens += &format!("===== {half_life:?} {reset:?}\n{}", String::from_utf8_lossy(&text));
+        }
+        check("standing-total", 80, &screens);
+        assert!(
+            screens.contains("4.00 node-hours now") && screens.contains("  8.00 node-hours without decay")
+        );
+        standing.associations.iter_mut().for_each(|association| association.usage = None);
+        assert!(UserTotal::new(&standing, &[]).is_none());
+    }
+}
