@@ -44,7 +44,7 @@ pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may rea
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
 pub(crate) fn deny_live_tree(fault: &Failure) -> Failure {
-    failure(format!("{}; {LIVE_DENIED}", fault.to_string().split("; ").next().unwrap_or_default()))
+    Failure::No(format!("{}; {LIVE_DENIED}", fault.to_string().split("; ").next().unwrap_or_default()))
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.

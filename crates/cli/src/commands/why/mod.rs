@@ -11,7 +11,8 @@ mod text;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::outcome::{Answer, Outcome, Result, failure};
+use super::standing;
+use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
@@ -23,10 +24,12 @@ use crate::ui::printable::{join_words, printable};
 use crate::ui::progress::Progress;
 use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
+use crate::ui::words::caller;
 pub(super) use explain::find_costliest_level;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
+use fairshare_client::{user_id, user_name};
 use json::ExplainedNodes;
 pub(super) use outlook::when_below;
 use text::Site;
@@ -38,7 +41,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         return job::run(args);
     }
     let mut progress = Progress::start();
-    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let loaded = match args.input.load_live(&args.rules, &args.instance, &mut progress) {
+        Err(Failure::No(denied)) => return answer_guest(args, denied, progress),
+        loaded => loaded?,
+    };
     let place = loaded.place(args.input.source());
     let options = loaded.options;
     let policy = args.policy.for_tree(&loaded)?;
@@ -65,11 +71,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     // Shell completion of a user name ends in a slash, so that the user can add a bank.
     let whole =
         |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
-    let mut names = vec![whole(&args.first)];
-    names.extend(args.second.as_deref().map(whole));
-    let names = names.iter().map(String::as_str);
+    let by_id = |name: String| match name.parse().ok().and_then(user_name) {
+        Some(user) if find(tree, &name).is_empty() => user,
+        _ => name,
+    };
+    let names = std::iter::once(&args.first).chain(&args.second);
+    let names: Vec<String> = names.map(|name| by_id(whole(name))).collect();
     let mut nodes = Vec::new();
-    for name in names {
+    for name in names.iter().map(String::as_str) {
         let found = find(tree, name);
         if found.is_empty() {
             let missing = match loaded.left_out.iter().any(|bank| bank == name) {
@@ -132,6 +141,21 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     print_either(&screen, args.json.then_some(&document), &text)?;
     Ok(Answer::Yes)
+}
+
+/// Answers a guest who may read neither the live tree nor the database: with their own standing, or with the reason why not.
+fn answer_guest(args: &Args, denied: String, progress: Progress) -> Outcome {
+    drop(progress);
+    let name = args.first.split('/').next().unwrap_or_default();
+    match (name.parse().ok().or_else(|| user_id(name)), &args.second) {
+        (Some(user), None) if user == caller() && !args.json => {
+            standing::run_own(&args.first, args.long, &args.instance, args.screen)
+        }
+        (Some(user), None) if user_name(user).is_none() => Err(Failure::No(format!(
+            "no user has the id {name} on this machine, and Flux has no job {name}; \"flux fairshare standing\" shows your own live values"
+        ))),
+        _ => Err(Failure::No(denied)),
+    }
 }
 
 /// Returns all associations of `USER` or `USER/BANK`, or else the bank with this name.
@@ -206,7 +230,7 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
 ///
 /// Users and banks: if the plugin answers and neither a database nor a document is named, this explains the plugin's live tree;
 /// otherwise the database. The first line says which. Only the instance owner and users with Flux's admin role may read the live tree;
-/// "flux fairshare standing" shows all users their own live values.
+/// "flux fairshare standing" shows all users their own live values, and so does why for your own name if you may not read the database.
 ///
 /// One user or bank: the levels from the root down, the level that lowers the fair-share most, the next user or bank ahead, what
 /// would change the order, and when usage is back at the share. Two: the first bank above both, the two nodes right below that
