@@ -36,7 +36,7 @@ test_expect_success 'what-if --half-life 2d moves user5001 ahead of user5002, an
 	jq -e "[.associations[] | {(.user): [.place_first, .place_second]}] | add | .user5001[0] > .user5002[0] and .user5001[1] < .user5002[1]" out
 '
 test_expect_success 'after the change the stored usages are the numbers computed by hand, and the fair-shares are those of what-if' '
-	list_predicted >predicted && cat predicted && flux account edit-config priority_decay_half_life=2d && flux fairshare sync &&
+	list_predicted >predicted && cat predicted && sed -n "s/^To change the half-life: //p" table >change.sh && cat change.sh && sh -e change.sh &&
 	list_hours >hours && cat hours && printf "%s\n" "user5001 5" "user5002 15" "user5003 4" "user5004 0" >expected && test_cmp expected hours &&
 	print_stored | grep user | awk "{ print \$1, \$2 + 0 }" >stored && awk "{ print \$1, \$2 + 0 }" predicted >expected && test_cmp expected stored
 '
@@ -63,9 +63,14 @@ test_expect_success 'what-if --weight reports the jobs that other weights move' 
 	flux fairshare what-if --weight urgency=100000,fairshare=10 --json >out && jq -e ".moves[] | select(.id == $(flux job id $b)) | .place[1] == 1" out
 '
 test_expect_success 'after the change the eventlogs have the priorities that what-if reported' '
-	flux account edit-factor --factor=urgency --weight=100000 && flux account edit-factor --factor=fairshare --weight=10 &&
-	flux fairshare push && wait_settled && jq -r ".moves[] | \"\(.id) \(.priority[1])\"" out | sort >said && test -s said &&
+	sed -n "s/^To change the weights: //p" words >change.sh && cat change.sh && sh -e change.sh && wait_settled && jq -r ".moves[] | \"\(.id) \(.priority[1])\"" out | sort >said && test -s said &&
 	for id in $a $b $c; do echo "$(flux job id $id) $(mf prio $id)"; done | sort >after && grep -Fxf said after >found && test_cmp said found
+'
+test_expect_success 'the commands that what-if --policy prints put the policy and its options in force' '
+	flux fairshare what-if --policy pbs --set pbs.min_usage=5 >out && cat out && sed -n "s/^To change the policy: //p" out >change.sh &&
+	cat change.sh && sh -e change.sh && flux fairshare status | grep "^ranking       pbs" && flux fairshare policy | grep "pbs.min_usage.* 5" &&
+	FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=2 flux fairshare what-if --policy fair-tree >out && cat out &&
+	grep "^ask an administrator of this site" out && ! grep "fairshare policy" out
 '
 test_expect_success 'what-if --weight names the factors if one is unknown' '
 	test_expect_code 2 flux fairshare what-if --weight fairshar=1 2>err && cat err && grep "the factors are fairshare, queue, bank, urgency, age, size" err

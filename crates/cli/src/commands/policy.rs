@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let changes = args.policy.is_some() || args.reset || !args.unset.is_empty() || !args.rules.is_empty();
+    let changes = args.policy.is_some() || args.reset || !args.unset.is_empty() || !args.rules.set.is_empty();
     let access = if changes { Access::Write } else { Access::Read };
     let mut database = args.database.open(access)?;
     let snapshot = database.snapshot().map_err(failure)?;

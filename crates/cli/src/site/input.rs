@@ -70,7 +70,7 @@ pub(crate) struct Rules {
     /// ties=documented|slurm-program, pbs.min_usage=NUMBER, dampening=NUMBER, inactive_usage=count|ignore. May be given
     /// several times. Options that are not given are as the site set them.
     #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
 }
 
 /// The option that names the ranking policy.
@@ -169,11 +169,6 @@ impl Rules {
         }
     }
 
-    /// Returns true if no option is set.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.set.is_empty()
-    }
-
     /// Returns true if the option `name` is set.
     pub(crate) fn sets(&self, name: &str) -> bool {
         self.set.iter().any(|setting| setting_name(setting) == name)
@@ -195,9 +190,9 @@ impl Input {
         self.database.wait
     }
 
-    /// Returns the command that pushes the database.
-    pub(crate) fn push_command(&self) -> String {
-        mending::command_on(&self.database, "push")
+    /// Returns the command `flux fairshare NAME` on the database.
+    pub(crate) fn command(&self, name: &str) -> String {
+        mending::command_on(&self.database, name)
     }
 
     /// Returns the file that the tree comes from.

@@ -20,6 +20,7 @@ use crate::site::input::{Input, PolicyArg, Rules, rank};
 use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
 use crate::site::names::bank_of;
 use crate::ui::figures::{date, duration, half_life_text, now, number, parse_duration};
+use crate::ui::messages::say;
 use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
@@ -170,10 +171,17 @@ pub(super) fn run(args: &Args) -> Outcome {
         let screen = args.output.screen();
         report.before.extend(loaded.head(args.input.source()));
         report.before.extend(texts.iter().map(|change| format!("If: {change}")));
-        let commands = edits.share_commands(&tree);
-        if !args.input.is_document() && !commands.is_empty() {
-            let push = args.input.push_command();
-            report.notes.push(format!("To change the shares: {} && {push} -v", commands.join(" && ")));
+        if !args.input.is_document() {
+            let mut changes = vec![("shares", edits.share_commands(&tree).join(" && "))];
+            if policy_before != policy || !args.rules.set.is_empty() {
+                let settings: String =
+                    args.rules.set.iter().map(|setting| format!(" --set {setting}")).collect();
+                changes.push(("policy", format!("{} {policy}{settings}", args.input.command("policy"))));
+            }
+            let edit = |half_life| format!("flux account edit-config priority_decay_half_life={half_life}");
+            changes.extend(new_half_life.map(|half_life| ("half-life", edit(half_life))));
+            changes.retain(|(_, command)| !command.is_empty());
+            report.notes.extend(args.note_commands(&changes));
         }
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing = course.as_ref().map(|course| course.plot_lines(&screen)).unwrap_or_default();
@@ -207,7 +215,16 @@ fn preview_weights(args: &Args) -> Outcome {
         args.weight.iter().map(|new| format!("{} {}", new.factor, number(new.weight))).collect();
     let (answer, _) = push::ask(&push, &data)?;
     let answer = answer.ok_or_else(|| failure("--weight: the plugin of this project does not answer"))?;
-    push::print_preview(Some(answer), args.output.json, &format!("If: weights {}", changes.join(", ")))
+    let answer =
+        push::print_preview(Some(answer), args.output.json, &format!("If: weights {}", changes.join(", ")));
+    if args.output.is_table() {
+        let edit = |new: &FactorRecord| {
+            format!("flux account edit-factor --factor={} --weight={}", new.factor, new.weight)
+        };
+        let edits = args.weight.iter().map(edit).collect::<Vec<_>>().join(" && ");
+        args.note_commands(&[("weights", edits)]).map_or(Ok(()), say)?;
+    }
+    answer
 }
 
 /// Sets the usages of `tree` to those after the next sync if the half-life became `half_life` seconds: with `running`, to those of the
@@ -256,6 +273,17 @@ pub(super) struct WhatIfFacts<'a> {
 }
 
 impl Args {
+    /// Returns a note with the commands that put changes in force; `None` if there are none. A change is its object and its command.
+    fn note_commands(&self, changes: &[(&str, String)]) -> Option<String> {
+        let has_half_life = changes.iter().any(|(_, command)| command.contains("half_life"));
+        let last =
+            if has_half_life { self.input.command("sync") } else { self.input.command("push") + " -v" };
+        let (names, commands): (Vec<&str>, Vec<&str>) =
+            changes.iter().map(|(name, it)| (*name, it.as_str())).unzip();
+        let (names, commands) = (names.join(" and "), commands.join(" && "));
+        (!changes.is_empty()).then(|| format!("To change the {names}: {commands} && {last}"))
+    }
+
     fn in_words(&self, later: Duration) -> String {
         let idle = match self.idle.as_slice() {
             [] => "all users idle".to_owned(),
