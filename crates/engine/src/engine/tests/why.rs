@@ -475,7 +475,8 @@ fn an_answer_survives_a_round_trip_through_json() {
             "overruled",
             "policy",
             "public",
-            "refreshed"
+            "refreshed",
+            "reset"
         ]
     );
     assert_eq!(serde_json::from_value::<Standings>(written).unwrap(), standings);
