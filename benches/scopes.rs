@@ -11,7 +11,7 @@ use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{Options, Policy as Ranking, Shares};
 use fairshare_benches::{processor, records};
-use fairshare_engine::accounts::{AssociationRecord, Budget, Cap, Policy, SiteLimit, Target};
+use fairshare_engine::accounts::{AssociationRecord, Budget, Cap, SiteLimit, SiteRecords, Target};
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State};
 use fairshare_engine::ids::{Amount, BankName, JobId, Limit, Measure, Stage, UserId};
 use fairshare_engine::limits::{Allocation, Resources, Size};
@@ -103,7 +103,7 @@ fn make_tree(budgets: Vec<Budget>) -> SitePart {
 fn apply_effects(engine: &mut Engine, effects: Vec<Effect>) {
     for effect in effects {
         let more_effects = match effect {
-            Effect::Then(step) => engine.step(step),
+            Effect::Then(step) => engine.carry_out_step(step),
             Effect::AskUrgency(id) => engine.handle(NOW, Event::Urgency(id, 16)),
             // Flux moves a job without dependencies to PRIORITY before the call returns.
             Effect::RemoveDependency(id, _) => {
@@ -124,20 +124,20 @@ fn handle(engine: &mut Engine, event: Event<'_>) {
 
 fn push_site(engine: &mut Engine, limits: &[SiteLimit], tree: &SitePart) {
     handle(engine, Event::PolicyBegin { keeps_config: false });
-    handle(engine, Event::PolicyPart(Policy::default(), tree.clone()));
-    let mut push_part = |part: Policy| handle(engine, Event::PolicyPart(part, SitePart::default()));
+    handle(engine, Event::PolicyPart(SiteRecords::default(), tree.clone()));
+    let mut push_part = |part: SiteRecords| handle(engine, Event::PolicyPart(part, SitePart::default()));
     for first in (0..ASSOCIATIONS).step_by(500) {
         let users = first..first + 500;
         let records =
             users.map(|user| records::make_record(user, bank_name(user % BANKS).as_str(), 1)).collect();
-        push_part(Policy { associations: records, ..Policy::default() });
+        push_part(SiteRecords { associations: records, ..SiteRecords::default() });
     }
-    push_part(Policy {
+    push_part(SiteRecords {
         projects: vec!["*".into()],
         banks: (0..BANKS).map(|at| (bank_name(at), 0.0)).collect(),
         parents: (0..BANKS).map(|at| (bank_name(at), "root".into())).collect(),
         limits: limits.to_vec(),
-        ..Policy::default()
+        ..SiteRecords::default()
     });
     handle(engine, Event::PolicyCommit);
     // Without the list of ended jobs, the balances of budgets are unknown, and each job is held.
@@ -302,12 +302,12 @@ impl CrowdedSite {
         let root = || Target::Bank("root".into());
         let site_limit = |measure| make_limit(root(), Stage::Running, measure, SITE_LIMIT as i64);
         let mut site = CrowdedSite { engine: Engine::new(UserId(u32::MAX - 1)), next_id: 1 };
-        let policy = Policy {
+        let policy = SiteRecords {
             associations: (0..associations).chain([RUNNING_USER]).map(record).collect(),
             projects: vec!["*".into()],
             parents: vec![("bank".into(), "root".into())],
             limits: vec![site_limit(Measure::Nodes), site_limit(Measure::Cores)],
-            ..Policy::default()
+            ..SiteRecords::default()
         };
         handle(&mut site.engine, Event::Policy(policy, SitePart::default()));
         let id = site.submit(RUNNING_USER, SITE_LIMIT - 1, SITE_LIMIT - 1, false);

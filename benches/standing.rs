@@ -76,7 +76,7 @@ fn standing_with_jobs(site: &Site, every: usize) -> Standing {
         let Some(user) = leaf.user else { continue };
         let (bank, start) = (leaf.bank.clone(), T0 - random.number_below(86_400) as f64);
         let job = Job { id: JobId(id as u64), user, bank, queue: None, ran_on, start, limit: 0.0 };
-        standing.usages.started(&job).expect("a job");
+        standing.usages.track_start(&job).expect("a job");
     }
     standing.refresh(T0);
     standing
@@ -119,10 +119,10 @@ fn measure_longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, us
     };
     for _ in 0..5 {
         now += 30.0;
-        time_call(&mut || standing.begin(now));
+        time_call(&mut || standing.begin_computation(now));
         let mut refreshed = None;
         while refreshed.is_none() {
-            time_call(&mut || refreshed = standing.step(SLICE));
+            time_call(&mut || refreshed = standing.compute_slice(SLICE));
         }
         changed = refreshed.map_or(0, |refreshed| refreshed.changed.len());
     }

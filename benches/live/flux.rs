@@ -4,7 +4,7 @@
 use super::site::T0;
 use fairshare_benches::processor::thread_time;
 use fairshare_benches::records;
-use fairshare_engine::accounts::Policy;
+use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::limits::{Allocation, Resources};
@@ -96,10 +96,10 @@ impl Flux {
                 (Effect::ListEnded { .. }, _) => self.handle_event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
                 (Effect::Then(step), _) => {
-                    let effects = self.time_call("step", |engine| engine.step(step));
+                    let effects = self.time_call("step", |engine| engine.carry_out_step(step));
                     self.apply_effects(effects, None);
                 }
-                (Effect::RejectPolicy(text), _) => println!("rejected: {text}"),
+                (Effect::RejectPush(text), _) => println!("rejected: {text}"),
                 _ => {}
             }
         }
@@ -125,7 +125,7 @@ impl Flux {
         *longest = (thread_time() - before).max(*longest);
     }
 
-    pub fn push_site(&mut self, parts: Vec<(Policy, SitePart)>) {
+    pub fn push_site(&mut self, parts: Vec<(SiteRecords, SitePart)>) {
         self.handle_event("begin", Event::PolicyBegin { keeps_config: false });
         for (part, site) in parts {
             self.handle_event("part", Event::PolicyPart(part, site));
@@ -157,6 +157,6 @@ impl Flux {
 
     pub fn read_current_priorities(&self) -> HashMap<JobId, u32> {
         let ids = self.posted_priorities.keys();
-        ids.filter_map(|id| Some((*id, self.engine.view().priced(*id)?.exact.priority))).collect()
+        ids.filter_map(|id| Some((*id, self.engine.view().priorities_of(*id)?.exact.priority))).collect()
     }
 }

@@ -6,7 +6,7 @@ use fairshare::periods::Weights;
 use fairshare::{Options, Policy, Shares};
 use fairshare_benches::random::Random;
 use fairshare_benches::records;
-use fairshare_engine::accounts::{AssociationRecord, Policy as Accounts};
+use fairshare_engine::accounts::{AssociationRecord, SiteRecords};
 use fairshare_engine::ids::UserId;
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
@@ -45,7 +45,7 @@ pub fn make_push(
     policy: Policy,
     nodes: f64,
     half_life: f64,
-) -> Vec<(Accounts, SitePart)> {
+) -> Vec<(SiteRecords, SitePart)> {
     let mut random = Random(users as u64);
     let rule = Rule {
         instant: T0,
@@ -81,17 +81,17 @@ pub fn make_push(
         counted: Watermark::through(T0),
     };
     let mut parts = vec![(
-        Accounts {
+        SiteRecords {
             projects: vec!["*".into()],
             weights: vec![("fairshare".to_owned(), 100_000)],
-            ..Accounts::default()
+            ..SiteRecords::default()
         },
         SitePart { rule: Some(rule), banks, ..SitePart::default() },
     )];
     for first in (0..users).step_by(PART_SIZE) {
         let users = first..users.min(first + PART_SIZE);
         let records =
-            Accounts { associations: users.clone().map(make_record).collect(), ..Accounts::default() };
+            SiteRecords { associations: users.clone().map(make_record).collect(), ..SiteRecords::default() };
         parts.push((
             records,
             SitePart { associations: users.map(&mut make_leaf).collect(), ..SitePart::default() },

@@ -2,13 +2,10 @@
 //! Decides when the plugin answers the methods that every user may call. Requests of guests are paced
 //! ([`super::pace`]). An `explain` waits until the job manager has reported the states of its queues.
 
-use super::MfPriority;
-use super::pace::Verdict;
 use super::queue_states::{Name, QueueState};
-use super::services::request_error;
+use super::{MfPriority, pace::Verdict, services::request_error};
 use crate::jobtap::{Deferred, EAGAIN, EINVAL, Host, Method, Reply, Request};
-use fairshare_engine::engine::answers::RequestStats;
-use fairshare_engine::engine::{Event, Timer};
+use fairshare_engine::engine::{Event, Timer, answers::RequestStats};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -166,14 +163,14 @@ impl MfPriority {
     /// Handles the reply of a service of Flux to the question `number`.
     pub(super) fn receive_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         if number == SCHEDULER {
-            let _ = self.handle_event(host, None, Event::OneQueueList(reply.is_some()));
+            let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_some()));
             return;
         }
         let state = reply.and_then(QueueState::parse);
         if self.queues.borrow().is_from_engine(number) {
             let states = self.queues.borrow_mut().note_engine_reply(number, state.as_ref());
             let Some(states) = states else { return };
-            let _ = self.handle_event(host, None, Event::QueueStates(states));
+            let _ = self.feed_event(host, None, Event::QueueStates(states));
             return;
         }
         let has_all_answers = self.queues.borrow_mut().note_reply(number, state, host.now());

@@ -3,8 +3,7 @@
 //!
 //! A push may take many requests, and a refresh many reactor turns. The pauses between them do not count.
 
-use super::MfPriority;
-use super::engine::SharedEngine;
+use super::{MfPriority, engine::SharedEngine};
 use crate::jobtap::{Host, Reply};
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -32,7 +32,7 @@ enum Outcome {
 
 impl MfPriority {
     /// Feeds an event to the engine and carries out the effects, in order.
-    pub(super) fn handle_event(
+    pub(super) fn feed_event(
         &self,
         host: Host<'_, Self>,
         args: Option<Args<'_>>,
@@ -44,9 +44,9 @@ impl MfPriority {
 
     /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
     /// Flux refused an effect.
-    pub(super) fn handle_request_event(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<()> {
+    pub(super) fn feed_request_event(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<()> {
         self.refusal.take();
-        self.handle_event(host, None, event).map_err(|_| busy_error())?;
+        self.feed_event(host, None, event).map_err(|_| busy_error())?;
         match self.refusal.take() {
             None => Ok(()),
             Some(text) => Err(request_error(EIO, format!("mf_priority: {text}"))),
@@ -72,7 +72,7 @@ impl MfPriority {
             }
             host.note_effect();
             let following = match effect {
-                Effect::Then(step) => self.engine.update(|engine| engine.step(step)),
+                Effect::Then(step) => self.engine.update(|engine| engine.carry_out_step(step)),
                 effect => match self.apply_effect(host, args, &effect) {
                     Ok(Outcome::Done) => continue,
                     Ok(Outcome::Fail) => {
@@ -122,7 +122,7 @@ impl MfPriority {
                 args.into_iter().for_each(|args| args.set_error(plugin, text));
                 return Ok(Outcome::Fail);
             }
-            Effect::RejectPolicy(ref text) => drop(self.rejected.replace(Some(text.clone()))),
+            Effect::RejectPush(ref text) => drop(self.rejected.replace(Some(text.clone()))),
             Effect::SetPriority(priority) => {
                 return Ok(set_answer(args, |args| args.set_priority(i64::from(priority))));
             }

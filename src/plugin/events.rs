@@ -5,8 +5,7 @@ use super::MfPriority;
 use super::jobspec::{UNREADABLE_NAMES, has_dependencies, read_facts, read_facts_leniently, state_from_bit};
 use super::resources::read_resources;
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
-use fairshare_engine::engine::answers;
-use fairshare_engine::engine::{Event, Settings};
+use fairshare_engine::engine::{Event, Settings, answers};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
 use std::borrow::Cow;
@@ -24,28 +23,28 @@ impl Callback<'_> {
     pub fn dispatch(&self) -> Result<(), Failed> {
         let args = self.args;
         let outcome = match self.topic {
-            "job.validate" => return self.validate(),
-            "job.update.attributes.system.queue" => return self.update_queue(),
-            "job.update.attributes.system.bank" => return self.update_bank(),
-            "plugin.query" => return self.answer_query(),
-            "conf.update" => return self.configure(),
+            "job.validate" => return self.on_validate(),
+            "job.update.attributes.system.queue" => return self.on_queue_update(),
+            "job.update.attributes.system.bank" => return self.on_bank_update(),
+            "plugin.query" => return self.on_query(),
+            "conf.update" => return self.on_configuration(),
             "job.state.priority" | "job.priority.get" => return self.answer_priority(),
-            "job.new" => args.job().map(|job| self.handle_event(Event::New(read_facts_leniently(&job)))),
+            "job.new" => args.job().map(|job| self.pass_to_engine(Event::New(read_facts_leniently(&job)))),
             "job.update" => args.job().map(|job| {
                 self.add_unknown_job(JobId(job.id))?;
-                self.handle_event(Event::Updated(read_facts_leniently(&job)))
+                self.pass_to_engine(Event::Updated(read_facts_leniently(&job)))
             }),
             "job.create" => args.job().map(|job| {
                 let (id, state) = (JobId(job.id), state_from_bit(job.state));
                 let has_dependencies = has_dependencies(job.jobspec);
-                self.handle_event(Event::Created { id, state, has_dependencies })
+                self.pass_to_engine(Event::Created { id, state, has_dependencies })
             }),
             "job.event.dependency-add" => self.on_dependency(true),
             "job.event.dependency-remove" => self.on_dependency(false),
             "job.event.urgency" => args
                 .id_and_urgency()
-                .map(|(id, urgency)| self.handle_event(Event::UrgencyChanged(JobId(id), urgency))),
-            "job.event.resource-update" => Ok(self.handle_event(Event::ResourcesUpdated)),
+                .map(|(id, urgency)| self.pass_to_engine(Event::UrgencyChanged(JobId(id), urgency))),
+            "job.event.resource-update" => Ok(self.pass_to_engine(Event::ResourcesUpdated)),
             "job.state.depend" => self.on_state(Event::Depend),
             "job.state.sched" => {
                 self.compare_priority(true);
@@ -60,8 +59,8 @@ impl Callback<'_> {
         outcome.unwrap_or_else(|fault| self.log_bad_args(&fault))
     }
 
-    fn handle_event(&self, event: Event<'_>) -> Result<(), Failed> {
-        self.plugin.handle_event(self.host, Some(self.args), event)
+    fn pass_to_engine(&self, event: Event<'_>) -> Result<(), Failed> {
+        self.plugin.feed_event(self.host, Some(self.args), event)
     }
 
     /// Compares the priority of the job in Flux with the posted priority: see
@@ -80,47 +79,47 @@ impl Callback<'_> {
     }
 
     fn on_job(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
-        self.args.id().map(|id| self.handle_event(event(JobId(id))))
+        self.args.id().map(|id| self.pass_to_engine(event(JobId(id))))
     }
 
     fn on_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         let id = JobId(self.args.id()?);
         let outcome = self.add_unknown_job(id);
-        Ok(outcome.and_then(|()| self.handle_event(event(id))))
+        Ok(outcome.and_then(|()| self.pass_to_engine(event(id))))
     }
 
     fn on_run(&self) -> Result<Result<(), Failed>, BadArgs> {
         let (id, r) = self.args.id_and_resources()?;
         let id = JobId(id);
         let outcome = self.add_unknown_job(id);
-        Ok(outcome.and_then(|()| self.handle_event(Event::Run(id, read_resources(r)))))
+        Ok(outcome.and_then(|()| self.pass_to_engine(Event::Run(id, read_resources(r)))))
     }
 
     /// Passes the callback's job to the engine if the engine does not have job `id`, because its `job.new` was lost.
     fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.has_job(id)) {
-            Some(false) => self.add_job(),
+            Some(false) => self.on_new(),
             _ => Ok(()),
         }
     }
 
     /// Passes the callback's job to the engine, as `job.new` would.
-    fn add_job(&self) -> Result<(), Failed> {
+    fn on_new(&self) -> Result<(), Failed> {
         match self.args.job() {
-            Ok(job) => self.handle_event(Event::New(read_facts_leniently(&job))),
+            Ok(job) => self.pass_to_engine(Event::New(read_facts_leniently(&job))),
             Err(_) => Ok(()),
         }
     }
 
     fn on_dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
         let (id, name) = self.args.dependency()?;
-        Ok(self.handle_event(Event::Dependency { id: JobId(id), name, added }))
+        Ok(self.pass_to_engine(Event::Dependency { id: JobId(id), name, added }))
     }
 
-    fn validate(&self) -> Result<(), Failed> {
+    fn on_validate(&self) -> Result<(), Failed> {
         let job = self.args.job().ok();
         match job.as_ref().and_then(read_facts) {
-            Some(facts) => self.handle_event(Event::Validate(facts)),
+            Some(facts) => self.pass_to_engine(Event::Validate(facts)),
             None => self.reject(UNREADABLE_NAMES),
         }
     }
@@ -144,31 +143,31 @@ impl Callback<'_> {
             return self.plugin.carry_out(self.host, Some(self.args), effects);
         }
         // After a restart Flux may ask for a job's priority before it calls `job.new`.
-        self.add_job()?;
-        self.handle_event(event())
+        self.on_new()?;
+        self.pass_to_engine(event())
     }
 
-    fn update_queue(&self) -> Result<(), Failed> {
+    fn on_queue_update(&self) -> Result<(), Failed> {
         let update = self.args.requested_update().ok();
         let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject("unable to unpack plugin args");
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.handle_event(Event::UpdateQueue { id, user, state, queue })
+        self.pass_to_engine(Event::UpdateQueue { id, user, state, queue })
     }
 
-    fn update_bank(&self) -> Result<(), Failed> {
+    fn on_bank_update(&self) -> Result<(), Failed> {
         let update = self.args.requested_update().ok();
         let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject(UNREADABLE_NAMES);
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.handle_event(Event::UpdateBank { id, user, state, bank })
+        self.pass_to_engine(Event::UpdateBank { id, user, state, bank })
     }
 
     /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
     /// precedence.
-    fn configure(&self) -> Result<(), Failed> {
+    fn on_configuration(&self) -> Result<(), Failed> {
         let tables = self.args.config_table(settings::TABLE).and_then(|table| {
             Ok((table, self.args.config_table(c"queues")?, self.args.config_table(c"access")?))
         });
@@ -188,7 +187,7 @@ impl Callback<'_> {
                 |table| settings::read_table(&table, Settings::default()),
             )?;
             let settings =
-                options.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
+                options.map_or(Ok(settings.clone()), |conf| wire::read_load_settings(&conf, settings))?;
             settings::check_queues(&settings, queues.as_deref())?;
             Ok::<Settings, String>(settings)
         };
@@ -199,8 +198,8 @@ impl Callback<'_> {
                 }
                 let is_saved = settings.remember;
                 self.plugin.is_private.set(settings::is_private(access.as_deref()));
-                self.handle_event(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
-                self.handle_event(Event::Settings(settings))?;
+                self.pass_to_engine(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
+                self.pass_to_engine(Event::Settings(settings))?;
                 self.plugin
                     .advance_snapshot(self.host, |snapshot, engine| snapshot.configure(engine, is_saved));
                 Ok(())
@@ -213,7 +212,7 @@ impl Callback<'_> {
         }
     }
 
-    fn answer_query(&self) -> Result<(), Failed> {
+    fn on_query(&self) -> Result<(), Failed> {
         let mut snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
         snapshot.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
         snapshot.updated = self.plugin.update_time();

@@ -26,14 +26,11 @@ use answers::{AllCalls, DelayedRequest};
 use costs::Costs;
 use engine::SharedEngine;
 use events::Callback;
-use fairshare_engine::engine::answers::Open;
-use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
+use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::Open};
 use fairshare_engine::ids::{JobId, UserId};
-use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire;
+use fairshare_protocol::{reading::Reader, wire};
 use jobtap::LookUpResult;
-use methods::staged_push;
-use methods::updates::PushInPieces;
+use methods::{staged_push, updates::PushInPieces};
 use overruled::OtherPlugins;
 use pace::Pace;
 use parts::StagedPushes;
@@ -145,8 +142,8 @@ impl Jobtap for MfPriority {
         let policy = match plugin.config() {
             Some(conf) => {
                 let fault = |fault| services::describe_load_fault(&fault);
-                let policy = wire::load_config(&conf, &mut reader).map_err(fault)?;
-                wire::load_settings(&conf, Settings::default())
+                let policy = wire::read_load_config(&conf, &mut reader).map_err(fault)?;
+                wire::read_load_settings(&conf, Settings::default())
                     .map_err(|text| fault(wire::WireError::Record(text)))?;
                 policy
             }
@@ -157,7 +154,7 @@ impl Jobtap for MfPriority {
         let mut updated = None;
         if let Some((policy, site)) = policy {
             let effects = engine.handle(plugin.now(), Event::Policy(policy, site));
-            if let Some(fault) = effects.iter().find_map(Effect::policy_rejection) {
+            if let Some(fault) = effects.iter().find_map(Effect::push_rejection) {
                 let fault = wire::WireError::Record(format!("config.tree: {fault}"));
                 return Err(services::describe_load_fault(&fault));
             }
@@ -214,7 +211,7 @@ impl Jobtap for MfPriority {
             return self.handle_open_request(host, method, request);
         }
         if request.caller.is_privileged() && self.engine.view(|view| view.needs_comparison()) == Some(true) {
-            let _ = self.handle_event(host, None, Event::TryAgain);
+            let _ = self.feed_event(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {
             return Some((method.answer)(self, host, request));
@@ -235,7 +232,7 @@ impl Jobtap for MfPriority {
                 let is_push_open = self.is_push_open();
                 return self.advance_snapshot(host, |snapshot, engine| snapshot.step(engine, is_push_open));
             }
-            Timer::Expire => return staged_push::expire(self, host),
+            Timer::Expire => return staged_push::expire_push(self, host),
             Timer::Answer => return self.answer_delayed_requests(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues | Timer::TimeLeft => {}
         }
@@ -245,9 +242,8 @@ impl Jobtap for MfPriority {
                 .log(LogLevel::Info, &format!("mf_priority: took over {}", format_count(jobs, "live job")));
         }
         // The result is ignored, because Flux takes none outside a callback.
-        let _ = self
-            .costs
-            .time_refresh(host, &self.engine, || self.handle_event(host, None, Event::Timer(timer)));
+        let _ =
+            self.costs.time_refresh(host, &self.engine, || self.feed_event(host, None, Event::Timer(timer)));
     }
 
     fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
@@ -255,14 +251,14 @@ impl Jobtap for MfPriority {
         let history =
             past.as_ref().map(|past| past.iter().filter_map(|(_, past)| past.dependency()).collect());
         if let Some(past) = past {
-            let _ = self.handle_event(host, None, Event::Past(JobId(id), past));
+            let _ = self.feed_event(host, None, Event::Past(JobId(id), past));
         }
-        let _ = self.handle_event(host, None, Event::Eventlog(JobId(id), history));
+        let _ = self.feed_event(host, None, Event::Eventlog(JobId(id), history));
     }
 
     fn receive_dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
         let names = reply.and_then(jobspec::read_outstanding_dependencies);
-        let _ = self.handle_event(host, None, Event::Dependencies(JobId(id), names));
+        let _ = self.feed_event(host, None, Event::Dependencies(JobId(id), names));
     }
 
     fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
@@ -278,11 +274,11 @@ impl Jobtap for MfPriority {
             LookUpResult::Text(text) => resources::count_site_nodes(text),
             LookUpResult::Missing | LookUpResult::Unreadable(_) => None,
         };
-        let _ = self.handle_event(host, None, Event::SiteNodes(nodes));
+        let _ = self.feed_event(host, None, Event::SiteNodes(nodes));
     }
 
     fn receive_ended_jobs(&self, host: Host<'_, Self>, reply: Option<&str>) {
-        let _ = self.handle_event(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
+        let _ = self.feed_event(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
     }
 
     fn set_safe_answer(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -299,7 +295,7 @@ impl Jobtap for MfPriority {
     }
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
-        let _ = self.handle_event(host, None, Event::Panicked(id.map(JobId)));
+        let _ = self.feed_event(host, None, Event::Panicked(id.map(JobId)));
         self.advance_snapshot(host, |snapshot, _| snapshot.recover());
         self.recover_answers(host);
     }

@@ -8,8 +8,7 @@
 
 use super::services::request_error;
 use crate::jobtap::{ENOENT, Result};
-use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::Beginning;
+use fairshare_protocol::{reading::Reader, wire::Beginning};
 
 /// The open push, and the reason why the last push ended.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Asks the job manager for the states of queues: started and enabled. Plugins cannot read these otherwise.
 
-use fairshare_engine::engine::QueueTold;
+use fairshare_engine::engine::QueueReport;
 use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl QueueState {
 }
 
 /// The states of queues. A queue for which the job manager did not answer has the default state.
-pub(super) type QueueAnswers = Vec<(Name, QueueTold)>;
+pub(super) type QueueAnswers = Vec<(Name, QueueReport)>;
 
 /// The states that the job manager reported, and the questions that it has not answered.
 #[derive(Default)]
@@ -74,9 +74,9 @@ impl EngineQuestions {
     fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
-            None => self.answers.push((name, QueueTold::default())),
+            None => self.answers.push((name, QueueReport::default())),
             Some((state, is_stopped @ Some(_))) => {
-                self.answers.push((name, QueueTold { is_stopped, parent: state.parent.clone() }));
+                self.answers.push((name, QueueReport { is_stopped, parent: state.parent.clone() }));
             }
             Some((_, None)) => {}
         }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn the_engine_gets_all_answers_when_the_last_has_come() {
         let name = |name: &str| Some(QueueName::from(name));
-        let queue_told = |is_stopped| QueueTold { is_stopped, parent: None };
+        let queue_told = |is_stopped| QueueReport { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
         let mut queues = EngineQuestions { open, ..EngineQuestions::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };

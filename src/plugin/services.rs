@@ -9,11 +9,9 @@ use super::MfPriority;
 use crate::jobtap::{
     Caller, EINVAL, EIO, EPERM, EPROTO, Host, LogLevel, Plugin, Reply, RequestError, Result,
 };
-use fairshare_engine::engine::View;
-use fairshare_engine::engine::answers::Heading;
+use fairshare_engine::engine::{View, answers::Heading};
 use fairshare_engine::ids::UserId;
-use fairshare_protocol::reading::Warnings;
-use fairshare_protocol::wire::WireError;
+use fairshare_protocol::{reading::Warnings, wire::WireError};
 use serde::Serialize;
 
 pub(super) fn request_error(errno: i32, text: String) -> RequestError {

@@ -33,13 +33,13 @@ fn record_without(key: &str) -> Value {
 
 fn count_records(records: Value) -> Result<usize, WireError> {
     let payload = json!({ "data": records }).to_string();
-    wire::associations(Some(&payload), &mut Reader::default()).map(|records| records.len())
+    wire::read_associations(Some(&payload), &mut Reader::default()).map(|records| records.len())
 }
 
 #[test]
 fn an_association_is_read_with_all_its_values() {
     let payload = json!({"data": [association_record()]}).to_string();
-    let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
+    let records = wire::read_associations(Some(&payload), &mut Reader::default()).unwrap();
     let association = &records[0].association;
     assert_eq!(association.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
     assert_eq!(
@@ -124,7 +124,7 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
             record.replacen('{', "{\"username\":\"ann\",\"shares\":1,\"usage\":7,\"counted_until\":0,", 1);
         let payload = format!("{{\"data\":[{record},{good},{named}]}}");
         let mut reader = Reader::default();
-        let records = wire::associations(Some(&payload), &mut reader).unwrap();
+        let records = wire::read_associations(Some(&payload), &mut reader).unwrap();
         assert_eq!(records.iter().map(|it| it.association.user.0).collect::<Vec<_>>(), [5001], "{userid}");
         let warnings = reader.warnings.take();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
@@ -136,7 +136,7 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
         assert!(warnings[0].contains("no job can match userid "), "{warnings:?}");
         assert!(warnings[1].contains("no job can match user ann in bank A"), "{warnings:?}");
         let part = format!("{{\"associations\":[{record},{named}]}}");
-        let (part, site) = wire::policy_part(Some(&part), &mut Reader::default()).unwrap();
+        let (part, site) = wire::read_policy_part(Some(&part), &mut Reader::default()).unwrap();
         assert_eq!((part.associations, part.arrays), (Vec::new(), ["associations"].into()));
         let leaves =
             site.associations.iter().map(|leaf| (leaf.user, &*leaf.name, leaf.usage)).collect::<Vec<_>>();
@@ -146,7 +146,8 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
         let record =
             association_record().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
         assert!(
-            wire::associations(Some(&format!("{{\"data\":[{record}]}}")), &mut Reader::default()).is_err(),
+            wire::read_associations(Some(&format!("{{\"data\":[{record}]}}")), &mut Reader::default())
+                .is_err(),
             "{userid}"
         );
     }
@@ -164,15 +165,26 @@ fn an_undecodable_payload_and_a_wrong_type_give_different_errors() {
         (Some("{}"), "the key \"data\" is missing"),
     ] {
         let fault = WireError::Undecodable(text.to_owned());
-        assert_eq!(wire::associations(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
-        assert_eq!(wire::projects(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
-        assert_eq!(wire::config(payload, &mut Reader::default()), Err(fault), "{payload:?}");
+        assert_eq!(
+            wire::read_associations(payload, &mut Reader::default()),
+            Err(fault.clone()),
+            "{payload:?}"
+        );
+        assert_eq!(wire::read_projects(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(wire::read_config_update(payload, &mut Reader::default()), Err(fault), "{payload:?}");
     }
     for data in [json!(null), json!({}), json!("x"), json!(3)] {
         let payload = json!({ "data": data }).to_string();
-        assert_eq!(wire::queues(Some(&payload), &mut Reader::default()), Err(WireError::WrongType("queues")));
+        assert_eq!(
+            wire::read_queues(Some(&payload), &mut Reader::default()),
+            Err(WireError::WrongType("queues"))
+        );
         let is_object = data.is_object();
-        assert_eq!(wire::config(Some(&payload), &mut Reader::default()).is_ok(), is_object, "{payload}");
+        assert_eq!(
+            wire::read_config_update(Some(&payload), &mut Reader::default()).is_ok(),
+            is_object,
+            "{payload}"
+        );
     }
 }
 
@@ -180,14 +192,14 @@ fn an_undecodable_payload_and_a_wrong_type_give_different_errors() {
 fn the_last_of_several_equal_keys_of_a_record_counts() {
     let text = association_record().to_string().replacen('{', "{\"max_nodes\":1,", 1);
     let payload = format!("{{\"data\":[{text}]}}");
-    let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
+    let records = wire::read_associations(Some(&payload), &mut Reader::default()).unwrap();
     assert_eq!(records[0].association.max_nodes.0, 2_147_483_647);
 }
 
 /// Returns the warnings about a push of `records`, and the number of omitted warnings.
 fn collect_warnings(records: Value) -> (Vec<String>, usize) {
     let mut reader = Reader::default();
-    assert!(wire::associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
+    assert!(wire::read_associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
     (reader.warnings.take(), reader.warnings.omitted())
 }
 
@@ -229,19 +241,19 @@ fn records_and_payloads_must_be_objects() {
         };
         let payload = payload_of(positional);
         assert_eq!(
-            wire::projects(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_projects(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("projects")
         );
         assert_eq!(
-            wire::banks(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_banks(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("banks")
         );
         assert_eq!(
-            wire::weights(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_weights(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("priority_factors")
         );
         assert_eq!(
-            wire::queues(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
+            wire::read_queues(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("queues")
         );
     }
@@ -252,18 +264,21 @@ fn an_unknown_key_may_have_a_value_of_any_depth() {
     let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
     let record = association_record().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
     let update = |record: &str| {
-        wire::associations(Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")), &mut Reader::default())
+        wire::read_associations(
+            Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")),
+            &mut Reader::default(),
+        )
     };
     assert_eq!(update(&record).map(|records| records.len()), Ok(1));
     let bad = record.replace("\"max_nodes\":2147483647", "\"max_nodes\":\"x\"");
     let text = "associations[0].max_nodes: expected integer, got string (user 5001, bank A)".to_owned();
     assert_eq!(update(&bad), Err(WireError::Record(text)));
     let conf = format!("{{\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
-    let policy = wire::load_config(&conf, &mut Reader::default()).unwrap().unwrap();
+    let policy = wire::read_load_config(&conf, &mut Reader::default()).unwrap().unwrap();
     assert_eq!(policy.0.associations.len(), 1);
     let wrong = format!("{{\"data\":[{{\"project\":{deep}}}]}}");
     let text = "projects[0].project: expected string, got array".to_owned();
-    assert_eq!(wire::projects(Some(&wrong), &mut Reader::default()), Err(WireError::Record(text)));
+    assert_eq!(wire::read_projects(Some(&wrong), &mut Reader::default()), Err(WireError::Record(text)));
 }
 
 #[test]
@@ -280,7 +295,8 @@ fn a_dry_run_is_recognized_wherever_the_flag_is() {
             Err(WireError::Record("policy.dry_run: expected boolean, got string".to_owned())),
         ),
     ] {
-        let read = wire::policy_update(Some(&payload), &mut Reader::default()).map(|(_, dry_run)| dry_run);
+        let read =
+            wire::read_policy_update(Some(&payload), &mut Reader::default()).map(|(_, dry_run)| dry_run);
         assert_eq!(read, dry_run, "{payload}");
     }
 }
@@ -289,12 +305,13 @@ fn a_dry_run_is_recognized_wherever_the_flag_is() {
 fn an_error_quotes_the_beginning_of_a_long_value() {
     let long = "x".repeat(1_000_000);
     let payload = json!({"data": {"zero_score": long}}).to_string();
-    let Err(WireError::Record(text)) = wire::config(Some(&payload), &mut Reader::default()) else {
+    let Err(WireError::Record(text)) = wire::read_config_update(Some(&payload), &mut Reader::default())
+    else {
         panic!("accepted")
     };
     assert!(text.starts_with("zero_score: expected \"hold\" or \"floor\", got \"xxx") && text.len() < 200);
     let digits = format!("{{\"data\":[{{\"factor\":\"bank\",\"weight\":{}}}]}}", "9".repeat(1_000_000));
-    let Err(WireError::Record(text)) = wire::weights(Some(&digits), &mut Reader::default()) else {
+    let Err(WireError::Record(text)) = wire::read_weights(Some(&digits), &mut Reader::default()) else {
         panic!("accepted")
     };
     assert!(text.starts_with("priority_factors[0].weight: expected integer, got integer 9999"), "{text}");
@@ -303,8 +320,9 @@ fn an_error_quotes_the_beginning_of_a_long_value() {
 
 #[test]
 fn switches_take_booleans_and_known_words() {
-    let config =
-        |data: Value| wire::config(Some(&json!({ "data": data }).to_string()), &mut Reader::default());
+    let config = |data: Value| {
+        wire::read_config_update(Some(&json!({ "data": data }).to_string()), &mut Reader::default())
+    };
     let nothing = ConfigPatch::default();
     for (data, patch) in [
         (json!({}), nothing),
@@ -333,17 +351,17 @@ fn a_push_needs_all_arrays_and_a_load_time_document_does_not() {
         "config": {"deny_unknown_queues": true}, "dry_run": true, "later": 1,
     });
     let update = |data: &Value| {
-        wire::policy_update(Some(&json!({ "data": data }).to_string()), &mut Reader::default())
+        wire::read_policy_update(Some(&json!({ "data": data }).to_string()), &mut Reader::default())
             .map(|(_, dry)| dry)
     };
     assert_eq!(update(&whole), Ok(true));
-    let bare = wire::policy_update(Some(&whole.to_string()), &mut Reader::default());
+    let bare = wire::read_policy_update(Some(&whole.to_string()), &mut Reader::default());
     assert_eq!(bare.map(|(_, dry)| dry), Ok(true));
     assert_eq!(update(&json!(3)), Err(WireError::WrongType("policy")));
     let mut lacking = whole.clone();
     lacking.as_object_mut().unwrap().remove("banks");
     assert_eq!(update(&lacking), Err(WireError::Record("policy.banks: key is missing".to_owned())));
-    let load = |conf: Value| wire::load_config(&conf.to_string(), &mut Reader::default());
+    let load = |conf: Value| wire::read_load_config(&conf.to_string(), &mut Reader::default());
     assert!(load(json!({"config": lacking})).unwrap().is_some());
     assert!(load(json!({})).unwrap().is_none());
     assert!(load(json!({"config": 7})).is_err());
@@ -391,7 +409,7 @@ proptest::proptest! {
             }
         }
         let payload: String = text.into_iter().collect();
-        match wire::associations(Some(&payload), &mut Reader::default()) {
+        match wire::read_associations(Some(&payload), &mut Reader::default()) {
             Ok(records) => {
                 for record in records {
                     let shown = format!("{:?}", record.association);

@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use fairshare_engine::accounts::{Association, AssociationRecord, Policy};
+use fairshare_engine::accounts::{Association, AssociationRecord, SiteRecords};
 use fairshare_engine::engine::{Engine, Event};
 use fairshare_engine::ids::{Limit, UserId};
 use fairshare_engine::standing::SitePart;
@@ -115,7 +115,7 @@ fn count_allocations(count: u32) -> [u64; 2] {
         counted(Event::PolicyBegin { keeps_config: false });
         let parts = (0..count).step_by(500).map(|first| {
             let associations = records(first..first + 500, fairshare);
-            let part = Policy { associations, ..Policy::default() };
+            let part = SiteRecords { associations, ..SiteRecords::default() };
             counted(Event::PolicyPart(part, SitePart::default()))
         });
         last[0] = parts.max().unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fairshare::accrual::{HalfLife, Mode};
 use fairshare::periods::Weights;
 use fairshare::{InactiveUsage, NodeId, Options, Policy, Ties, Tree};
-use fairshare_engine::accounts::{Association, AssociationRecord, Policy as Accounts};
+use fairshare_engine::accounts::{Association, AssociationRecord, SiteRecords};
 use fairshare_engine::engine::{Batches, Engine, Event, JobFacts, Settings, State, Tables, Timer};
 use fairshare_engine::ids::{BankName, JobId, Limit, UserId};
 use fairshare_engine::limits::{Resources, Size};
@@ -205,7 +205,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
         for _ in 0..10_000 {
             engine.handle(INSTANT, Event::Timer(Timer::Slice));
         }
-        let price = |id: JobId| engine.view().priced(id).unwrap().exact.priority;
+        let price = |id: JobId| engine.view().priorities_of(id).unwrap().exact.priority;
         jobs.sort_by_key(|(id, _)| (std::cmp::Reverse(price(*id)), *id));
         for (number, (pick, (id, user))) in picks.iter().zip(&jobs).enumerate() {
             assert_eq!(Some(names[user.0 as usize]), pick.as_str(), "{name}: pick {number} is {id}");
@@ -216,6 +216,10 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
 }
 
 /// Returns the pushed data besides the tree: a weight that allows many turns.
-fn engine_policy(associations: Vec<AssociationRecord>) -> Accounts {
-    Accounts { associations, weights: vec![("fairshare".to_owned(), 4_000_000_000)], ..Accounts::default() }
+fn engine_policy(associations: Vec<AssociationRecord>) -> SiteRecords {
+    SiteRecords {
+        associations,
+        weights: vec![("fairshare".to_owned(), 4_000_000_000)],
+        ..SiteRecords::default()
+    }
 }

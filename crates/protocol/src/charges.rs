@@ -3,7 +3,7 @@
 //! resources that jobs are charged for. Each change has the time from which on it applies.
 
 use crate::value::{describe, members};
-use crate::wire::{WireError, read_records};
+use crate::wire::{Read, read_records};
 use fairshare::accrual::MAX_TIME;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange, MAX_FACTOR, is_factor};
 use fairshare::periods::Resources;
@@ -40,16 +40,16 @@ impl From<ChargeByChange> for ChargeByRecord {
 }
 
 /// Reads the array `charges`. Returns the first fault, with the record and the key.
-pub fn read(array: &RawValue) -> Result<Vec<ChargeChange>, WireError> {
+pub fn read_factors(array: &RawValue) -> Read<Vec<ChargeChange>> {
     read_records(array, CHARGES, CHARGES, read_record)
 }
 
 /// Reads the array `charge_by`. Returns the first fault, with the record and the key.
-pub fn read_rules(array: &RawValue) -> Result<Vec<ChargeByChange>, WireError> {
-    read_records(array, CHARGE_BY, CHARGE_BY, read_rule)
+pub fn read_rules(array: &RawValue) -> Read<Vec<ChargeByChange>> {
+    read_records(array, CHARGE_BY, CHARGE_BY, read_charge_rule)
 }
 
-fn read_rule(record: &RawValue) -> Result<ChargeByChange, String> {
+fn read_charge_rule(record: &RawValue) -> Result<ChargeByChange, String> {
     let ChargeByRecord { since, charge_by, nodes, cores, gpus } =
         serde_json::from_str(record.get()).map_err(|error| format!(": {error}; correct the record"))?;
     let rule = ChargeBy::parse(&charge_by).ok_or_else(|| {
@@ -97,10 +97,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::wire::WireError;
     use fairshare_engine::engine::answers::ChargeRecord;
 
-    fn read_text(text: &str) -> Result<Vec<ChargeChange>, WireError> {
-        read(serde_json::from_str(text).unwrap())
+    fn read_text(text: &str) -> Read<Vec<ChargeChange>> {
+        read_factors(serde_json::from_str(text).unwrap())
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub trait Record: Sized {
     }
 
     /// Converts the record for the engine. Returns the first fault.
-    fn accept(&self, names: &mut Interner) -> Result<Self::Accepted, Fault>;
+    fn convert(&self, names: &mut Interner) -> Result<Self::Accepted, Fault>;
 
     /// Returns the limits with their keys. Unused entries have an empty key.
     fn limits(&self) -> [(&'static str, i64); 5] {

@@ -29,19 +29,19 @@ fn intern<T: Clone>(known: &mut BTreeMap<String, T>, text: &str, build: impl FnO
 }
 
 impl Interner {
-    pub(crate) fn bank(&mut self, name: &str) -> BankName {
+    pub(crate) fn intern_bank(&mut self, name: &str) -> BankName {
         intern(&mut self.banks, name, || name.into())
     }
 
-    pub(crate) fn queues(&mut self, list: &str) -> Arc<[QueueName]> {
+    pub(crate) fn intern_queues(&mut self, list: &str) -> Arc<[QueueName]> {
         intern(&mut self.queues, list, || split_list(list).map(Into::into).collect())
     }
 
-    pub(crate) fn projects(&mut self, list: &str) -> Arc<[ProjectName]> {
+    pub(crate) fn intern_projects(&mut self, list: &str) -> Arc<[ProjectName]> {
         intern(&mut self.projects, list, || split_list(list).map(Into::into).collect())
     }
 
-    pub(crate) fn project(&mut self, name: &str) -> ProjectName {
+    pub(crate) fn intern_project(&mut self, name: &str) -> ProjectName {
         intern(&mut self.project, name, || name.into())
     }
 }

@@ -5,7 +5,7 @@
 //! Unknown keys are rejected, because a limit without effect is worse than an error.
 
 use crate::value::{Members, describe, members};
-use crate::wire::{WireError, read_records};
+use crate::wire::{Read, read_records};
 use fairshare::shortened;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target, measures};
 use fairshare_engine::ids::{Amount, Limit, QueueName};
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 pub const LIMITS: &str = "limits";
 
 /// Reads the array. `place` is the prefix of messages.
-pub fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, WireError> {
+pub fn read_limits(array: &RawValue, place: &str) -> Read<Vec<SiteLimit>> {
     let limits = read_records(array, LIMITS, place, |table| {
         let members = members(table).ok_or_else(|| format!(": expected object, got {}", describe(table)))?;
         read_table(&members).map_err(|what| format!(".{what}"))
@@ -96,15 +96,16 @@ fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
 mod tests {
     use super::*;
     use crate::records::LimitRecord;
+    use crate::wire::WireError;
 
-    fn read_as_lines(text: &str) -> Result<Vec<String>, WireError> {
+    fn read_as_lines(text: &str) -> Read<Vec<String>> {
         let value: &RawValue = serde_json::from_str(text).unwrap();
         let to_line = |limit: SiteLimit| {
             let SiteLimit { target, queue, amount, cap } = limit;
             let queue = queue.map_or("-".to_owned(), |queue| queue.to_string());
             format!("{target} {queue} {amount}={} {}", cap.limit, cap.is_given)
         };
-        Ok(read(value, LIMITS)?.into_iter().map(to_line).collect())
+        Ok(read_limits(value, LIMITS)?.into_iter().map(to_line).collect())
     }
 
     #[test]
@@ -136,11 +137,11 @@ mod tests {
                        {"scope": "queue", "name": "*", "run-jobs": 4}, {"scope": "queue", "name": "q", "run-jobs": 5},
                        {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
-        let limits = read(value, LIMITS).unwrap();
+        let limits = read_limits(value, LIMITS).unwrap();
         let records: Vec<LimitRecord> = limits.iter().map(LimitRecord::from).collect();
         let written = serde_json::to_string(&records).unwrap();
         let value: &RawValue = serde_json::from_str(&written).unwrap();
-        assert_eq!(read(value, LIMITS), Ok(limits));
+        assert_eq!(read_limits(value, LIMITS), Ok(limits));
     }
 
     #[test]

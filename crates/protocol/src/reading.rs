@@ -8,7 +8,7 @@ use crate::field::{Field, Record};
 use crate::interner::Interner;
 use crate::records::AssociationRecord;
 use crate::value::{Members, Object, describe, members};
-use crate::wire::WireError;
+use crate::wire::{Read, WireError};
 use fairshare::shortened;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -75,7 +75,7 @@ impl Reader {
 
     /// Converts the records of an array. Counts all of them, and warns of records that no job can match.
     /// Returns the first fault.
-    pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
+    pub fn convert_all<R: Record>(&mut self, wires: Vec<Object<R>>) -> Read<Vec<R::Accepted>> {
         let first = self.records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
@@ -101,19 +101,16 @@ impl Reader {
                 }
             }
             let fault = |(key, what)| WireError::Record(describe(format!(".{key}: {what}")));
-            records.push(wire.accept(&mut self.names).map_err(fault)?);
+            records.push(wire.convert(&mut self.names).map_err(fault)?);
         }
         *self.read.entry(R::ARRAY).or_default() += records.len();
         Ok(records)
     }
 
     /// Reads an array. Returns the first fault, with the record and the key.
-    pub fn array<'a, R: Record + Deserialize<'a>>(
-        &mut self,
-        array: &'a RawValue,
-    ) -> Result<Vec<R::Accepted>, WireError> {
+    pub fn array<'a, R: Record + Deserialize<'a>>(&mut self, array: &'a RawValue) -> Read<Vec<R::Accepted>> {
         if let Ok(wires) = serde_json::from_str::<Vec<Object<R>>>(array.get()) {
-            return self.accept(wires);
+            return self.convert_all(wires);
         }
         let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
             return Err(WireError::WrongType(R::ARRAY));
@@ -127,14 +124,11 @@ impl Reader {
             })?;
             wires.push(read_record(first + at, &record)?);
         }
-        self.accept(wires)
+        self.convert_all(wires)
     }
 }
 
-fn read_record<'a, R: Record + Deserialize<'a>>(
-    index: usize,
-    record: &Members<'a>,
-) -> Result<Object<R>, WireError> {
+fn read_record<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'a>) -> Read<Object<R>> {
     let fault = |what: String| {
         let who = R::KEYS.iter().filter_map(|(key, word)| Some((*word, to_text(record.get(*key)?)?)));
         WireError::Record(describe_fault::<R>(index, &what, who.collect()))

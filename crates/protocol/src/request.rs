@@ -2,7 +2,7 @@
 //! Reads the requests of methods that push no data. The sender is not in the payload.
 
 use crate::value::{Members, describe};
-use crate::wire::{WireError, object};
+use crate::wire::{Read, WireError, read_object};
 use fairshare_engine::engine::answers::{JobSelection, JobsWanted, Open, PageWanted, StandingsWanted};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE};
@@ -27,8 +27,8 @@ const MAX_HELD: usize = 2000;
 struct Request<'a>(Members<'a>);
 
 impl<'a> Request<'a> {
-    fn parse(payload: Option<&'a str>) -> Result<Self, WireError> {
-        payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Request)
+    fn parse(payload: Option<&'a str>) -> Read<Self> {
+        payload.map_or_else(|| Ok(Members::new()), |text| read_object(Some(text))).map(Request)
     }
 
     /// Returns the member `key`. In an error text `expected` describes the expected value.
@@ -37,74 +37,74 @@ impl<'a> Request<'a> {
         key: &str,
         expected: &str,
         is_valid: impl Fn(&T) -> bool,
-    ) -> Result<Option<T>, WireError> {
+    ) -> Read<Option<T>> {
         let Some(value) = self.0.get(key).filter(|value| value.get() != "null") else { return Ok(None) };
         let read = serde_json::from_str::<T>(value.get()).ok().filter(is_valid);
         let type_error = || WireError::Record(format!("{key}: expected {expected}, got {}", describe(value)));
         read.ok_or_else(type_error).map(Some)
     }
 
-    fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, WireError> {
+    fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Read<Option<usize>> {
         let expected = format!("an integer from {} to {}", range.start(), range.end());
         self.read_member(key, &expected, |number| range.contains(number))
     }
 
     /// Returns the maximum number of rows of the page.
-    fn read_limit(&self, most: usize, default: usize) -> Result<usize, WireError> {
+    fn read_limit(&self, most: usize, default: usize) -> Read<usize> {
         Ok(self.read_number("limit", 1..=most)?.unwrap_or(default))
     }
 
-    fn read_ids(&self, most: usize) -> Result<Option<Vec<JobId>>, WireError> {
+    fn read_ids(&self, most: usize) -> Read<Option<Vec<JobId>>> {
         let expected = format!("an array of at most {most} job ids");
         self.read_member::<Vec<JobId>>("ids", &expected, |ids| ids.len() <= most)
     }
 
     /// Returns the job after which the page begins.
-    fn read_after_job(&self) -> Result<Option<JobId>, WireError> {
+    fn read_after_job(&self) -> Read<Option<JobId>> {
         self.read_member("after", "a job id", |_| true)
     }
 
     /// Returns the association after which the page begins.
-    fn read_after_association(&self) -> Result<Option<(UserId, String)>, WireError> {
+    fn read_after_association(&self) -> Read<Option<(UserId, String)>> {
         self.read_member("after", "[userid, bank]", |_| true)
     }
 
-    fn read_user(&self) -> Result<Option<UserId>, WireError> {
+    fn read_user(&self) -> Read<Option<UserId>> {
         self.read_member("user", "a user id", |_| true)
     }
 
-    fn read_name(&self, key: &str) -> Result<Option<String>, WireError> {
+    fn read_name(&self, key: &str) -> Read<Option<String>> {
         self.read_member(key, "a name", |_| true)
     }
 
-    fn read_flag(&self, key: &str) -> Result<bool, WireError> {
+    fn read_flag(&self, key: &str) -> Read<bool> {
         Ok(self.read_member(key, "true or false", |_| true)?.unwrap_or(false))
     }
 }
 
 /// Reads a request `associations` or `usages`.
-pub fn read_page(payload: Option<&str>) -> Result<PageWanted, WireError> {
+pub fn read_page(payload: Option<&str>) -> Read<PageWanted> {
     let request = Request::parse(payload)?;
     let (after, user) = (request.read_after_association()?, request.read_user()?);
     Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
 /// Reads a request `tree`. Returns the place of the first leaf, and the maximum number of leaves.
-pub fn read_tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
+pub fn read_tree_page(payload: Option<&str>) -> Read<(usize, usize)> {
     let request = Request::parse(payload)?;
     let after = request.read_number("after", 0..=u32::MAX as usize)?;
     Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
 }
 
 /// Reads the jobs in a request `priorities`, `hand_over` or `rest`.
-pub fn read_selection(payload: Option<&str>) -> Result<JobSelection, WireError> {
+pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
     let request = Request::parse(payload)?;
     let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);
     Ok(JobSelection { ids, after, most: request.read_limit(MAX_ROWS, MAX_ROWS)? })
 }
 
 /// Reads a request `jobs`.
-pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
+pub fn read_jobs(payload: Option<&str>) -> Read<JobsWanted> {
     let request = Request::parse(payload)?;
     Ok(JobsWanted {
         after: request.read_after_job()?,
@@ -117,7 +117,7 @@ pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
 }
 
 /// Reads a request `standing`. The second value is true if the sender asks for all users.
-pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), WireError> {
+pub fn read_standings(payload: Option<&str>) -> Read<(StandingsWanted, bool)> {
     let request = Request::parse(payload)?;
     let wanted = StandingsWanted {
         user: request.read_user()?,
@@ -130,12 +130,12 @@ pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), 
 }
 
 /// Reads a request `stats`. Returns true if the sender asks for a recount.
-pub fn read_stats(payload: Option<&str>) -> Result<bool, WireError> {
+pub fn read_stats(payload: Option<&str>) -> Read<bool> {
     Request::parse(payload)?.read_flag("check")
 }
 
 /// Reads a request `explain`. Returns the jobs to explain, each once.
-pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
+pub fn read_explained(payload: Option<&str>) -> Read<Vec<JobId>> {
     let expected = format!("an array of 1 to {MAX_EXPLAINED} job ids");
     let is_valid = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
     let ids = Request::parse(payload)?.read_member("jobs", &expected, is_valid)?;
@@ -146,7 +146,7 @@ pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
 
 /// Reads a request `check_job` without the jobspec. Returns the user, the urgency and the number of equal
 /// jobs. The default urgency is the same as for `flux submit`.
-pub fn read_checked(payload: Option<&str>) -> Result<(Option<UserId>, i64, u64), WireError> {
+pub fn read_checked(payload: Option<&str>) -> Read<(Option<UserId>, i64, u64)> {
     let request = Request::parse(payload)?;
     let range = 0..=URGENCY_EXPEDITE;
     let urgency =

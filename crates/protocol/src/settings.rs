@@ -163,7 +163,7 @@ pub const SETTINGS: [Setting; 16] = [
         default: "[]",
         doc: "Further limits, as an array of tables: see LIMITS in flux-fairshare-plugin(7).",
         read: Table(|settings, value, place| {
-            settings.limits = limits::read(value, place).map_err(|fault| match fault {
+            settings.limits = limits::read_limits(value, place).map_err(|fault| match fault {
                 WireError::Record(text) | WireError::Undecodable(text) => text,
                 WireError::WrongType(_) => value_error(place, "an array of tables", value),
             })?;

@@ -2,7 +2,7 @@
 //! The object `tree` of a push: the ranking policy, its options, and the rules of usage.
 
 use crate::value::{describe, members};
-use crate::wire::WireError;
+use crate::wire::{Read, WireError};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{Options, Policy};
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 pub const TREE: &str = "tree";
 
 /// Reads the rule. `policy` and `options` have the form of the site's database, and all other values are numbers.
-pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
+pub fn read_rule(value: &RawValue) -> Read<Rule> {
     let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
     let type_error = || WireError::Record(format!("{TREE}: expected object, got {}", describe(value)));
     let tree = members(value).ok_or_else(type_error)?;
@@ -24,7 +24,7 @@ pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
         let type_error = || fault(key, format!("expected number, got {}", describe(value)));
         value.get().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(type_error)
     };
-    let read_text = |key: &str, value: &RawValue| -> Result<String, WireError> {
+    let read_text = |key: &str, value: &RawValue| -> Read<String> {
         let type_error = |_| fault(key, format!("expected string, got {}", describe(value)));
         serde_json::from_str(value.get()).map_err(type_error)
     };

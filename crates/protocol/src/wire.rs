@@ -13,7 +13,7 @@ use crate::settings;
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
 use fairshare::{insert_all, shortened};
-use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
+use fairshare_engine::accounts::{AssociationRecord, ConfigPatch, Queue, SiteRecords, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, ProjectName};
 use fairshare_engine::standing::{Bank, Charges, SitePart};
@@ -31,6 +31,9 @@ pub enum WireError {
     Record(String),
 }
 
+/// The result of reading a payload or a part of one.
+pub type Read<T> = Result<T, WireError>;
+
 const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
 const ZERO_SCORE: &str = "zero_score";
 
@@ -42,20 +45,20 @@ struct Payload<R> {
 fn from_payload<'a, R: Record + Deserialize<'a>>(
     payload: Option<&'a str>,
     reader: &mut Reader,
-) -> Result<Vec<R::Accepted>, WireError> {
+) -> Read<Vec<R::Accepted>> {
     match serde_json::from_str::<Object<Payload<R>>>(payload.unwrap_or_default()) {
-        Ok(Object(payload)) => reader.accept(payload.data),
+        Ok(Object(payload)) => reader.convert_all(payload.data),
         Err(_) => reader.array::<R>(find_data(payload)?),
     }
 }
 
-fn find_data(payload: Option<&str>) -> Result<&RawValue, WireError> {
+fn find_data(payload: Option<&str>) -> Read<&RawValue> {
     let missing_error = || WireError::Undecodable("the key \"data\" is missing".to_owned());
-    object(payload)?.get("data").copied().ok_or_else(missing_error)
+    read_object(payload)?.get("data").copied().ok_or_else(missing_error)
 }
 
 /// Returns the members of `payload`, or an error if it is not an object.
-pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
+pub fn read_object(payload: Option<&str>) -> Read<Members<'_>> {
     let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| WireError::Undecodable(error.to_string()))?;
@@ -69,7 +72,7 @@ pub(crate) fn read_records<T>(
     key: &'static str,
     place: &str,
     read: impl Fn(&RawValue) -> Result<T, String>,
-) -> Result<Vec<T>, WireError> {
+) -> Read<Vec<T>> {
     let records: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| WireError::WrongType(key))?;
     let read_record = |(at, record): (usize, &RawValue)| {
         read(record).map_err(|what| WireError::Record(format!("{place}[{at}]{what}")))
@@ -78,41 +81,41 @@ pub(crate) fn read_records<T>(
 }
 
 /// Reads the payload of `rec_update`.
-pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
+pub fn read_associations(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<AssociationRecord>> {
     let records = from_payload::<BorrowedAssociation>(payload, reader)?;
     Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
 /// Reads the payload of `rec_q_update`.
-pub fn queues(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Queue>, WireError> {
+pub fn read_queues(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<Queue>> {
     from_payload::<QueueRecord>(payload, reader)
 }
 
 /// Reads the payload of `rec_proj_update`.
-pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<ProjectName>, WireError> {
+pub fn read_projects(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<ProjectName>> {
     from_payload::<ProjectRecord>(payload, reader)
 }
 
 /// Reads the payload of `rec_bank_update`.
-pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
+pub fn read_banks(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(BankName, f64)>> {
     let records = from_payload::<BankRecord>(payload, reader)?;
     Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
 /// Reads the payload of `rec_fac_update`.
-pub fn weights(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(String, i64)>, WireError> {
+pub fn read_weights(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(String, i64)>> {
     from_payload::<FactorRecord>(payload, reader)
 }
 
 /// Reads the payload of `rec_config_update`. Warns of unknown switches, which may come from a newer database.
-pub fn config(payload: Option<&str>, reader: &mut Reader) -> Result<ConfigPatch, WireError> {
+pub fn read_config_update(payload: Option<&str>, reader: &mut Reader) -> Read<ConfigPatch> {
     let value = find_data(payload)?;
     let patch = read_config(value)?;
     warn_of_switches(value, reader);
     Ok(patch)
 }
 
-fn read_config(value: &RawValue) -> Result<ConfigPatch, WireError> {
+fn read_config(value: &RawValue) -> Read<ConfigPatch> {
     let members = members(value).ok_or(WireError::WrongType("config"))?;
     let deny =
         members.get(DENY_UNKNOWN_QUEUES).map(|value| read_bool(DENY_UNKNOWN_QUEUES, value)).transpose()?;
@@ -144,7 +147,7 @@ fn list_unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
     unknown.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
 }
 
-fn read_bool(key: &str, value: &RawValue) -> Result<bool, WireError> {
+fn read_bool(key: &str, value: &RawValue) -> Read<bool> {
     match value.get() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -155,8 +158,8 @@ fn read_bool(key: &str, value: &RawValue) -> Result<bool, WireError> {
 /// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true
 /// for a dry run. `dry_run` is accepted in both places, so that a misplaced key does not make a dry run a
 /// push.
-pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push, bool), WireError> {
-    let outer = object(payload)?;
+pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(Push, bool)> {
+    let outer = read_object(payload)?;
     let inner =
         outer.get("data").map(|data| members(data).ok_or(WireError::WrongType("policy"))).transpose()?;
     let mut dry_run = false;
@@ -166,7 +169,7 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
         }
     }
     let parts = inner.unwrap_or(outer);
-    for array in Policy::ARRAYS {
+    for array in SiteRecords::ARRAYS {
         if !parts.contains_key(array) {
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
@@ -209,9 +212,9 @@ pub struct StagedPart {
 }
 
 /// Reads the payload of `policy_begin`, which is optional.
-pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
+pub fn read_policy_begin(payload: Option<&str>) -> Read<Beginning> {
     const MOST: u64 = 3600;
-    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
+    let members = payload.map_or_else(|| Ok(Members::new()), |text| read_object(Some(text)))?;
     let read_flag =
         |key: &str| members.get(key).map_or(Ok(false), |value| read_bool(&format!("policy.{key}"), value));
     let expires = match members.get("expires") {
@@ -229,8 +232,8 @@ pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
 }
 
 /// Reads the number of the push in `policy_part`, `policy_commit` and `policy_abort`.
-pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
-    let members = object(payload)?;
+pub fn read_push_number(payload: Option<&str>) -> Read<u64> {
+    let members = read_object(payload)?;
     let missing_error = || WireError::Record("policy.push: key is missing".to_owned());
     let value = members.get("push").ok_or_else(missing_error)?;
     let type_error = || WireError::Record(format!("policy.push: expected integer, got {}", describe(value)));
@@ -238,18 +241,18 @@ pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
 }
 
 /// Reads the payload of `policy_part`: some of the arrays, or parts of them.
-pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<Push, WireError> {
-    read_part(&object(payload)?, reader)
+pub fn read_policy_part(payload: Option<&str>, reader: &mut Reader) -> Read<Push> {
+    read_part(&read_object(payload)?, reader)
 }
 
 /// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown
 /// switches are rejected, because an administrator writes them by hand. Other unknown keys of the document have a warning: they
 /// may come from a newer database.
-pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, WireError> {
+pub fn read_load_config(conf: &str, reader: &mut Reader) -> Read<Option<Push>> {
     if conf.trim() == "null" {
         return Ok(None);
     }
-    let mut conf = object(Some(conf))?;
+    let mut conf = read_object(Some(conf))?;
     conf.retain(|key, _| !settings::is_retired(key));
     let known: Vec<&str> = std::iter::once("config").chain(settings::names()).collect();
     if let Some(key) = list_unknown(&conf, &known).first() {
@@ -267,7 +270,7 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
     }
     for key in list_unknown(
         &parts,
-        &[Policy::ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES, CHARGE_BY, BUDGETS]].concat(),
+        &[SiteRecords::ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES, CHARGE_BY, BUDGETS]].concat(),
     ) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
@@ -276,23 +279,23 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
 
 /// Reads the settings of the plugin's load options, which are all keys except `config`. They take precedence
 /// over `settings`.
-pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
+pub fn read_load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
     if conf.trim() == "null" {
         return Ok(settings);
     }
-    let Ok(mut keys) = object(Some(conf)) else { return Ok(settings) };
+    let Ok(mut keys) = read_object(Some(conf)) else { return Ok(settings) };
     keys.remove("config");
     settings::read_members(&keys, settings, "")
 }
 
 /// A whole document, with its tree, or a part of a document, with its part of the tree.
-pub type Push = (Policy, SitePart);
+pub type Push = (SiteRecords, SitePart);
 
-fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
+fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
     fn read_array<'a, R: Record + Deserialize<'a>>(
         parts: &Members<'a>,
         reader: &mut Reader,
-    ) -> Result<Vec<R::Accepted>, WireError> {
+    ) -> Read<Vec<R::Accepted>> {
         parts.get(R::ARRAY).map_or_else(|| Ok(Vec::new()), |array| reader.array::<R>(array))
     }
     let prefix_key = |fault| match fault {
@@ -305,14 +308,15 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError
     let branches: Vec<Bank> = branches.into_iter().flatten().collect();
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
-    let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
-    let factors = parts.get(CHARGES).map(|charges| charges::read(charges)).transpose()?;
+    let limits = parts.get(LIMITS).map(|limits| limits::read_limits(limits, LIMITS)).transpose()?;
+    let factors = parts.get(CHARGES).map(|charges| charges::read_factors(charges)).transpose()?;
     let rules = parts.get(CHARGE_BY).map(|rules| charges::read_rules(rules)).transpose()?;
     let charges = Charges { factors: factors.unwrap_or_default(), rules: rules.unwrap_or_default() };
-    let budgets = parts.get(BUDGETS).map(|budgets| budget::read(budgets)).transpose()?.unwrap_or_default();
+    let budgets = parts.get(BUDGETS).map(|array| budget::read_budgets(array));
+    let budgets = budgets.transpose()?.unwrap_or_default();
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
-    let part = Policy {
+    let part = SiteRecords {
         associations: associations.into_iter().flatten().collect(),
         queues: read_array::<QueueRecord>(parts, reader)?,
         projects: read_array::<ProjectRecord>(parts, reader)?,
@@ -326,7 +330,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError
             .transpose()
             .map_err(prefix_key)?
             .unwrap_or_default(),
-        arrays: insert_all(Policy::ARRAYS.into_iter().filter(|array| parts.contains_key(*array))),
+        arrays: insert_all(SiteRecords::ARRAYS.into_iter().filter(|array| parts.contains_key(*array))),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);

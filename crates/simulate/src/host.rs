@@ -135,7 +135,7 @@ impl<'a> Host<'a> {
         window_starts.sort_by(|a, b| b.total_cmp(a));
         let mut host = Host {
             trace,
-            engine: Engine::new(OWNER).remembering(NO_RETENTION),
+            engine: Engine::new(OWNER).with_retention(NO_RETENTION),
             cluster: Cluster::new(cores),
             queue: Queue::default(),
             scheduler,

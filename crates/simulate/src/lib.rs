@@ -29,7 +29,7 @@ pub use measures::{BankShare, Group, Measures, Spread};
 pub use scheduler::Scheduler;
 pub use trace::{Job, Means, Party, Trace};
 
-use fairshare_engine::accounts::Policy;
+use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::SitePart;
@@ -39,7 +39,7 @@ use host::Host;
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Associations, limits and weights, as in a push.
-    pub policy: Policy,
+    pub policy: SiteRecords,
     /// Tree and ranking policy, as in the same push.
     pub site: SitePart,
     /// The plugin's settings.

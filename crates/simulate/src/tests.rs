@@ -10,7 +10,7 @@ use super::{Party, Scenario, Scheduler, Trace};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{self, Options, Shares};
-use fairshare_engine::accounts::{Association, AssociationRecord, ConfigPatch, Policy, ZeroScore};
+use fairshare_engine::accounts::{Association, AssociationRecord, ConfigPatch, SiteRecords, ZeroScore};
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, Limit, UserId};
 use fairshare_engine::standing::{Bank, Leaf, Rule, SitePart, Watermark};
@@ -96,10 +96,10 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
     };
     let below = banks.iter().map(|&(name, shares)| bank(name, Some(&root), shares));
     Scenario {
-        policy: Policy {
+        policy: SiteRecords {
             associations: associations.collect(),
             config: ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() },
-            ..Policy::default()
+            ..SiteRecords::default()
         },
         site: SitePart {
             rule: Some(rule),

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `explain`: the priority of each job, and the reasons why it is held or blocked. `check_job`: what would happen to a job if it
-//! were submitted now.
+//! `explain`: the priority of each job, and the reasons why it is held or blocked.
 
-use crate::jobtap::{Caller, Host, JobArgs, Json, Reply, Request, Result};
-use crate::plugin::MfPriority;
-use crate::plugin::jobspec::{UNREADABLE_NAMES, read_brief_facts, read_facts};
-use crate::plugin::queue_states::QueueStates;
-use crate::plugin::services::{make_heading, make_reply, payload_error, select_user};
-use fairshare_engine::engine::answers::{
-    self, CheckedJob, Explained, HoldNow, Keeper, Note, Open, Refused, Why, note,
-};
+use crate::jobtap::{Caller, Host, Reply, Request, Result};
+use crate::plugin::services::{make_heading, make_reply, payload_error};
+use crate::plugin::{MfPriority, jobspec::read_brief_facts, queue_states::QueueStates};
+use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Open, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
-use fairshare_protocol::request::{read_checked, read_explained};
-use fairshare_protocol::wire::WireError;
+use fairshare_protocol::request::read_explained;
 
 /// The maximum number of held jobs that one request of a guest explains. For each of these jobs, the engine
 /// may visit hundreds of jobs that come before it, and the job manager does nothing else meanwhile.
 const MAX_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
-pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn explain_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let ids = read_explained(request.payload).map_err(|fault| payload_error("explain", &fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
@@ -129,42 +123,4 @@ impl MfPriority {
         names.dedup();
         names
     }
-}
-
-/// Answers about the jobspec in the request. The plugin reads that jobspec as the callback `job.validate` reads the
-/// jobspec of a submitted job.
-pub fn check_job(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let to_error = |fault| payload_error("check_job", &fault);
-    let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
-    let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
-    let heading = make_heading(plugin, host)?;
-    let open = if request.caller.is_privileged() { Open::All } else { plugin.open_to_guests()? };
-    let check_jobspec = |payload: Json<'_>| {
-        let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
-        let submitted = Some(heading.now);
-        // No job has this id.
-        let id = u64::MAX;
-        let job =
-            JobArgs { id, userid, urgency, state: 1, priority: -1, jobspec, submitted, resources: None };
-        let Some(facts) = read_facts(&job) else {
-            return Some(Ok(CheckedJob {
-                heading,
-                userid: UserId(userid),
-                rejection: Some(UNREADABLE_NAMES.to_owned()),
-                jobs_rejected: count,
-                jobs: count,
-                ..CheckedJob::default()
-            }));
-        };
-        Some(plugin.view(|view| answers::check_job(view, &facts, count, open, heading)))
-    };
-    let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
-    let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
-    let mut checked =
-        parsed.map_err(|reason| to_error(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
-    if plugin.hides_others_from(request.caller) {
-        checked.holds.iter_mut().for_each(HoldNow::remove_others);
-        (checked.place, checked.place_of) = (None, 0);
-    }
-    make_reply(&checked)
 }

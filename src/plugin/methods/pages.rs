@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`. Also `stats`,
-//! counts and costs of the whole instance, and `check`, which compares the counters in use with a recount. For an admin who returns to
-//! flux-accounting's plugin, `hand_over` and `rest`: the fate of jobs, and how held jobs of urgency 0 stay in SCHED.
+//! counts and costs of the whole instance, and `check`, which compares the counters in use with a recount.
 
-use crate::jobtap::{EAGAIN, ENOENT, Host, Reply, Request};
+use crate::jobtap::{ENOENT, Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::{
     accept, make_heading, make_ordered_reply, make_reply, payload_error, request_error, select_user,
 };
 use fairshare::insert_all;
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
-use fairshare_engine::engine::{self, Event, Resting};
-use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::{
     read_jobs, read_page, read_selection, read_standings, read_stats, read_tree_page,
 };
-use fairshare_protocol::wire::WireError;
 use std::borrow::Cow;
 
 /// Answers with one page of the associations of `query`.
@@ -102,40 +99,8 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 }
 
 /// Recounts all live jobs, and answers with the counters that differ from those in use.
-pub fn check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
+pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
     check.overruled = plugin.others.overruled_job();
     make_reply(&check)
-}
-
-/// Answers with the fate of held jobs, and of other jobs that would end, under flux-accounting's plugin, in pages by
-/// id.
-pub fn list_fates(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let flux = host.plugin();
-    let wanted = accept(host, "hand_over", read_selection(request.payload))?;
-    let page = plugin.view(|view| engine::hand_over(view, wanted.after, wanted.most))?;
-    let unread_error =
-        || request_error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());
-    let mut page = page.ok_or_else(unread_error)?;
-    for job in &mut page.jobs {
-        job.urgency = flux.read_urgency(job.id.0).ok();
-    }
-    make_reply(&page)
-}
-
-/// Removes this plugin's dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other
-/// jobs, and jobs that are also blocked by other plugins, because these would not reach SCHED.
-pub fn rest_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let flux = host.plugin();
-    let missing = || WireError::Record("ids: they are missing".to_owned());
-    let wanted = read_selection(request.payload).and_then(|wanted| wanted.ids.ok_or_else(missing));
-    let ids = accept(host, "rest", wanted)?;
-    let can_rest = |id: &JobId| {
-        matches!(flux.read_urgency(id.0), Ok(0))
-            && plugin.engine.view(|view| view.can_rest(*id)) == Some(true)
-    };
-    let (resting, left) = ids.into_iter().partition(can_rest);
-    let answer = Resting { resting, left };
-    plugin.handle_request_event(host, Event::Rest(answer.resting.clone()))?;
-    make_reply(&answer)
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `policy_begin`, `policy_part`, `policy_commit` and `policy_abort`: a push in parts ([`crate::plugin::parts`]).
 
-use super::updates::put_in_force;
+use super::updates::answer_push;
 use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, Request, Result};
-use crate::plugin::MfPriority;
-use crate::plugin::costs::PushStep;
-use crate::plugin::parts::OpenStagedPush;
 use crate::plugin::services::{
     accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_payload, refuse_tree,
     request_error,
 };
+use crate::plugin::{MfPriority, costs::PushStep, parts::OpenStagedPush};
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, OpenPush, StagedPart, WireError};
@@ -22,10 +20,10 @@ const MAX_MOVES: usize = 10;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.
-pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let beginning = accept(host, "policy_begin", wire::policy_begin(request.payload))?;
+pub fn answer_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let beginning = accept(host, "policy_begin", wire::read_policy_begin(request.payload))?;
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
-    plugin.handle_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
+    plugin.feed_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
     plugin.costs.note_step(PushStep::Begin);
     let expires = beginning.expires;
     let number = plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.begin(beginning);
@@ -34,7 +32,7 @@ pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<
 }
 
 /// Stages the records of a part.
-pub fn stage_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let mut open = take_push(plugin, host, request, "policy_part")?;
     let part = read_part(host.plugin(), request.payload, &mut open.reader);
     log_warnings(host.plugin(), &mut open.reader.warnings);
@@ -43,7 +41,7 @@ pub fn stage_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
             host.restart_timer(Timer::Expire.index(), open.beginning.expires as f64);
             let (push, associations) = (open.number, open.reader.associations());
             plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.put_back(open);
-            plugin.handle_request_event(host, event)?;
+            plugin.feed_request_event(host, event)?;
             make_reply(&StagedPart { push, associations })
         }
         Err(refused) => {
@@ -64,8 +62,8 @@ fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result
         return Err(size_error(MAX_BYTES, "bytes", bytes));
     }
     let before = reader.records();
-    let part =
-        wire::policy_part(payload, reader).map_err(|fault| refuse_payload(flux, "policy_part", &fault))?;
+    let part = wire::read_policy_part(payload, reader)
+        .map_err(|fault| refuse_payload(flux, "policy_part", &fault))?;
     let records = reader.records() - before;
     if records > MAX_RECORDS {
         return Err(size_error(MAX_RECORDS, "records", records));
@@ -75,7 +73,7 @@ fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result
 }
 
 /// Puts the staged push in force. For a dry run, answers with the changes that the push would make.
-pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let open = take_push(plugin, host, request, "policy_commit")?;
     if let Some(array) = plugin.view(|view| view.missing_array())? {
         let fault = WireError::Record(format!("policy.{array}: key is missing in all parts"));
@@ -91,7 +89,7 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     }
     note_end(plugin, open.number, "it was committed");
     plugin.costs.note_step(PushStep::End);
-    let answer = put_in_force(plugin, host, Event::PolicyCommit);
+    let answer = answer_push(plugin, host, Event::PolicyCommit);
     if answer.is_err() {
         note_end(plugin, open.number, "its commit was refused");
     }
@@ -99,7 +97,7 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
 }
 
 /// Drops the staged push.
-pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_abort(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let open = take_push(plugin, host, request, "policy_abort")?;
     drop_push(plugin, host, open, "it was aborted");
     Ok(None)
@@ -107,13 +105,13 @@ pub fn abort(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<
 
 /// Ends the staged push if its client sent no part within the time that the client requested. The memory of the staged
 /// associations stays in the engine's tables, for the next push.
-pub fn expire(plugin: &MfPriority, host: Host<'_, MfPriority>) {
+pub fn expire_push(plugin: &MfPriority, host: Host<'_, MfPriority>) {
     let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() else { return };
     let was_open = pushes.is_open();
     pushes.end("it expired, because no part arrived in time; begin again");
     drop(pushes);
     if was_open {
-        let _ = plugin.handle_event(host, None, Event::PolicyAbort);
+        let _ = plugin.feed_event(host, None, Event::PolicyAbort);
     }
 }
 
@@ -123,7 +121,7 @@ fn take_push(
     request: &Request<'_>,
     method: &str,
 ) -> Result<OpenStagedPush> {
-    let number = accept(host, method, wire::push_number(request.payload))?;
+    let number = accept(host, method, wire::read_push_number(request.payload))?;
     plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.take(number)
 }
 
@@ -137,5 +135,5 @@ fn drop_push(plugin: &MfPriority, host: Host<'_, MfPriority>, open: OpenStagedPu
     note_end(plugin, open.number, why);
     plugin.costs.note_step(PushStep::Drop);
     // An abort changes only staged records, so it has no effects that Flux could refuse.
-    let _ = plugin.handle_event(host, None, Event::PolicyAbort);
+    let _ = plugin.feed_event(host, None, Event::PolicyAbort);
 }

@@ -3,18 +3,15 @@
 //! pushes in pieces; and `reprioritize`, which ends such a push.
 
 use crate::jobtap::{Host, LogLevel, Plugin, Reply, Request};
-use crate::plugin::MfPriority;
-use crate::plugin::costs::PushStep;
 use crate::plugin::services::{
     accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_tree, request_error,
 };
+use crate::plugin::{MfPriority, costs::PushStep};
 use fairshare_engine::accounts::{ChangeCounts, Difference};
-use fairshare_engine::engine::Event;
-use fairshare_engine::engine::answers::PushChanges;
+use fairshare_engine::engine::{Event, answers::PushChanges};
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire;
-use fairshare_protocol::wire::WireError;
-use std::cell::Cell;
+use fairshare_protocol::wire::{self, WireError};
+use std::{cell::Cell, ffi::CStr};
 
 /// The sum of the changes of all pieces since the last log line about a push.
 #[derive(Default)]
@@ -38,15 +35,16 @@ pub fn update_records<T>(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
     request: &Request<'_>,
-    method: &str,
+    method: &CStr,
     read: fn(Option<&str>, &mut Reader) -> Result<T, WireError>,
     make_event: fn(T) -> Event<'static>,
 ) -> Reply {
     let mut reader = Reader::default();
+    let method = method.to_str().unwrap_or_default();
     let event = make_event(accept(host, method, read(request.payload, &mut reader))?);
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
-    let outcome = plugin.handle_request_event(host, event);
+    let outcome = plugin.feed_request_event(host, event);
     // The data are in force, even if Flux refused an effect.
     plugin.note_update();
     plugin.pieces.add_difference(plugin.view(|view| view.latest_difference())?);
@@ -58,13 +56,13 @@ pub fn update_records<T>(
 }
 
 /// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
-pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
+pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     if let Some(difference) = plugin.pieces.take_sum() {
         let generation = plugin.view(|view| view.generation())?;
         log_push(host.plugin(), "push", generation, difference);
         plugin.costs.note_step(PushStep::End);
     }
-    plugin.handle_request_event(host, Event::Reprioritize)?;
+    plugin.feed_request_event(host, Event::Reprioritize)?;
     Ok(None)
 }
 
@@ -73,7 +71,7 @@ pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request
 pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let mut reader = Reader::default();
     let ((policy, site), dry_run) =
-        accept(host, "policy_update", wire::policy_update(request.payload, &mut reader))?;
+        accept(host, "policy_update", wire::read_policy_update(request.payload, &mut reader))?;
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
     plugin.costs.note_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
@@ -88,12 +86,12 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         pushes.end("a policy_update in one message replaced it");
     }
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
-    put_in_force(plugin, host, Event::Policy(policy, site))
+    answer_push(plugin, host, Event::Policy(policy, site))
 }
 
 /// Puts a whole site document in force by `event`, and answers with the changes.
-pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
-    let outcome = plugin.handle_request_event(host, event);
+pub(super) fn answer_push(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
+    let outcome = plugin.feed_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {
         plugin.costs.note_step(PushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));

@@ -73,19 +73,19 @@ impl MfPriority {
                 return self.update_snapshot(|snapshot, engine| snapshot.begin_next(engine, now));
             }
             Action::Feed(event) => {
-                let outcome = self.handle_event(host, None, *event);
+                let outcome = self.feed_event(host, None, *event);
                 return self.update_snapshot(|snapshot, _| snapshot.note_fed_part(outcome.is_ok()));
             }
             Action::Commit(applying) => {
-                let _ = self.handle_event(host, None, Event::PolicyCommit);
+                let _ = self.feed_event(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
                 return self
                     .update_snapshot(|snapshot, engine| snapshot.note_applied(engine, *applying, fault));
             }
-            Action::Abort => drop(self.handle_event(host, None, Event::PolicyAbort)),
+            Action::Abort => drop(self.feed_event(host, None, Event::PolicyAbort)),
             Action::Unstage => {
                 if !self.is_push_open() {
-                    let _ = self.handle_event(host, None, Event::PolicyAbort);
+                    let _ = self.feed_event(host, None, Event::PolicyAbort);
                 }
             }
             Action::SetUpdated(at) => self.updated.set(at.map(|at| DataUpdate { at, by: None })),

@@ -6,7 +6,7 @@
 //! of all other groups stay unchanged.
 
 use super::record::{Fault, Group, hash};
-use fairshare_engine::engine::Kept;
+use fairshare_engine::engine::SavedAssociation;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
@@ -46,14 +46,14 @@ pub(super) struct Grouper {
 }
 
 impl AssociationLine {
-    pub(super) fn new(Kept { record, leaf, is_reckoned }: &Kept) -> AssociationLine {
+    pub(super) fn new(SavedAssociation { record, leaf, is_computed }: &SavedAssociation) -> AssociationLine {
         let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
         let usage = match (whole.usage, whole.counted_until) {
             (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
             _ => "-".to_owned(),
         };
         let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
-        let fairshare = if *is_reckoned { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
+        let fairshare = if *is_computed { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
         AssociationLine {
             user: record.association.user,
             limits: serde_json::to_string(&limits).unwrap_or_default(),

@@ -187,12 +187,12 @@ impl Snapshot {
                 return Vec::new();
             }
             // More than `ENDED_BATCH` jobs may end in `ENDED_PERIOD`.
-            let is_behind = engine::has_news(&engine.view(), ENDED_BATCH);
+            let is_behind = engine::has_unsaved_ended(&engine.view(), ENDED_BATCH);
             return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_PERIOD })];
         }
         self.is_due = false;
         // The new snapshot gets all jobs that have ended so far, so the stored ended jobs are dropped.
-        engine.news().clear();
+        engine.unsaved_ended().clear();
         let before = match self.is_doubtful {
             _ if self.is_foreign => StoredSnapshot::Foreign,
             true => StoredSnapshot::Doubtful,
@@ -250,10 +250,10 @@ impl Snapshot {
 
     /// Writes the jobs that ended since the last write.
     fn add_ended(&mut self, engine: &mut Engine) -> Vec<Action> {
-        if !self.adds_ended() || self.is_due || !engine::has_news(&engine.view(), 1) {
+        if !self.adds_ended() || self.is_due || !engine::has_unsaved_ended(&engine.view(), 1) {
             return vec![Action::Next];
         }
-        let ended = engine.news().take(ENDED_BATCH);
+        let ended = engine.unsaved_ended().take(ENDED_BATCH);
         let Some(ended) = ended.filter(|_| !self.log.is_too_long()) else {
             self.is_due = true;
             return vec![Action::Next];

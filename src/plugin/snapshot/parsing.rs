@@ -5,7 +5,7 @@ use super::lines;
 use super::reading::Reading;
 use super::record::Fault;
 use fairshare::accrual::Mode;
-use fairshare_engine::accounts::Policy;
+use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{AsPushed, SitePart, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
@@ -14,7 +14,7 @@ use fairshare_protocol::wire::{self, WireError};
 /// A part of a staged push.
 #[derive(Debug)]
 pub(super) struct SnapshotPart {
-    pub part: Policy,
+    pub part: SiteRecords,
     pub site: SitePart,
     /// For each association of the part, true if its fair-share must be computed.
     is_computed: Vec<bool>,
@@ -89,7 +89,7 @@ impl Parsing {
     }
 
     fn add_part(&mut self, payload: &str, is_computed: Vec<bool>) -> Result<(), Fault> {
-        let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(describe_error)?;
+        let (part, site) = wire::read_policy_part(Some(payload), &mut self.reader).map_err(describe_error)?;
         self.staged.absorb(site.clone(), &mut self.standing);
         self.parts.push(SnapshotPart { part, site, is_computed });
         Ok(())

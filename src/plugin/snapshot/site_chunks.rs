@@ -2,7 +2,7 @@
 //! Builds the chunks without associations. Each chunk is the payload of a part of a staged push.
 
 use fairshare::charging::{ChargeByChange, ChargeChange};
-use fairshare_engine::engine::Rest;
+use fairshare_engine::engine::SavedSite;
 use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 const MAX_RECORDS: usize = 500;
 
 /// Returns the chunks. Each push changes only the last chunk, which has the time of the tree.
-pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
+pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
         // An empty array needs a chunk too, because a push must contain each array.

@@ -14,7 +14,7 @@ use fairshare::Shares;
 use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 use fairshare::periods::Resources;
 use fairshare_engine::accounts::{Association, AssociationRecord, Budget, Config, Queue, Target};
-use fairshare_engine::engine::{Engine, Kept, Rest};
+use fairshare_engine::engine::{Engine, SavedAssociation, SavedSite};
 use fairshare_engine::ids::{JobId, Limit, Measure, QueueName, UserId};
 use fairshare_engine::standing::{Bank, Charges, Ended, EvictedUsage, Job, Leaf, Watermark};
 use fairshare_protocol::reading::Reader;
@@ -22,7 +22,7 @@ use fairshare_protocol::wire;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
-fn make_association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
+fn make_association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> SavedAssociation {
     let association = Association {
         user: UserId(user),
         bank: bank.into(),
@@ -45,10 +45,10 @@ fn make_association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -
         usage: Some(usage),
         counted: Watermark::through(fairshare * 1e9),
     });
-    Kept {
+    SavedAssociation {
         record: AssociationRecord { association, fairshare, def_bank: "d".into() },
         leaf,
-        is_reckoned: false,
+        is_computed: false,
     }
 }
 
@@ -59,8 +59,8 @@ struct Kvs {
     stored_keys: HashSet<String>,
 }
 
-fn empty_site() -> Rest {
-    Rest {
+fn empty_site() -> SavedSite {
+    SavedSite {
         leaves: Vec::new(),
         queues: Vec::new(),
         projects: Vec::new(),
@@ -87,7 +87,7 @@ impl Kvs {
     }
 
     /// Writes a snapshot of a site with the associations `all`.
-    fn write_snapshot(&mut self, rest: &Rest, all: &[Kept]) {
+    fn write_snapshot(&mut self, rest: &SavedSite, all: &[SavedAssociation]) {
         let stored_keys = self.stored_keys.clone();
         let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
         loop {
@@ -95,7 +95,7 @@ impl Kvs {
                 WriterInput::AsPushed => writing.set_as_pushed(None),
                 WriterInput::Page(after, _) => {
                     let from = after.map_or(0, |(user, bank)| {
-                        let key = |kept: &Kept| {
+                        let key = |kept: &SavedAssociation| {
                             let association = &kept.record.association;
                             (association.user, association.bank.as_str().to_owned())
                         };
@@ -145,7 +145,7 @@ impl Kvs {
     }
 
     /// Returns the associations of the snapshot, sorted by user and bank.
-    fn read_associations(&self, owner: u32) -> Vec<Kept> {
+    fn read_associations(&self, owner: u32) -> Vec<SavedAssociation> {
         let mut reading = self.begin_reading(owner);
         loop {
             let look_ups = reading.next_look_ups();
@@ -167,11 +167,11 @@ impl Kvs {
                     leaf.user == Some(record.association.user) && leaf.bank == record.association.bank
                 };
                 let leaf = leaves.next_if(is_own);
-                all.push(Kept { record, leaf, is_reckoned: false });
+                all.push(SavedAssociation { record, leaf, is_computed: false });
             }
         }
         all.sort_by(|a, b| {
-            let key = |kept: &Kept| {
+            let key = |kept: &SavedAssociation| {
                 (kept.record.association.user, kept.record.association.bank.as_str().to_owned())
             };
             key(a).cmp(&key(b))
@@ -183,7 +183,7 @@ impl Kvs {
 prop_compose! {
     fn any_associations()(
         users in prop::collection::btree_map((0_u32..4000, 0_u8..3), (any::<u32>(), prop::option::of(0_u32..)), 1..600)
-    ) -> Vec<Kept> {
+    ) -> Vec<SavedAssociation> {
         let number = |bits: u32| f64::from(bits) / 7.0;
         users.into_iter().map(|((user, bank), (fairshare, usage))| {
             make_association(user, &format!("b{bank}"), number(fairshare), usage.map(number))
@@ -202,8 +202,8 @@ proptest! {
             if is_another {
                 now = site;
             } else {
-                let by_key = |kept: &Kept| (kept.record.association.user, kept.record.association.bank.as_str().to_owned());
-                let mut all: BTreeMap<_, Kept> = now.into_iter().map(|kept| (by_key(&kept), kept)).collect();
+                let by_key = |kept: &SavedAssociation| (kept.record.association.user, kept.record.association.bank.as_str().to_owned());
+                let mut all: BTreeMap<_, SavedAssociation> = now.into_iter().map(|kept| (by_key(&kept), kept)).collect();
                 for kept in site.into_iter().step_by(17) {
                     let is_gone = kept.record.fairshare < 1e8;
                     let former = all.insert(by_key(&kept), kept.clone());
@@ -377,7 +377,7 @@ fn only_a_site_with_budgets_has_a_chunk_of_them() {
             r#"{"budgets":[{"deposited":-3,"end":2,"name":"7","rate":5,"scope":"user","spent":4,"start":1,"unit":"core-hours"}]}"#
         ]
     );
-    let read = wire::policy_part(Some(new[0]), &mut Reader::default()).unwrap().1.budgets;
+    let read = wire::read_policy_part(Some(new[0]), &mut Reader::default()).unwrap().1.budgets;
     assert_eq!(read, rest.budgets);
 }
 
@@ -400,7 +400,8 @@ fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
             r#"{"charge_by":[{"charge_by":"max","cores":12,"gpus":0,"nodes":3,"since":1600000000.0}]}"#
         ]
     );
-    let read = |chunk: &String| wire::policy_part(Some(chunk), &mut Reader::default()).unwrap().1.charges;
+    let read =
+        |chunk: &String| wire::read_policy_part(Some(chunk), &mut Reader::default()).unwrap().1.charges;
     assert_eq!(read(new[0]).factors, rest.charges.factors);
     assert_eq!(read(new[1]).rules, rest.charges.rules);
 }
@@ -433,7 +434,7 @@ fn the_chunks_have_the_format_of_the_document() {
         counted: Watermark::through(f64::NEG_INFINITY),
         ..kept.leaf.unwrap()
     };
-    let rest = Rest {
+    let rest = SavedSite {
         leaves: vec![leaf],
         queues: vec![queue],
         projects: vec!["p".into()],
@@ -475,7 +476,7 @@ fn build_kvs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
 
 /// Returns the users in a snapshot of user 1000 with their usages, and the number of ended jobs.
 fn read_users_and_jobs(kvs: &Kvs) -> (Vec<(u32, Option<f64>)>, usize) {
-    let usage = |kept: &Kept| kept.leaf.as_ref().and_then(|leaf| leaf.usage);
+    let usage = |kept: &SavedAssociation| kept.leaf.as_ref().and_then(|leaf| leaf.usage);
     let users = kvs
         .read_associations(1000)
         .iter()

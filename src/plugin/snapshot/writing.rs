@@ -8,7 +8,7 @@ use super::record::{
 };
 use super::site_chunks::build_chunks;
 use fairshare::insert_all;
-use fairshare_engine::engine::{Kept, Rest};
+use fairshare_engine::engine::{SavedAssociation, SavedSite};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
@@ -94,7 +94,7 @@ impl Writing {
         generation: u64,
         owner: u32,
         at: f64,
-        rest: &Rest,
+        rest: &SavedSite,
         before: StoredSnapshot,
         known: &HashSet<String>,
     ) -> Writing {
@@ -133,14 +133,14 @@ impl Writing {
     }
 
     /// Adds the next page of associations. A page with fewer than `PAGE` associations is the last.
-    pub(super) fn add_page(&mut self, page: &[Kept], known: &HashSet<String>) -> WriterStep {
+    pub(super) fn add_page(&mut self, page: &[SavedAssociation], known: &HashSet<String>) -> WriterStep {
         for kept in page {
             let complete = self.grouper.add(&AssociationLine::new(kept));
             self.add_group(complete, known);
         }
         self.manifest.associations += page.len();
         match page.last() {
-            Some(Kept { record, .. }) if page.len() == PAGE => {
+            Some(SavedAssociation { record, .. }) if page.len() == PAGE => {
                 self.after = Some((record.association.user, record.association.bank.clone()));
             }
             _ => {

@@ -15,7 +15,7 @@ fn an_error_names_the_subject_of_the_record() {
         let mut payload = json!({"queues": [], "projects": [], "banks": [], "priority_factors": []});
         payload["push"] = json!(1);
         payload[array] = json!([record]);
-        wire::policy_part(Some(&payload.to_string()), &mut Reader::default()).map(drop)
+        wire::read_policy_part(Some(&payload.to_string()), &mut Reader::default()).map(drop)
     };
     for (array, record, text) in [
         ("queues", json!({"queue": "gold"}), "queues[0].priority: key is missing (queue gold)"),
@@ -55,30 +55,30 @@ fn an_error_names_the_subject_of_the_record() {
 fn parts_continue_the_numbering_of_records() {
     let mut reader = Reader::default();
     let part = |record: Value| json!({"push": 1, "associations": [association_record(), record]}).to_string();
-    assert!(wire::policy_part(Some(&part(association_record())), &mut reader).is_ok());
+    assert!(wire::read_policy_part(Some(&part(association_record())), &mut reader).is_ok());
     assert_eq!((reader.associations(), reader.records()), (2, 2));
     let text = "associations[3].active: key is missing (user 5001, bank A)".to_owned();
-    let bad = wire::policy_part(Some(&part(record_without("active"))), &mut reader);
+    let bad = wire::read_policy_part(Some(&part(record_without("active"))), &mut reader);
     assert_eq!(bad, Err(WireError::Record(text)));
 }
 
 #[test]
 fn policy_begin_takes_its_options_or_their_defaults() {
     let usual = Beginning { dry_run: false, keeps_config: false, expires: 60 };
-    assert_eq!(wire::policy_begin(None), Ok(usual));
-    assert_eq!(wire::policy_begin(Some("{\"later\":1}")), Ok(usual));
+    assert_eq!(wire::read_policy_begin(None), Ok(usual));
+    assert_eq!(wire::read_policy_begin(Some("{\"later\":1}")), Ok(usual));
     let all = Beginning { dry_run: true, keeps_config: true, expires: 5 };
-    assert_eq!(wire::policy_begin(Some(r#"{"dry_run":true,"keep_config":true,"expires":5}"#)), Ok(all));
+    assert_eq!(wire::read_policy_begin(Some(r#"{"dry_run":true,"keep_config":true,"expires":5}"#)), Ok(all));
     for (payload, text) in [
         (r#"{"expires":0}"#, "policy.expires: expected an integer from 1 to 3600, got integer 0"),
         (r#"{"expires":"1"}"#, "policy.expires: expected an integer from 1 to 3600, got string"),
         (r#"{"dry_run":1}"#, "policy.dry_run: expected boolean, got integer 1"),
     ] {
-        assert_eq!(wire::policy_begin(Some(payload)), Err(WireError::Record(text.to_owned())));
+        assert_eq!(wire::read_policy_begin(Some(payload)), Err(WireError::Record(text.to_owned())));
     }
-    assert_eq!(wire::push_number(Some(r#"{"push":7}"#)), Ok(7));
+    assert_eq!(wire::read_push_number(Some(r#"{"push":7}"#)), Ok(7));
     for payload in [r#"{"push":-7}"#, r#"{"push":"7"}"#, "{}"] {
-        assert!(matches!(wire::push_number(Some(payload)), Err(WireError::Record(_))), "{payload}");
+        assert!(matches!(wire::read_push_number(Some(payload)), Err(WireError::Record(_))), "{payload}");
     }
 }
 
@@ -124,15 +124,15 @@ fn an_unknown_load_time_option_is_an_error() {
             "config.config: unknown switch \"zero_scor\", expected \"deny_unknown_queues\" or \"zero_score\"",
         ),
     ] {
-        let read = wire::load_config(&conf.to_string(), &mut Reader::default()).map(drop);
+        let read = wire::read_load_config(&conf.to_string(), &mut Reader::default()).map(drop);
         assert_eq!(read, Err(WireError::Record(text.to_owned())), "{conf}");
     }
     // A newer program may have written the document, so an unknown key gives only a warning.
     let mut reader = Reader::default();
     let conf = json!({"config": {"associatons": [], "config": {}}}).to_string();
-    assert!(wire::load_config(&conf, &mut reader).unwrap().is_some());
+    assert!(wire::read_load_config(&conf, &mut reader).unwrap().is_some());
     assert_eq!(reader.warnings.take(), ["config: unknown key \"associatons\", ignored"]);
     let push = json!({"data": {"deny_unknown_queues": true, "later": 1}}).to_string();
-    assert!(wire::config(Some(&push), &mut reader).is_ok());
+    assert!(wire::read_config_update(Some(&push), &mut reader).is_ok());
     assert_eq!(reader.warnings.take(), ["config: unknown switch \"later\", ignored"]);
 }

@@ -31,7 +31,7 @@ fn leaf_record() -> Value {
 }
 
 fn read_site(part: Value) -> Result<SitePart, WireError> {
-    wire::policy_part(Some(&part.to_string()), &mut Reader::default()).map(|(_, site)| site)
+    wire::read_policy_part(Some(&part.to_string()), &mut Reader::default()).map(|(_, site)| site)
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_document_with_an_invalid_tree_is_rejected() {
         })
     };
     let check_tree = |document: &Value| {
-        let read = wire::policy_update(Some(&document.to_string()), &mut Reader::default());
+        let read = wire::read_policy_update(Some(&document.to_string()), &mut Reader::default());
         let ((_, site), _) = read.expect("a document");
         site.check().map_err(|fault| fault.to_string())
     };

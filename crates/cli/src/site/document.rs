@@ -2,7 +2,7 @@
 //! Reads a document or a configuration as the plugin would, without a plugin: before a push, and before Flux reads the
 //! configuration.
 
-use fairshare_engine::accounts::Policy;
+use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::standing::SitePart;
 use fairshare_protocol::reading::Reader;
@@ -23,7 +23,7 @@ pub(crate) fn check(document: &str) -> Result<(Vec<String>, usize), String> {
 }
 
 /// Reads a whole site document. Returns the reason if the plugin would reject the document.
-pub(crate) fn policy(document: &str) -> Result<(Policy, SitePart), String> {
+pub(crate) fn policy(document: &str) -> Result<(SiteRecords, SitePart), String> {
     read(document, &mut Reader::default())
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault
     }
     for conf in load_options(&whole) {
         let mut reader = Reader::default();
-        let read = wire::load_config(conf, &mut reader)
+        let read = wire::read_load_config(conf, &mut reader)
             .map_err(describe_error)
-            .and_then(|_| wire::load_settings(conf, settings.clone()));
+            .and_then(|_| wire::read_load_settings(conf, settings.clone()));
         match read {
             Ok(read) => settings = read,
             Err(text) => {
@@ -114,6 +114,6 @@ fn describe_error(fault: WireError) -> String {
     }
 }
 
-fn read(document: &str, reader: &mut Reader) -> Result<(Policy, SitePart), String> {
-    wire::policy_update(Some(document), reader).map(|(push, _)| push).map_err(describe_error)
+fn read(document: &str, reader: &mut Reader) -> Result<(SiteRecords, SitePart), String> {
+    wire::read_policy_update(Some(document), reader).map(|(push, _)| push).map_err(describe_error)
 }

@@ -6,10 +6,10 @@
 mod association;
 mod budget;
 mod config;
-mod derived;
-mod diff;
+mod fairshares;
 mod queue;
 mod running_limits;
+mod site_document;
 mod site_limits;
 mod staging;
 #[cfg(test)]
@@ -19,18 +19,18 @@ mod versions;
 pub use association::Association;
 pub use budget::{Budget, check_windows};
 pub use config::{Config, ConfigPatch, ZeroScore};
-pub use diff::{ChangeCounts, ConfigChanges, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
+pub use site_document::{ChangeCounts, ConfigChanges, Difference, Others, SiteRecords, TreeChange};
 pub use site_limits::{
     Cap, ExemptQueues, QueueParents, Scope, ScopeCaps, ScopeLimits, SiteLimit, SiteLimits, Target,
     UNLIMITED_BUDGET, measures,
 };
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
-use derived::FairShares;
-use diff::BookTables;
 use fairshare::insert_all;
+use fairshares::FairShares;
+use site_document::BookTables;
 use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! When a part arrives, its records are compared with the records in force, and stored next to them. Readers do not see
 //! the new records before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
 
-use super::diff::{BookTables, Difference, Policy, TreeChange};
+use super::site_document::{BookTables, Difference, SiteRecords, TreeChange};
 use super::{
     Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit,
     find_or_add_id,
@@ -67,8 +67,8 @@ impl RecordChange {
 impl Book {
     /// Begins a staged push. Aborts a staged push that is open. If `keeps_config` is true, switches that no part contains
     /// do not change.
-    pub fn begin(&mut self, keeps_config: bool) {
-        self.epochs.begin();
+    pub fn begin_staging(&mut self, keeps_config: bool) {
+        self.epochs.open_epoch();
         self.drop_aborted();
         self.staged = Some(Staged { keeps_config, ..Staged::default() });
     }
@@ -80,7 +80,7 @@ impl Book {
     }
 
     /// Adds a part to the staged push. If a record occurs several times, the last occurrence counts.
-    pub fn stage(&mut self, part: Policy) {
+    pub fn stage_records(&mut self, part: SiteRecords) {
         let Some(mut staged) = self.staged.take() else { return };
         for record in part.associations {
             self.stage_record(&mut staged, record);
@@ -99,7 +99,7 @@ impl Book {
     /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
     pub fn missing_array(&self) -> Option<&'static str> {
         let contains = |array: &str| self.staged.as_ref().is_some_and(|staged| staged.arrays.contains(array));
-        Policy::ARRAYS.into_iter().find(|array| !contains(array))
+        SiteRecords::ARRAYS.into_iter().find(|array| !contains(array))
     }
 
     /// Stores the changes that the staged push makes to the tree. The commit counts them as changes of associations and banks.
@@ -143,11 +143,11 @@ impl Book {
     /// Commits the staged push. The book then has exactly the records of the push. Returns the differences. Associations
     /// that remain keep their ids. The record of a removed association is kept for its live jobs. If a later push contains
     /// the association again, it gets the same id.
-    pub fn commit(&mut self) -> Difference {
+    pub fn commit_records(&mut self) -> Difference {
         let difference = self.staged_difference();
         self.tree_change = TreeChange::default();
         let Some(staged) = self.staged.take() else { return difference };
-        self.epochs.commit();
+        self.epochs.commit_epoch();
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
         self.config = staged.config_after(self.config);
@@ -161,8 +161,8 @@ impl Book {
     }
 
     /// Aborts the staged push.
-    pub fn abort(&mut self) {
-        self.epochs.abort();
+    pub fn abort_staging(&mut self) {
+        self.epochs.abort_epoch();
         self.drop_aborted();
         (self.staged, self.tree_change) = (None, TreeChange::default());
     }

@@ -24,8 +24,8 @@ fn record(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
     AssociationRecord { association, fairshare, def_bank: "A".into() }
 }
 
-fn make_document(associations: Vec<AssociationRecord>) -> Policy {
-    Policy { associations, ..Policy::default() }
+fn make_document(associations: Vec<AssociationRecord>) -> SiteRecords {
+    SiteRecords { associations, ..SiteRecords::default() }
 }
 
 const OWNER: UserId = UserId(0);
@@ -61,7 +61,7 @@ fn a_document_removes_unlisted_associations_and_keeps_ids() {
     let [first, second] = [1, 2].map(|user| book.find(UserId(user), None).unwrap());
     let document = make_document(vec![record(1, "A", 0.1), record(3, "A", 0.5), record(4, "A", 0.4)]);
     let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1, ..Difference::default() };
-    assert_eq!(book.replace(document), difference);
+    assert_eq!(book.replace_records(document), difference);
     assert_eq!(book.find(UserId(1), None), Some(first));
     assert_eq!(book.find(UserId(2), None), None);
     assert_eq!(book.fairshare(second).unwrap(), 0.2, "live jobs still use the fair-share");
@@ -75,7 +75,7 @@ fn a_document_replaces_all_weights() {
     let mut book = Book::default();
     book.set_weights(vec![("bank".to_owned(), 5), ("later".to_owned(), 1)]);
     assert_eq!((book.weights().get("bank"), book.weights().get("fairshare")), (Some(&5), None));
-    book.replace(Policy { weights: vec![("queue".to_owned(), 3)], ..Policy::default() });
+    book.replace_records(SiteRecords { weights: vec![("queue".to_owned(), 3)], ..SiteRecords::default() });
     assert_eq!(*book.weights(), BTreeMap::from([("queue".to_owned(), 3)]));
 }
 
@@ -107,13 +107,13 @@ fn staged_parts_take_effect_at_the_commit() {
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
     let before = list_associations(&book);
     let one = book.find(UserId(1), None).unwrap();
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
-    book.stage(make_document(vec![record(3, "A", 0.3)]));
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
+    book.stage_records(make_document(vec![record(3, "A", 0.3)]));
     assert_eq!(list_associations(&book), before);
     assert_eq!((book.find(UserId(4), None), book.len()), (None, 3));
     let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1, ..Difference::default() };
-    assert_eq!(book.commit(), difference);
+    assert_eq!(book.commit_records(), difference);
     assert_eq!(book.latest(), difference);
     assert_eq!(book.find(UserId(1), None), Some(one));
     assert_eq!(book.fairshare(one).unwrap(), 0.9);
@@ -126,15 +126,19 @@ fn staged_parts_take_effect_at_the_commit() {
 fn many_abandoned_pushes_leave_no_data() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.3)]));
-    book.commit();
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.3)]));
+    book.commit_records();
     let before = list_associations(&book);
     for push in 0..1200 {
-        book.begin(false);
-        book.stage(make_document(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
+        book.begin_staging(false);
+        book.stage_records(make_document(vec![
+            record(1, "A", 0.9),
+            record(2, "A", 0.8),
+            record(push, "A", 0.7),
+        ]));
         if push % 2 == 0 {
-            book.abort();
+            book.abort_staging();
         }
         assert_eq!(
             (list_associations(&book), book.aborted_pushes() <= 1001),
@@ -142,9 +146,9 @@ fn many_abandoned_pushes_leave_no_data() {
             "{push}"
         );
     }
-    book.begin(false);
-    book.stage(make_document(vec![record(2, "A", 0.2)]));
-    book.commit();
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(2, "A", 0.2)]));
+    book.commit_records();
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
     assert_eq!(removed, [(UserId(1), 0.3)]);
@@ -155,14 +159,14 @@ fn an_aborted_push_leaves_no_data() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     let before = list_associations(&book);
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
-    book.abort();
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
+    book.abort_staging();
     assert_eq!((list_associations(&book), book.generation(), book.is_staging()), (before, 1, false));
     // The values of the aborted push are neither in the book nor among the removed associations.
-    book.begin(false);
-    book.stage(make_document(vec![record(2, "A", 0.2)]));
-    assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(2, "A", 0.2)]));
+    assert_eq!(book.commit_records(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
     assert_eq!(removed, [(UserId(1), 0.1)]);
@@ -171,11 +175,11 @@ fn an_aborted_push_leaves_no_data() {
 #[test]
 fn a_second_begin_replaces_the_first() {
     let mut book = Book::default();
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.1)]));
-    book.begin(false);
-    book.stage(make_document(vec![record(2, "A", 0.2)]));
-    assert_eq!(book.commit(), Difference { added: 1, ..Difference::default() });
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.1)]));
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(2, "A", 0.2)]));
+    assert_eq!(book.commit_records(), Difference { added: 1, ..Difference::default() });
     assert_eq!(book.find(UserId(1), None), None);
 }
 
@@ -183,14 +187,17 @@ fn a_second_begin_replaces_the_first() {
 fn an_update_during_a_push_is_in_force_until_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
     book.upsert(
         vec![record(1, "A", 0.9), record(2, "A", 0.8), record(3, "A", 0.3), record(4, "A", 0.4)],
         OWNER,
     );
     assert_eq!(book.fairshare(book.find(UserId(2), None).unwrap()).unwrap(), 0.8);
-    assert_eq!(book.commit(), Difference { changed: 1, removed: 1, unchanged: 2, ..Difference::default() });
+    assert_eq!(
+        book.commit_records(),
+        Difference { changed: 1, removed: 1, unchanged: 2, ..Difference::default() }
+    );
     assert_eq!(book.fairshare(book.find(UserId(2), None).unwrap()).unwrap(), 0.2);
 }
 
@@ -198,10 +205,10 @@ fn an_update_during_a_push_is_in_force_until_the_commit() {
 fn a_record_in_two_parts_has_the_values_of_the_last_part() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
-    book.begin(false);
-    book.stage(make_document(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
-    book.stage(make_document(vec![record(1, "A", 0.1)]));
-    assert_eq!(book.commit(), Difference { added: 1, unchanged: 1, ..Difference::default() });
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
+    book.stage_records(make_document(vec![record(1, "A", 0.1)]));
+    assert_eq!(book.commit_records(), Difference { added: 1, unchanged: 1, ..Difference::default() });
     assert_eq!(book.fairshare(book.find(UserId(1), None).unwrap()).unwrap(), 0.1);
 }
 
@@ -209,12 +216,12 @@ fn a_record_in_two_parts_has_the_values_of_the_last_part() {
 fn a_push_is_complete_when_each_array_was_present() {
     let mut book = Book::default();
     assert_eq!(book.missing_array(), Some("associations"), "no push is open");
-    book.begin(false);
+    book.begin_staging(false);
     assert_eq!(book.missing_array(), Some("associations"));
-    let [others @ .., last] = Policy::ARRAYS;
-    book.stage(Policy { arrays: others.into(), ..Policy::default() });
+    let [others @ .., last] = SiteRecords::ARRAYS;
+    book.stage_records(SiteRecords { arrays: others.into(), ..SiteRecords::default() });
     assert_eq!(book.missing_array(), Some("priority_factors"));
-    book.stage(Policy { arrays: [last].into(), ..Policy::default() });
+    book.stage_records(SiteRecords { arrays: [last].into(), ..SiteRecords::default() });
     assert_eq!(book.missing_array(), None);
 }
 
@@ -222,15 +229,15 @@ fn a_push_is_complete_when_each_array_was_present() {
 fn lists_in_several_parts_are_concatenated() {
     let mut book = Book::default();
     book.set_projects(vec!["old".into()]);
-    book.begin(false);
+    book.begin_staging(false);
     for (project, bank) in [("a", "A"), ("b", "B")] {
-        book.stage(Policy {
+        book.stage_records(SiteRecords {
             projects: vec![project.into()],
             banks: vec![(bank.into(), 2.0)],
-            ..Policy::default()
+            ..SiteRecords::default()
         });
     }
-    book.commit();
+    book.commit_records();
     assert_eq!(book.projects(), ["a".into(), "b".into()]);
     assert_eq!(book.banks().count(), 2);
 }
@@ -244,11 +251,11 @@ fn a_push_keeps_the_switches_that_it_does_not_set_unless_it_replaces_all() {
     book.set_config(floor);
     book.set_config(deny);
     assert_eq!(book.config(), both_switches);
-    book.begin(true);
-    book.stage(Policy { config: deny, ..Policy::default() });
-    book.commit();
+    book.begin_staging(true);
+    book.stage_records(SiteRecords { config: deny, ..SiteRecords::default() });
+    book.commit_records();
     assert_eq!(book.config(), both_switches);
-    book.replace(make_document(vec![]));
+    book.replace_records(make_document(vec![]));
     assert_eq!(book.config(), Config::default());
 }
 
@@ -275,13 +282,13 @@ fn associations_are_listed_from_the_next_one_after_any_key() {
 fn a_bank_is_in_the_book_while_an_association_in_force_has_it() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
-    book.begin(false);
-    book.stage(make_document(vec![record(2, "B", 0.1)]));
+    book.begin_staging(false);
+    book.stage_records(make_document(vec![record(2, "B", 0.1)]));
     let banks = |book: &Book| ["A", "B", "C"].map(|bank| book.has_bank(bank));
     assert_eq!(banks(&book), [true, false, false], "the push is not committed");
-    book.commit();
+    book.commit_records();
     assert_eq!(banks(&book), [false, true, false]);
-    book.replace(make_document(vec![record(2, "A", 0.1), record(2, "B", 0.1)]));
+    book.replace_records(make_document(vec![record(2, "A", 0.1), record(2, "B", 0.1)]));
     assert_eq!(banks(&book), [true, true, false]);
 }
 
@@ -338,8 +345,8 @@ proptest::proptest! {
             let records: Vec<AssociationRecord> =
                 listed.iter().map(|(user, bank, fairshare)| record(*user, bank, *fairshare)).collect();
             if kind >= 2 {
-                book.begin(false);
-                records.chunks(size).for_each(|chunk| book.stage(make_document(chunk.to_vec())));
+                book.begin_staging(false);
+                records.chunks(size).for_each(|chunk| book.stage_records(make_document(chunk.to_vec())));
             }
             match kind {
                 0 => {
@@ -347,17 +354,17 @@ proptest::proptest! {
                     model.upsert(&listed);
                 }
                 1 => {
-                    let changed = book.replace(make_document(records));
+                    let changed = book.replace_records(make_document(records));
                     proptest::prop_assert_eq!(changed, model.replace(&listed));
                 }
-                2 => book.abort(),
+                2 => book.abort_staging(),
                 3 => {}
                 _ => {
                     if kind == 5 {
                         book.upsert(vec![record(1, "A", 7.0), record(2, "B", 1.0)], UserId(99));
                         model.upsert(&[(1, "A", 7.0), (2, "B", 1.0)]);
                     }
-                    proptest::prop_assert_eq!(book.commit(), model.replace(&listed));
+                    proptest::prop_assert_eq!(book.commit_records(), model.replace(&listed));
                 }
             }
             let present: Vec<_> = book

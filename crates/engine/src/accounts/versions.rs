@@ -23,19 +23,19 @@ const MAX_ABORTED: usize = 1000;
 
 impl Epochs {
     /// Begins a staged push. An open push is aborted.
-    pub(super) fn begin(&mut self) {
-        self.abort();
+    pub(super) fn open_epoch(&mut self) {
+        self.abort_epoch();
         self.latest += 1;
         self.open = Some(self.latest);
     }
 
     /// Aborts the staged push.
-    pub(super) fn abort(&mut self) {
+    pub(super) fn abort_epoch(&mut self) {
         self.aborted.extend(self.open.take());
     }
 
     /// Commits the staged push.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn commit_epoch(&mut self) {
         self.current = self.open.take().unwrap_or(self.current);
     }
 

@@ -19,7 +19,7 @@ fn budget(start: i64, end: i64, deposited: i64, spent: i64) -> Budget {
 
 fn budgets(list: &[Budget]) -> Budgets {
     let mut budgets = Budgets::default();
-    budgets.replace(list.to_vec());
+    budgets.replace_windows(list.to_vec());
     budgets
 }
 
@@ -113,7 +113,7 @@ fn a_job_that_ended_at_an_included_time_after_the_push_counts_until_the_next_pus
     assert_eq!(charge(&mut budgets), 1);
     budgets.note_late(JobId(1));
     assert_eq!(charge(&mut budgets), 10_001);
-    budgets.replace(vec![budget(100, 200, 5, 1)]);
+    budgets.replace_windows(vec![budget(100, 200, 5, 1)]);
     assert_eq!(charge(&mut budgets), 1);
 }
 

@@ -19,7 +19,7 @@ pub fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
     let usage_job = make_usage_job(shared, id, job)?;
-    log_bad_record(shared.standing.usages.started(&usage_job))
+    log_bad_record(shared.standing.usages.track_start(&usage_job))
 }
 
 /// If the R of a running job has no start, counts the usage of the job from `start` on, in seconds since the epoch.
@@ -41,18 +41,18 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
         return None;
     }
     if shared.standing.tree().is_none() && shared.standing.usages.counts().2 >= MAX_ENDED {
-        shared.standing.usages.never_ran(id);
+        shared.standing.usages.remove_running(id);
         shared.ended.restart_query();
         return None;
     }
     let usage_job = make_usage_job(shared, id, job)?;
     let now = shared.now;
-    let result = charge_at_end(shared, id, |usages| usages.ended(&usage_job, now));
+    let result = charge_at_end(shared, id, |usages| usages.track_end(&usage_job, now));
     if result.is_ok() && shared.settings.remember {
         let queue = shared.standing.usages.charging().charged_queue(usage_job.queue.as_ref()).cloned();
         // Only budgets need the time limit of an ended job.
         let limit = if shared.budgets.is_empty() { 0.0 } else { usage_job.limit };
-        shared.news.note_ended(standing::Job { queue, limit, ..usage_job }, now);
+        shared.unsaved_ended.note_ended(standing::Job { queue, limit, ..usage_job }, now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -108,7 +108,7 @@ pub fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<
 }
 
 /// Stores the expiration of a running job, in seconds since the epoch; `None` if the job may run indefinitely.
-pub fn take_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
+pub fn store_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
     shared.ledger.change(id, |job| {
         if let Some(given) = job.allocation.as_mut() {
             given.expiration = expiration;

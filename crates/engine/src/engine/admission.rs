@@ -5,7 +5,7 @@
 use super::{Effect, Posting, Shared, due::Task};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
+use crate::limits::{Admission, Candidates, Job, Origin, Phase, Project};
 
 /// The reason why a job has no priority.
 pub(super) enum Pending {
@@ -66,7 +66,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
     shared.ledger.change(id, |job| job.admission = admission);
     // From now on the job is held, so a release scan must find it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
-        effects.extend(shared.due.schedule_scan(association, Line::All));
+        effects.extend(shared.due.schedule_scan(association, Candidates::All));
     }
     Ok(effects)
 }
@@ -75,8 +75,8 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
 /// queue or project.
 pub fn rejection_in_association(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
     let project = match &job.project {
-        Project::Unjudged(project) => Some(project.as_str()),
-        Project::Missing | Project::Judged => None,
+        Project::Unchecked(project) => Some(project.as_str()),
+        Project::Missing | Project::Checked => None,
     };
     let queue = job.queue.as_ref().map(|queue| queue.as_str());
     shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
@@ -126,7 +126,7 @@ pub fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
         shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
         // From now on the job is held, so a release scan must find it.
         effects.extend(if is_awaiting {
-            shared.due.schedule_scan(association, Line::All)
+            shared.due.schedule_scan(association, Candidates::All)
         } else {
             Vec::new()
         });

@@ -91,7 +91,7 @@ pub fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores how long a job was eligible, computed from the events of its eventlog. For a running job, uses only the time
 /// of the allocation.
-pub fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+pub fn store_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
         Some(Phase::Run) => {
@@ -132,7 +132,7 @@ pub fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Ef
 }
 
 /// Stores the number of nodes of the site; `None` if it cannot be read.
-pub fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
+pub fn store_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
     // If Flux does not know the number, or the reply cannot be read, ask again later.
     let mut effects = Vec::from_iter(ask_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));

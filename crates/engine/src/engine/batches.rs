@@ -22,7 +22,7 @@ pub struct Batches {
     /// flux-config-sched-fluxion-qmanager(5)). Each post lengthens an eventlog permanently (K21): posting the
     /// order of all 20,000 jobs takes 5 to 8 times as many posts (docs/evidence/posting.md). With
     /// `interleave`, this is also the number of jobs of each association that have turns
-    /// (`refresh/turns.rs`).
+    /// (`refresh/interleave.rs`).
     pub ordered: usize,
     /// The largest number of priorities that a refresh posts; the next refresh continues. Usually a refresh posts at most 800
     /// (docs/evidence/posting.md, "Growth of eventlogs").

@@ -10,12 +10,12 @@ use crate::standing::UsageTable;
 use fairshare::charging::ChargeHistory;
 
 /// Puts the budgets of a push in force.
-pub(super) fn put_in_force(shared: &mut Shared, budgets: Vec<Budget>) {
+pub(super) fn replace_budgets(shared: &mut Shared, budgets: Vec<Budget>) {
     if budgets.is_empty() && shared.budgets.is_empty() {
         return;
     }
     shared.standing.usages.keeps_uncovered = !budgets.is_empty();
-    shared.budgets.replace(budgets);
+    shared.budgets.replace_windows(budgets);
     recount_charges(shared);
 }
 
@@ -50,7 +50,7 @@ pub(super) fn recount_if_complete(shared: &mut Shared) {
 fn apply_windows(shared: &mut Shared) {
     let (limits, accounts) = shared.budgets.in_force(shared.now, shared.ended.is_done());
     shared.book.set_budget_limits(limits);
-    shared.ledger.regroup_budgets(&shared.book, accounts);
+    shared.ledger.adopt_budgets(&shared.book, accounts);
 }
 
 /// If a window has started or ended, puts the windows that contain the present time in force. Does the same

@@ -9,7 +9,7 @@
 use super::{Effect, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::Line;
+use crate::limits::Candidates;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A release scan at the end of the event that called for it.
@@ -19,7 +19,7 @@ pub(super) enum Scan {
     One(AssociationId),
     /// Scans of several associations, one after another. Each scan begins after the effects of the previous
     /// scan were carried out.
-    Several(Vec<(AssociationId, Line)>),
+    Several(Vec<(AssociationId, Candidates)>),
     /// Holds the replayed jobs of the association that exceed a limit and have no dependency of this plugin.
     HoldReplayed(AssociationId),
 }
@@ -45,7 +45,7 @@ pub(super) struct Due {
     /// Release scans for the end of this event, in the order in which they were noted.
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
-    later_scans: BTreeMap<AssociationId, Line>,
+    later_scans: BTreeMap<AssociationId, Candidates>,
     /// True if a reprioritize ended the last push and no part of another push has come since.
     has_push_ended: bool,
     /// True if settings that all priorities depend on were replaced.
@@ -54,7 +54,7 @@ pub(super) struct Due {
 
 impl Due {
     /// Notes a release scan of an association for the end of this event.
-    pub fn scan_association(&mut self, association: AssociationId) {
+    pub fn scan_after_event(&mut self, association: AssociationId) {
         self.note_scan(Scan::One(association));
     }
 
@@ -69,20 +69,20 @@ impl Due {
     }
 
     /// Schedules a release scan of an association for the next reactor turn.
-    pub fn schedule_scan(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
-        let noted = self.later_scans.entry(association).or_insert(line);
-        *noted = line.max(*noted);
+    pub fn schedule_scan(&mut self, association: AssociationId, candidates: Candidates) -> Vec<Effect> {
+        let noted = self.later_scans.entry(association).or_insert(candidates);
+        *noted = candidates.max(*noted);
         vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Schedules release scans of several associations for the next reactor turn.
     pub fn schedule_scans(&mut self, associations: impl Iterator<Item = AssociationId>) -> Vec<Effect> {
-        self.later_scans.extend(associations.map(|association| (association, Line::All)));
+        self.later_scans.extend(associations.map(|association| (association, Candidates::All)));
         Vec::from_iter((!self.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)))
     }
 
     /// Takes the release scans for this reactor turn.
-    pub fn take_later_scans(&mut self) -> BTreeMap<AssociationId, Line> {
+    pub fn take_later_scans(&mut self) -> BTreeMap<AssociationId, Candidates> {
         std::mem::take(&mut self.later_scans)
     }
 

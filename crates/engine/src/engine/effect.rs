@@ -33,8 +33,8 @@ pub enum Posting {
 
 impl Effect {
     /// Returns the reason if this effect rejects a site document.
-    pub fn policy_rejection(&self) -> Option<&str> {
-        if let Effect::RejectPolicy(text) = self { Some(text) } else { None }
+    pub fn push_rejection(&self) -> Option<&str> {
+        if let Effect::RejectPush(text) = self { Some(text) } else { None }
     }
 }
 
@@ -44,7 +44,7 @@ pub enum Effect {
     /// Reject the job or the update, with this text.
     Reject(String),
     /// Reject the pushed site document, with this text. No part of it is in force.
-    RejectPolicy(String),
+    RejectPush(String),
     /// Answer with a priority.
     SetPriority(u32),
     /// Leave a job in SCHED at its priority, and leave a job in PRIORITY in this state.

@@ -86,7 +86,7 @@ impl EndedJobs {
                 }
                 // The next request follows at once, because the engine drops a page that comes while no
                 // request is open.
-                let mut effects = self.take_page(standing, book, now, None);
+                let mut effects = self.store_page(standing, book, now, None);
                 if self.asking == QueryProgress::Unanswered {
                     effects = self.ask_job_list(standing, now);
                 }
@@ -97,7 +97,7 @@ impl EndedJobs {
     }
 
     /// Stores a page of ended jobs, and asks for the next page. `jobs` is `None` if job-list did not answer.
-    pub fn take_page(
+    pub fn store_page(
         &mut self,
         standing: &mut Standing,
         book: &Book,
@@ -144,7 +144,7 @@ impl EndedJobs {
             allocated.map_or((start, 0.0), |(start, expiration)| (start, expiration - start));
         let (id, user, queue) = (job.id, job.user, job.queue);
         let usage_job = standing::Job { id, user, bank, queue, ran_on, start, limit };
-        let fault = standing.usages.ended(&usage_job, end).err()?;
+        let fault = standing.usages.track_end(&usage_job, end).err()?;
         Some(Effect::Log(Level::Error, fault.to_string()))
     }
 

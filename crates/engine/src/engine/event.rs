@@ -2,7 +2,7 @@
 //! The inputs of the engine.
 
 use super::{settings::Settings, timer::Timer};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue};
+use crate::accounts::{AssociationRecord, ConfigPatch, Queue, SiteRecords};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Resources, Size};
 use crate::standing::{Ended, EvictedUsage, SitePart};
@@ -122,7 +122,7 @@ pub struct EndedJob {
 
 /// The state of a queue as Flux reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueTold {
+pub struct QueueReport {
     /// Whether the queue or its parent is stopped; `None` if unknown.
     pub is_stopped: Option<bool>,
     /// The queue whose resources a virtual queue uses.
@@ -223,14 +223,14 @@ pub enum Event<'a> {
     /// `rec_config_update`.
     Config(ConfigPatch),
     /// `policy_update`.
-    Policy(Policy, SitePart),
+    Policy(SiteRecords, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
         /// True if switches that no part contains keep their values, false if they get their defaults.
         keeps_config: bool,
     },
     /// `policy_part`.
-    PolicyPart(Policy, SitePart),
+    PolicyPart(SiteRecords, SitePart),
     /// `policy_commit`: all parts come into force.
     PolicyCommit,
     /// `policy_abort`, or no part came for too long: the parts are dropped.
@@ -257,7 +257,7 @@ pub enum Event<'a> {
     /// may run indefinitely.
     Expiration(JobId, Option<f64>),
     /// The states of queues asked for by [`Effect::AskQueues`](super::Effect::AskQueues).
-    QueueStates(Vec<(Option<QueueName>, QueueTold)>),
+    QueueStates(Vec<(Option<QueueName>, QueueReport)>),
     /// Flux's configuration: all its named queues, each with its parent if it is virtual.
     ConfiguredQueues(Vec<(QueueName, Option<QueueName>)>),
     /// Whether the scheduler keeps the jobs of all queues in one list, asked for by [`Effect::AskScheduler`](super::Effect::AskScheduler).

@@ -16,7 +16,7 @@
 
 use super::{Effect, Shared, View, hold::can_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
+use crate::limits::{Candidates, Demand, Job, Keepers, Phase, Reservation};
 use serde::{Deserialize, Serialize};
 
 /// The fate of a held job under flux-accounting's plugin, if that plugin is loaded now with the same data.
@@ -85,13 +85,13 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(association) = job.and_then(Job::association) else { return Vec::new() };
     let rules = shared.ledger.rules();
     let names = shared.ledger.change(id, |job| {
-        (job.grant, job.demand) = (Grant::Given, Demand::Resting);
+        (job.reservation, job.demand) = (Reservation::Given, Demand::Resting);
         let names: Vec<_> = job.names.iter(rules).collect();
         names.into_iter().filter_map(|name| job.names.remove(name.hold)).collect::<Vec<_>>()
     });
     let names = names.unwrap_or_default().into_iter();
     let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-    effects.push(scan_after(association, vec![id], Line::All));
+    effects.push(scan_after(association, vec![id], Candidates::All));
     effects
 }
 
@@ -110,7 +110,7 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<H
 
 /// Returns true if a released job that other plugins block in DEPEND would end.
 fn would_end_without_hold(view: &View<'_>, job: &Job) -> bool {
-    job.grant == Grant::Blocked && find_fate(view, job) == Fate::Ended
+    job.reservation == Reservation::Blocked && find_fate(view, job) == Fate::Ended
 }
 
 fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {

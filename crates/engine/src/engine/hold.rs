@@ -4,7 +4,7 @@
 //!
 //! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that the job has no priority, and
 //! Flux leaves the job there until its priority is posted by id. So a job is held in PRIORITY
-//! ([`Grant::Awaited`](crate::limits::Grant)) if it waited for data, if it was there at a restart, or if other plugins
+//! ([`Reservation::Awaited`](crate::limits::Reservation)) if it waited for data, if it was there at a restart, or if other plugins
 //! released it while it was unwatched. A release scan releases it like any other held job.
 //!
 //! A job in SCHED cannot be held by the answer "no priority". Flux rejects this answer to `job.priority.get`
@@ -24,7 +24,7 @@
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, QueueName, Stage};
-use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase};
+use crate::limits::{Candidates, Demand, Holding, Job, Keepers, Phase, Reservation};
 
 /// Holds a job in PRIORITY that has no priority, whatever the reason.
 pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
@@ -36,7 +36,7 @@ pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
 /// Holds a job that was in SCHED. The job returns its headroom.
 pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     // A restart may have moved the job to PRIORITY. If the job got no priority, it is still in PRIORITY.
-    let is_in_priority = shared.unpriced.contains(&id);
+    let is_in_priority = shared.unprioritized.contains(&id);
     shared.ledger.change(id, |job| {
         job.await_headroom();
         job.is_in_sched &= !is_in_priority;
@@ -50,7 +50,7 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
 pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);
-    association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Line::All)).collect()
+    association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)).collect()
 }
 
 /// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if
@@ -95,7 +95,7 @@ pub fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
     let rules = shared.ledger.rules();
     let names = shared.ledger.change(id, |job| {
-        job.grant = Grant::None;
+        job.reservation = Reservation::None;
         job.names.add_all(rules, exceeded)
     });
     names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
@@ -106,8 +106,8 @@ pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
         job.is_in_sched = false;
-        if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
-            job.grant = Grant::Given;
+        if matches!(job.reservation, Reservation::Blocked | Reservation::Awaited) {
+            job.reservation = Reservation::Given;
         }
     });
 }

@@ -16,7 +16,7 @@
 
 use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
-use crate::limits::{Grant, Job, Keepers, Line, Phase};
+use crate::limits::{Candidates, Job, Keepers, Phase, Reservation};
 
 /// Subscribes to a job that declares dependencies, before other plugins see the job.
 pub fn subscribe_at_creation(
@@ -64,7 +64,7 @@ fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Opti
 /// Marks a job as unwatched: no event reports when other plugins release it. For its age and in answers, an unwatched
 /// job counts as blocked unless limits hold it.
 pub fn leave_unwatched(shared: &mut Shared, id: JobId) {
-    shared.subscriptions.leave_unwatched(id);
+    shared.subscriptions.mark_unwatched(id);
     shared.ledger.change(id, |job| {
         let is_ours = !job.names.outstanding().is_empty();
         job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
@@ -116,7 +116,7 @@ pub fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.ledger.note_eligible(id, None, shared.now);
     match association {
         Some(association) if keepers == Keepers::NobodyElse && is_held => {
-            shared.due.schedule_scan(association, Line::KeptByNobodyElse)
+            shared.due.schedule_scan(association, Candidates::Unblocked)
         }
         _ => Vec::new(),
     }
@@ -130,7 +130,7 @@ fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
         return Vec::new();
     };
     // A job that the running release scan has released already has its reservation.
-    if job.grant == Grant::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
+    if job.reservation == Reservation::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
 /// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all

@@ -14,8 +14,8 @@ use super::{
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
-    Resources, Size,
+    Admission, Allocation, Candidates, Demand, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Reservation, Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ impl ValidatedJobs {
         let is_submission = self.validated.remove(&facts.id);
         let job = build_job(shared, facts, is_submission);
         if facts.state == State::Priority {
-            shared.unpriced.insert(facts.id);
+            shared.unprioritized.insert(facts.id);
         }
         shared.queues.note_queue(job.queue.as_ref());
         if let Some(association) = job.association() {
@@ -126,7 +126,7 @@ pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> 
         phase: Phase::New,
         origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
         names: HoldNames::default(),
-        grant: Grant::None,
+        reservation: Reservation::None,
         running: running_limits(shared, queue.as_ref()),
         is_queue_stopped: shared.ledger.is_stopped(queue.as_ref()),
         queue,
@@ -174,7 +174,7 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     let (association, was_unread) = (job.association(), job.is_unread());
     let frees_headroom = !job.footprint().is_idle() || shared.ledger.overtaken().is_headroom_kept_for(id);
     shared.ledger.change(id, |job| {
-        (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
+        (job.phase, job.reservation, job.knowledge) = (Phase::Cleanup, Reservation::None, Knowledge::Known);
     });
     recovery.remove_job(id);
     remove_pending_data(shared, id);
@@ -192,7 +192,7 @@ fn scan_after_leaving(
     frees_headroom: bool,
 ) -> Vec<Effect> {
     let effects = if was_unread { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
-    association.filter(|_| frees_headroom).into_iter().for_each(|of| shared.due.scan_association(of));
+    association.filter(|_| frees_headroom).into_iter().for_each(|of| shared.due.scan_after_event(of));
     effects
 }
 
@@ -212,7 +212,7 @@ pub fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Op
 fn hold_unchecked_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.ledger.change(id, Job::await_headroom);
     let association = shared.ledger.job(id).and_then(Job::association);
-    association.map(|association| shared.due.schedule_scan(association, Line::All)).unwrap_or_default()
+    association.map(|association| shared.due.schedule_scan(association, Candidates::All)).unwrap_or_default()
 }
 
 /// Counts a job in SCHED, unless it is held there. A job that enters SCHED several times counts once. Flux may call
@@ -234,7 +234,7 @@ pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<E
     let allocation = resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
     shared.ledger.change(id, |job| {
         job.phase = Phase::Run;
-        job.grant = Grant::None;
+        job.reservation = Reservation::None;
         job.is_in_sched = false;
         job.allocation = allocation.map(Box::new);
         job.elapsed_ms = 0;
@@ -242,13 +242,13 @@ pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<E
     shared.posted.remove_job(id);
     effects.extend(accrual::record_start(shared, id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, true));
-    association.into_iter().for_each(|association| shared.due.scan_association(association));
+    association.into_iter().for_each(|association| shared.due.scan_after_event(association));
     effects
 }
 
 /// Removes all data about the pending state of a job.
 fn remove_pending_data(shared: &mut Shared, id: JobId) {
-    shared.unpriced.remove(&id);
+    shared.unprioritized.remove(&id);
     shared.annotations.remove(&id);
     shared.posted.remove_job(id);
     shared.due.remove_job(id);
@@ -290,7 +290,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
             && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
         let was_checked =
             is_known && is_watched && are_others_read && !is_half_pushed && !recovery.needs_comparison();
-        job.grant == Grant::Given || was_checked
+        job.reservation == Reservation::Given || was_checked
     })
 }
 
@@ -298,7 +298,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
 pub fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
     match (association, project) {
         (_, None) => Project::Missing,
-        (Some(_), Some(_)) => Project::Judged,
-        (None, Some(project)) => Project::Unjudged(project.into()),
+        (Some(_), Some(_)) => Project::Checked,
+        (None, Some(project)) => Project::Unchecked(project.into()),
     }
 }

@@ -12,7 +12,7 @@
 //! [`Engine::handle`] lists the events, and passes each to one module. A module calls only modules below it:
 //!
 //! ```text
-//! mod.rs, turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
+//! mod.rs, reactor_turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
 //! validate.rs, updates.rs, life.rs    ValidatedJobs: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
 //! priority_answers.rs                 answers with a priority
@@ -29,7 +29,7 @@
 //! # How work continues
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
 //! - Work that must follow the effects before it is an effect itself: [`Effect::Then`] with a [`Step`].
-//! - Work that must not be done in the running callback is noted for the next reactor turn (`turn.rs`), mostly in `Due`.
+//! - Work that must not be done in the running callback is noted for the next reactor turn (`reactor_turn.rs`), mostly in `Due`.
 //! - A refresh continues in slices ([`Timer::Slice`]), because it visits all associations and jobs.
 //!
 //! docs/design/README.md says why none of these ways can replace another.
@@ -49,9 +49,9 @@ mod expirations;
 mod foreign;
 mod hand_over;
 mod hold;
+mod job_turns;
 mod keepers;
 mod life;
-mod news;
 mod panicked;
 mod posted;
 mod preview;
@@ -60,6 +60,7 @@ mod priority_answers;
 mod queue_shapes;
 mod queue_states;
 mod queues;
+mod reactor_turn;
 mod recovery;
 mod refresh;
 mod refused;
@@ -75,9 +76,8 @@ mod terms;
 pub(crate) mod tests;
 mod time_left;
 mod timer;
-mod turn;
-mod turns;
 mod unmoved;
+mod unsaved_ended;
 mod updates;
 mod validate;
 mod view;
@@ -85,17 +85,19 @@ mod view;
 pub use age::AgeSnapshot;
 pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
-pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
+pub use event::{EndedJob, Event, JobFacts, Past, QueueReport, Refusal, State};
 pub use hand_over::{Fate, HandOverPage, HandedOver, Resting, hand_over};
-pub use news::News;
-pub use posted::{Change, Changes, Posted, PricedJob};
+pub use job_turns::Turn;
+pub use posted::{Change, Changes, JobPriorities, Posted};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;
-pub use snapshot_source::{Kept, Rest, as_pushed, associations_page, has_news, site_document, uncovered};
+pub use snapshot_source::{
+    SavedAssociation, SavedSite, as_pushed, associations_page, has_unsaved_ended, site_document, uncovered,
+};
 pub use step::Step;
 pub use timer::Timer;
-pub use turns::Turn;
+pub use unsaved_ended::UnsavedEndedJobs;
 pub use view::View;
 
 use crate::accounts::Book;
@@ -157,14 +159,14 @@ impl Engine {
 
     /// Sets how many ended jobs are stored one by one. Must be called before any job ends.
     #[must_use]
-    pub fn remembering(mut self, memory: Retention) -> Self {
+    pub fn with_retention(mut self, memory: Retention) -> Self {
         self.shared.standing = Standing::new(memory);
         self
     }
 
     /// Returns the jobs that ended since the snapshot last took ended jobs.
-    pub fn news(&mut self) -> &mut News {
-        &mut self.shared.news
+    pub fn unsaved_ended(&mut self) -> &mut UnsavedEndedJobs {
+        &mut self.shared.unsaved_ended
     }
 
     /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds
@@ -178,7 +180,7 @@ impl Engine {
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
-        let mut effects = self.handle_event(event);
+        let mut effects = self.route_event(event);
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
@@ -190,7 +192,7 @@ impl Engine {
         effects
     }
 
-    fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
+    fn route_event(&mut self, event: Event<'_>) -> Vec<Effect> {
         let Engine { shared, validated, recovery, refresh, site, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
@@ -200,8 +202,8 @@ impl Engine {
             Event::New(facts) => validated.add_job(shared, recovery, &facts),
             Event::Depend(id) => life::enter_depend(shared, recovery, id),
             Event::Dependency { id, name, added } => keepers::note_dependency(shared, id, name, added),
-            Event::Priority(id, urgency) => self.enter_priority(id, urgency, None),
-            Event::Bounced { id, urgency, posted } => self.enter_priority(id, urgency, Some(posted)),
+            Event::Priority(id, urgency) => self.answer_priority_state(id, urgency, None),
+            Event::Bounced { id, urgency, posted } => self.answer_priority_state(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.answer_priority_get(id, urgency),
             Event::Sched(id) => life::enter_sched(shared, id),
             Event::Run(id, resources) => life::enter_run(shared, id, &resources),
@@ -215,18 +217,18 @@ impl Engine {
             }
             Event::Updated(facts) => updates::apply_update(shared, recovery, &facts),
             Event::Settings(settings) => site::apply_settings(shared, recovery, refresh, settings),
-            Event::Associations(records) => site::take_associations(shared, recovery, records),
+            Event::Associations(records) => site::store_associations(shared, recovery, records),
             Event::Queues(queues) => self.change_configuration(|book| book.set_queues(queues)),
             Event::Projects(projects) => self.change_configuration(|book| book.set_projects(projects)),
             Event::Banks(banks) => self.change_configuration(|book| book.set_banks(banks)),
             Event::Weights(weights) => self.change_configuration(|book| book.set_weights(weights)),
             Event::Config(patch) => self.change_configuration(|book| book.set_config(patch)),
-            Event::Policy(policy, tree) => site.push_policy(shared, recovery, refresh, policy, tree),
+            Event::Policy(records, tree) => site.push_site_document(shared, recovery, refresh, records, tree),
             Event::PolicyBegin { keeps_config } => site.begin_push(shared, keeps_config),
             Event::PolicyPart(part, tree) => site.stage_part(shared, part, tree),
             Event::PolicyCommit => site.commit_push(shared, recovery, refresh),
             Event::PolicyAbort => site.abort_push(shared),
-            Event::Reprioritize => refresh.reprioritize(shared, recovery),
+            Event::Reprioritize => refresh.post_all_priorities(shared, recovery),
             Event::Rest(ids) => hand_over::strip_names(shared, ids),
             Event::Timer(Timer::Turn) => self.run_turn(),
             Event::Timer(Timer::Retry) => self.retry_reads(),
@@ -237,17 +239,17 @@ impl Engine {
             Event::ConfiguredQueues(queues) => queue_states::store_configured_queues(shared, queues),
             Event::OneQueueList(is_one) => queue_states::store_one_list(shared, is_one),
             Event::ResourcesUpdated => shared.expirations.note_all_due(),
-            Event::Expiration(id, expiration) => accrual::take_expiration(shared, id, expiration),
-            Event::UrgencyChanged(id, urgency) => priority_answers::take_held_urgency(shared, id, urgency),
+            Event::Expiration(id, expiration) => accrual::store_expiration(shared, id, expiration),
+            Event::UrgencyChanged(id, urgency) => priority_answers::store_held_urgency(shared, id, urgency),
             Event::Recalled(ended, sums) => snapshot_source::restore_ended(shared, ended, sums),
             Event::Timer(Timer::Refresh) => refresh.handle_refresh_timer(shared, recovery),
             Event::Timer(Timer::Slice) => refresh.continue_refresh(shared, recovery),
-            Event::Urgency(id, urgency) => priority_answers::take_urgency(shared, refresh, id, urgency),
-            Event::Eventlog(id, history) => recovery.take_eventlog(shared, id, history),
-            Event::Past(id, past) => age::take_past(shared, id, &past),
-            Event::SiteNodes(nodes) => age::take_site_nodes(shared, nodes),
-            Event::Dependencies(id, names) => recovery.take_dependencies(shared, id, names),
-            Event::Ended(jobs) => self.take_ended_jobs(jobs),
+            Event::Urgency(id, urgency) => priority_answers::handle_urgency(shared, refresh, id, urgency),
+            Event::Eventlog(id, history) => recovery.store_eventlog_names(shared, id, history),
+            Event::Past(id, past) => age::store_past(shared, id, &past),
+            Event::SiteNodes(nodes) => age::store_site_nodes(shared, nodes),
+            Event::Dependencies(id, names) => recovery.store_outstanding_names(shared, id, names),
+            Event::Ended(jobs) => self.store_ended_jobs(jobs),
             Event::Panicked(id) => self.handle_panic(id),
             Event::TryAgain => recovery.retry_comparison(shared),
             Event::Shown(facts) => self.replay_looked_up_job(&facts),
@@ -260,7 +262,7 @@ impl Engine {
 
     /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
     /// SCHED.
-    fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
+    fn answer_priority_state(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Engine { shared, recovery, refresh, .. } = self;
         let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };
         effects.extend(priority_answers::answer_in_priority(shared, refresh, id, urgency, posted));
@@ -271,45 +273,45 @@ impl Engine {
     /// plugin began the loop, nothing reports its end, and the engine assumes that the loop ends before the
     /// next reactor turn. Until then other plugins may start a job that the loop asks about.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let began = self.release.begin_loop();
+        let began = self.release.enter_loop();
         if began {
-            self.refresh.begin_loop(&self.shared);
+            self.refresh.enter_loop(&self.shared);
         }
         let mut effects = priority_answers::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
-            if effects.is_empty() { self.release.end_loop() } else { effects.push(Effect::Arm(Timer::Turn)) }
+            if effects.is_empty() { self.release.exit_loop() } else { effects.push(Effect::Arm(Timer::Turn)) }
         }
         effects
     }
 
     /// Stores a page of ended jobs, and asks for the next page. `jobs` is `None` if job-list did not answer.
-    fn take_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
+    fn store_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;
-        let effects = ended.take_page(standing, book, *now, jobs);
+        let effects = ended.store_page(standing, book, *now, jobs);
         budgets::recount_if_complete(&mut self.shared);
         effects
     }
 
     /// Continues with a step of [`Effect::Then`].
-    pub fn step(&mut self, step: Step) -> Vec<Effect> {
-        let mut effects = self.take_step(step);
+    pub fn carry_out_step(&mut self, step: Step) -> Vec<Effect> {
+        let mut effects = self.apply_step(step);
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         effects
     }
 
-    fn take_step(&mut self, step: Step) -> Vec<Effect> {
+    fn apply_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
             Step::Scan(scan) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *scan),
-            Step::ReleaseAll => self.release.release_all(&mut self.shared, &mut self.recovery),
+            Step::ScanAllHeld => self.release.scan_all_held(&mut self.shared, &mut self.recovery),
             Step::ReplayRead(association) => self.recovery.hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {
-                self.release.begin_loop();
-                self.refresh.begin_loop(&self.shared);
+                self.release.enter_loop();
+                self.refresh.enter_loop(&self.shared);
                 Vec::new()
             }
             Step::LoopEnded => {
-                self.release.end_loop();
-                self.refresh.end_loop();
+                self.release.exit_loop();
+                self.refresh.exit_loop();
                 Vec::new()
             }
         }

@@ -17,7 +17,7 @@ impl Engine {
         // The panicked callback may have lost pending requests to Flux and timers, so the engine sends and arms them again.
         self.shared.queues.ask_again();
         self.shared.time_left.note_lost_timer();
-        effects.extend(self.take_ended_jobs(None));
+        effects.extend(self.store_ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
         effects.extend(ask_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
         effects
@@ -30,7 +30,7 @@ impl Engine {
             "cannot compare the plugin's job records with Flux's jobs; the plugin retries at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
         for id in self.recovery.abandon_comparison(&self.shared) {
-            effects.extend(self.recovery.take_eventlog(&mut self.shared, id, None));
+            effects.extend(self.recovery.store_eventlog_names(&mut self.shared, id, None));
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         }
         effects
@@ -42,7 +42,7 @@ impl Engine {
         let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();
         if are_last {
             // The panic may have lost posted priorities.
-            self.refresh.forget_posts();
+            self.refresh.allow_stale_posts();
             effects.extend(reprioritize_all());
         }
         effects.push(Effect::Arm(Timer::Turn));
@@ -59,7 +59,7 @@ impl Engine {
         effects.extend(keepers::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
             effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
-            self.shared.ledger.annotate(facts.id, memo);
+            self.shared.ledger.set_memo(facts.id, memo);
         }
         self.recovery.note_lookup(facts.id);
         let runs = facts.state == State::Run;

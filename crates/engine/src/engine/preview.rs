@@ -8,7 +8,7 @@ use super::{
     answers::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
     queues::Queues,
 };
-use crate::accounts::{Difference, Policy};
+use crate::accounts::{Difference, SiteRecords};
 use crate::ids::QueueName;
 use crate::limits::{Job, Origin};
 use crate::priority::URGENCY_DEFAULT;
@@ -35,7 +35,7 @@ impl Engine {
         let mut preview = Preview { changes, ..Preview::default() };
         let mut moves = Vec::new();
         for (id, job) in self.shared.ledger.jobs() {
-            if let Some(posted) = self.view().priced(id) {
+            if let Some(posted) = self.view().priorities_of(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // If jobs are interleaved, every priority depends on all jobs. So the comparison leaves the
@@ -89,10 +89,10 @@ impl Engine {
     }
 
     /// Returns the records that a push in one part would change. Fails with the reason if the push would be rejected.
-    pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
+    pub fn difference(&self, records: SiteRecords, site: SitePart) -> Result<Difference, String> {
         let mut copy = self.copy_without_jobs(self.shared.now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
-        check_rejection(&open.push_policy(shared, recovery, refresh, policy, site))?;
+        check_rejection(&open.push_site_document(shared, recovery, refresh, records, site))?;
         Ok(copy.shared.book.latest())
     }
 
@@ -142,7 +142,7 @@ fn rejection_of_waiting_job(view: &View<'_>, job: &Job) -> Option<String> {
 
 /// Fails with the reason if the effects reject a push.
 fn check_rejection(effects: &[Effect]) -> Result<(), String> {
-    let text = effects.iter().find_map(|effect| effect.policy_rejection());
+    let text = effects.iter().find_map(|effect| effect.push_rejection());
     text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 

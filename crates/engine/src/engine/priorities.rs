@@ -64,7 +64,7 @@ fn priority_context(shared: &Shared, id: JobId, job: &Job, association: Associat
         is_live: shared.is_live_for(association),
         interleaves: shared.settings.interleave,
         is_submission: job.origin == Origin::Submitted,
-        is_unpriced: shared.unpriced.contains(&id),
+        is_unprioritized: shared.unprioritized.contains(&id),
     }
 }
 
@@ -82,6 +82,6 @@ pub fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> O
     // The size of an eventlog in the KVS grows with the square of the number of its events (K21). So only the
     // first memo of live fair-share is posted to the eventlog.
     let is_volatile = shared.is_live() && job.memo.is_some();
-    shared.ledger.annotate(id, Some(fairshare));
+    shared.ledger.set_memo(id, Some(fairshare));
     Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
-//! take_urgency          answer to AskUrgency: the priority is posted by id
+//! handle_urgency          answer to AskUrgency: the priority is posted by id
 //! ├── answer_held_in_priority, answer_held_in_loop   limits hold the job: no priority, or 0 in SCHED (hold.rs)
 //! └── compute_priority
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
@@ -24,7 +24,7 @@ use super::{
     unmoved::{self, is_put_off},
 };
 use crate::ids::JobId;
-use crate::limits::{CachedPriority, Demand, Grant, Job, Line, Origin, Phase};
+use crate::limits::{CachedPriority, Candidates, Demand, Job, Origin, Phase, Reservation};
 use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now. The scheduler may
@@ -50,9 +50,9 @@ pub fn answer_in_priority(
     }
     let priority = compute_priority(shared, id, urgency, Completion::Now(Posting::Current));
     if priority.is_err() && posted.is_none() {
-        shared.unpriced.insert(id);
+        shared.unprioritized.insert(id);
     } else {
-        shared.unpriced.remove(&id);
+        shared.unprioritized.remove(&id);
     }
     match priority {
         Ok((mut effects, priority)) => {
@@ -60,7 +60,7 @@ pub fn answer_in_priority(
             effects.extend(annotate::make_annotation(shared, id));
             effects.extend(refresh.correct_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            freed.into_iter().for_each(|association| shared.due.scan_association(association));
+            freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
         }
         Err(pending) => {
@@ -81,7 +81,7 @@ pub fn answer_in_priority(
 /// Returns the answer to `job.priority.get`. Flux asks in a loop over its jobs, so no other job may be
 /// changed.
 pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
-    if let Some(priority) = cached_priority(shared, id, urgency) {
+    if let Some(priority) = find_valid_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(priority)];
     }
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
@@ -93,7 +93,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     let phase = job.phase;
     // A job that a restart moved to PRIORITY has no posted priority to keep.
     if lacks_headroom_to_resume(shared, id, job, urgency)
-        && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
+        && (shared.unprioritized.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
     {
         let mut effects = hold::hold_until_headroom(shared, id);
         effects.extend(answer_held_in_loop(shared, id));
@@ -111,9 +111,9 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
             effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::make_annotation(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            effects.extend(freed.into_iter().flat_map(|of| shared.due.schedule_scan(of, Line::All)));
+            effects.extend(freed.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)));
             effects.extend(unmoved::post_later(shared, id));
-            cache_priority(shared, id, urgency, priority);
+            cache_lasting_priority(shared, id, urgency, priority);
             effects
         }
         Err(pending) => answer_without_priority(shared, id, pending, Some(Effect::KeepPriority)),
@@ -123,7 +123,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 /// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by
 /// id. For a job in DEPEND, stores whether Flux would schedule the job: only such a job reserves headroom of
 /// limits on running jobs.
-pub fn take_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
+pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
@@ -147,7 +147,7 @@ pub fn take_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgen
     let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
     match compute_priority(shared, id, urgency, completion) {
         Ok((mut effects, priority)) => {
-            shared.unpriced.remove(&id);
+            shared.unprioritized.remove(&id);
             // The job is in SCHED already, so Flux does not report that it enters SCHED.
             if is_in_sched {
                 hold::advance_phase(shared, id, Phase::Sched);
@@ -155,7 +155,7 @@ pub fn take_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgen
             effects.push(Effect::Prioritize(id, priority));
             effects.extend(refresh.correct_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            freed.into_iter().for_each(|association| shared.due.scan_association(association));
+            freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
         }
         Err(pending) => {
@@ -217,7 +217,7 @@ pub fn answer_held_job(
 }
 
 /// Caches the priority of a job if it depends neither on time nor on other jobs.
-fn cache_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
+fn cache_lasting_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
     let is_lasting = !shared.is_live() && shared.weighed.weight(AGE) == 0;
     let cached =
         i32::try_from(urgency).map(|urgency| CachedPriority { revision: shared.revision, urgency, priority });
@@ -226,7 +226,7 @@ fn cache_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
 
 /// Stores the changed urgency of a held job. No scope reserves headroom for a job that Flux would not
 /// schedule.
-pub fn take_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
+pub fn store_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
         shared.ledger.note_eligible(id, Some(urgency), shared.now);
         note_held_urgency(shared, id, urgency);
@@ -312,17 +312,17 @@ fn compute_priority(
 }
 
 /// Returns the cached priority of a job in SCHED if none of its inputs has changed.
-fn cached_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
+fn find_valid_priority(shared: &Shared, id: JobId, urgency: i64) -> Option<u32> {
     let is_of_now = |it: &CachedPriority| (it.revision, i64::from(it.urgency)) == (shared.revision, urgency);
     let cached = shared.ledger.cached_priority(id).filter(is_of_now)?;
     debug_assert_eq!(
         shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency)).map(|it| it.priority),
         Some(cached.priority)
     );
-    (!shared.unpriced.contains(&id)).then_some(cached.priority)
+    (!shared.unprioritized.contains(&id)).then_some(cached.priority)
 }
 
 /// Returns true if limits hold the job, or other plugins block it in DEPEND.
 fn may_be_released(job: &Job) -> bool {
-    job.is_held() || job.phase == Phase::Depend && job.grant != Grant::Given
+    job.is_held() || job.phase == Phase::Depend && job.reservation != Reservation::Given
 }

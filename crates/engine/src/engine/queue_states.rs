@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores which queues are stopped, and which are scheduled together. `queues.rs` has the tables.
 
-use super::{Effect, QueueTold, Shared, Timer, due::Scan, queues::UNANSWERED};
+use super::{Effect, QueueReport, Shared, Timer, due::Scan, queues::UNANSWERED};
 use crate::ids::{JobId, QueueName};
-use crate::limits::{Line, Phase};
+use crate::limits::{Candidates, Phase};
 use fairshare::insert_all;
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
 /// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did
 /// not answer for a queue, the queue has no state in `states`. Before the scheduler is loaded, Flux does not
 /// know the states of queues: `states` does not contain these queues, and the engine asks again soon.
-pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
+pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueReport)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
     let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
     let parents: Vec<_> =
@@ -31,7 +31,7 @@ pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = insert_all(changed.map(|(queue, _)| queue));
-    let mut effects = set_parents(shared, parents);
+    let mut effects = apply_parents(shared, parents);
     suspend_or_resume_in(shared, &changed);
     effects.push(match is_unanswered {
         true => Effect::ArmIn(Timer::Queues, UNANSWERED),
@@ -46,23 +46,23 @@ pub fn store_configured_queues(
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
     shared.queues.set_configured(queues.iter().map(|(queue, _)| queue.clone()));
-    set_parents(shared, queues)
+    apply_parents(shared, queues)
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
 pub fn store_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
     if shared.queues.set_one_list(is_one_list) {
-        regroup_orders(shared);
+        reorder_queues(shared);
     }
     Vec::new()
 }
 
-fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
+fn apply_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
     let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
     shared.book.set_queue_parents(parents.clone());
-    shared.ledger.regroup(&shared.book);
+    shared.ledger.adopt_limits(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
-    regroup_orders(shared);
+    reorder_queues(shared);
     let mut effects = shared.scan_all_held_later();
     if !shared.settings.max_priorities.is_empty() {
         effects.push(shared.due.note_new_terms());
@@ -71,9 +71,9 @@ fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>)
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
-fn regroup_orders(shared: &mut Shared) {
+fn reorder_queues(shared: &mut Shared) {
     let (queues, ledger) = (&shared.queues, &shared.ledger);
-    shared.posted.regroup(|id| {
+    shared.posted.reassign_queues(|id| {
         let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
         queues.scheduler_queue(queue).cloned()
     });
@@ -97,7 +97,7 @@ fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName
         associations.extend(job.association());
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
     }
-    let scans = associations.into_iter().map(|association| (association, Line::All)).collect();
+    let scans = associations.into_iter().map(|association| (association, Candidates::All)).collect();
     shared.due.note_scan(Scan::Several(scans));
 }
 

@@ -2,7 +2,7 @@
 //! Handles effects that Flux refused.
 
 use super::{Effect, Engine, Level, Refusal, keepers, priority_answers};
-use crate::limits::Grant;
+use crate::limits::Reservation;
 
 impl Engine {
     /// Reverts the record of an effect that Flux refused, and logs the refusal unless it is expected.
@@ -57,7 +57,7 @@ impl Engine {
             Effect::RemoveDependency(id, name) => {
                 self.shared.ledger.change(id, |job| {
                     job.names.restore(name);
-                    job.grant = Grant::None;
+                    job.reservation = Reservation::None;
                 });
                 log_refusal(format!("job {id}: failed to remove dependency {name}"))
             }

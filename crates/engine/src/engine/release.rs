@@ -8,7 +8,7 @@
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   the next job that loses a name (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
-//! release_all           the scans after a push or a reprioritize
+//! scan_all_held           the scans after a push or a reprioritize
 //! ```
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Grant, Keepers, Line, Phase, Released, ScanCursor};
+use crate::limits::{Candidates, Keepers, Phase, Released, Reservation, ScanCursor};
 
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +33,12 @@ pub(super) struct ReleaseScan {
 
 impl ReleaseScan {
     /// Notes that Flux begins to loop over its jobs. Returns false if that was noted before.
-    pub fn begin_loop(&mut self) -> bool {
+    pub fn enter_loop(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
     }
 
     /// Notes that Flux's loop is over.
-    pub fn end_loop(&mut self) {
+    pub fn exit_loop(&mut self) {
         self.is_looping = false;
     }
 
@@ -60,7 +60,7 @@ impl ReleaseScan {
         while let Some(scan) = shared.due.take_next_scan() {
             match scan {
                 Scan::One(association) => {
-                    effects.extend(self.scan_association(shared, recovery, association, Line::All))
+                    effects.extend(self.scan_association(shared, recovery, association, Candidates::All))
                 }
                 Scan::Several(scans) => effects.extend(self.scan_associations(shared, recovery, scans)),
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
@@ -74,13 +74,13 @@ impl ReleaseScan {
         shared: &mut Shared,
         recovery: &mut Recovery,
         association: AssociationId,
-        line: Line,
+        candidates: Candidates,
     ) -> Vec<Effect> {
         if self.may_not_scan() {
-            return shared.due.schedule_scan(association, line);
+            return shared.due.schedule_scan(association, candidates);
         }
         let mut effects = recovery.ask_where_limits_moved(shared);
-        let cursor = ScanCursor::new(association, line);
+        let cursor = ScanCursor::new(association, candidates);
         effects.extend(self.continue_scan(shared, recovery, ScanInProgress { cursor, freed: Vec::new() }));
         effects
     }
@@ -92,29 +92,29 @@ impl ReleaseScan {
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
-        due: impl IntoIterator<Item = (AssociationId, Line)>,
+        due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
         // The first scan may set `is_releasing`. The other scans follow the first scan in any case.
         let is_later = self.may_not_scan();
         let mut effects = recovery.ask_where_limits_moved(shared);
-        for (nth, (association, line)) in due.into_iter().enumerate() {
+        for (nth, (association, candidates)) in due.into_iter().enumerate() {
             effects.extend(match nth {
-                _ if is_later => shared.due.schedule_scan(association, line),
-                0 => self.scan_association(shared, recovery, association, line),
-                _ => vec![scan_after(association, Vec::new(), line)],
+                _ if is_later => shared.due.schedule_scan(association, candidates),
+                0 => self.scan_association(shared, recovery, association, candidates),
+                _ => vec![scan_after(association, Vec::new(), candidates)],
             });
         }
         effects
     }
 
-    pub fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+    pub fn scan_all_held(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.take_later_scans();
         // This comes before the scans, because an association whose eventlogs must be read first gets no
         // scan.
         let eventlog_requests = recovery.ask_where_limits_moved(shared);
         let to_hold = recovery.end_push(|_| true);
         shared.ledger.recompute_all_places();
-        let held = shared.ledger.associations_with_held().map(|association| (association, Line::All));
+        let held = shared.ledger.associations_with_held().map(|association| (association, Candidates::All));
         let held: Vec<_> = held.collect();
         let mut effects = self.scan_associations(shared, recovery, held);
         effects.extend(to_hold.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
@@ -131,12 +131,12 @@ impl ReleaseScan {
         self.is_releasing = false;
         if recovery.is_comparing() {
             // The jobs in Flux are not known before all jobs were looked up.
-            return shared.due.schedule_scan(scan.cursor.association(), Line::All);
+            return shared.due.schedule_scan(scan.cursor.association(), Candidates::All);
         }
         let mut effects = Vec::new();
         loop {
             effects.extend(place_associations(shared, recovery, &mut scan.cursor));
-            // Associations in an incomplete push are skipped. `ReleaseAll` scans them at the end of the push.
+            // Associations in an incomplete push are skipped. `ScanAllHeld` scans them at the end of the push.
             let half_pushed = recovery.half_pushed();
             let released = scan.cursor.release_next(&mut shared.ledger, &shared.book, half_pushed);
             let Some(Released { id, names, is_free }) = released else { break };
@@ -162,13 +162,13 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in &scan.freed {
         let Some(job) = shared.ledger.job(*id) else { continue };
-        if job.phase != Phase::Depend || job.grant != Grant::Given {
+        if job.phase != Phase::Depend || job.reservation != Reservation::Given {
             continue;
         }
         let (was_known, association) = (job.keepers == Keepers::Others, job.association());
-        shared.ledger.change(*id, |job| job.grant = Grant::Blocked);
+        shared.ledger.change(*id, |job| job.reservation = Reservation::Blocked);
         let Some(association) = association else { continue };
-        effects.extend(shared.due.schedule_scan(association, Line::KeptByNobodyElse));
+        effects.extend(shared.due.schedule_scan(association, Candidates::Unblocked));
         effects.extend(if was_known { Vec::new() } else { keepers::watch_job(shared, *id) });
     }
     effects
@@ -189,7 +189,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
 /// any more.
 pub fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
-        effects.extend(shared.due.schedule_scan(association, Line::All));
+        effects.extend(shared.due.schedule_scan(association, Candidates::All));
     }
 }
 
@@ -205,8 +205,8 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns the step that begins a scan when all effects before it were carried out. `freed` are the jobs that these effects release.
-pub fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
-    let cursor = ScanCursor::new(association, line);
+pub fn scan_after(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
+    let cursor = ScanCursor::new(association, candidates);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 

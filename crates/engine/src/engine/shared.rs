@@ -6,8 +6,8 @@
 
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
-    news::News, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, time_left::TimeLeft,
-    turns::JobTurns, unmoved::UnmovedJobs,
+    job_turns::JobTurns, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions,
+    time_left::TimeLeft, unmoved::UnmovedJobs, unsaved_ended::UnsavedEndedJobs,
 };
 use crate::accounts::{AssociationId, Book};
 use crate::budgets::Budgets;
@@ -42,13 +42,13 @@ pub struct Shared {
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
     /// Jobs that ended since the snapshot last took ended jobs.
-    pub(super) news: News,
+    pub(super) unsaved_ended: UnsavedEndedJobs,
     pub(super) settings: Settings,
     /// Work for the end of the event and for later reactor turns.
     pub(super) due: Due,
     /// Jobs in PRIORITY without a priority. When Flux asks for the priority, Flux moves such a job to SCHED
     /// only if the priority differs from the previous priority.
-    pub(super) unpriced: BTreeSet<JobId>,
+    pub(super) unprioritized: BTreeSet<JobId>,
     /// Jobs in PRIORITY that get their priority by id.
     pub(super) unmoved: UnmovedJobs,
     /// The posted annotations, if annotations are switched on.
@@ -84,10 +84,10 @@ impl Shared {
             posted: PostedPriorities::default(),
             turns: JobTurns::default(),
             ended: EndedJobs::default(),
-            news: News::default(),
+            unsaved_ended: UnsavedEndedJobs::default(),
             settings: Settings::default(),
             due: Due::default(),
-            unpriced: BTreeSet::new(),
+            unprioritized: BTreeSet::new(),
             unmoved: UnmovedJobs::default(),
             annotations: BTreeMap::new(),
             subscriptions: Subscriptions::new(tables.batches.subscribed),

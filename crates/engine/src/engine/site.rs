@@ -12,7 +12,7 @@ use super::{
     refresh::Refresh,
 };
 use crate::accounts::{
-    AssociationId, AssociationRecord, Book, Difference, Policy, RunningLimits, TreeChange,
+    AssociationId, AssociationRecord, Book, Difference, RunningLimits, SiteRecords, TreeChange,
 };
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Origin, Phase};
@@ -34,19 +34,19 @@ impl StagedPush {
         self.tree.is_empty()
     }
 
-    pub fn push_policy(
+    pub fn push_site_document(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
         refresh: &mut Refresh,
-        policy: Policy,
+        records: SiteRecords,
         site: SitePart,
     ) -> Vec<Effect> {
         // A push in one part replaces a staged push.
         self.drop_tree(shared);
         let mut tree = StagedSite::default();
         tree.absorb(site, &mut shared.standing);
-        self.put_in_force(shared, recovery, refresh, tree, |book| book.replace(policy))
+        self.apply_site_document(shared, recovery, refresh, tree, |book| book.replace_records(records))
     }
 
     pub fn commit_push(
@@ -56,11 +56,11 @@ impl StagedPush {
         refresh: &mut Refresh,
     ) -> Vec<Effect> {
         let tree = std::mem::take(&mut self.tree);
-        self.put_in_force(shared, recovery, refresh, tree, Book::commit)
+        self.apply_site_document(shared, recovery, refresh, tree, Book::commit_records)
     }
 
     /// Puts a site document in force. If its tree is invalid, rejects the whole document.
-    fn put_in_force(
+    fn apply_site_document(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -78,15 +78,15 @@ impl StagedPush {
                 budgets
             }
             Err(fault) => {
-                shared.book.abort();
-                return vec![Effect::RejectPolicy(fault.to_string())];
+                shared.book.abort_staging();
+                return vec![Effect::RejectPush(fault.to_string())];
             }
         };
         replace(&mut shared.book);
         shared.due.set_push_ended(true);
         recovery.note_limits_moved();
-        shared.ledger.regroup(&shared.book);
-        budgets::put_in_force(shared, budgets);
+        shared.ledger.adopt_limits(&shared.book);
+        budgets::replace_budgets(shared, budgets);
         let mut effects = ask_for_ended_jobs(shared);
         effects.extend(update_weights(shared, recovery, refresh));
         effects.extend(
@@ -97,27 +97,27 @@ impl StagedPush {
         effects.extend(if shared.is_live() {
             refresh.begin_after_push(shared, recovery)
         } else {
-            refresh.reprioritize(shared, recovery)
+            refresh.post_all_priorities(shared, recovery)
         });
         effects
     }
 
     pub fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
         self.drop_tree(shared);
-        shared.book.begin(keeps_config);
+        shared.book.begin_staging(keeps_config);
         Vec::new()
     }
 
     /// Adds a part to the staged push. The part affects no job before the commit.
-    pub fn stage_part(&mut self, shared: &mut Shared, part: Policy, site: SitePart) -> Vec<Effect> {
+    pub fn stage_part(&mut self, shared: &mut Shared, part: SiteRecords, site: SitePart) -> Vec<Effect> {
         self.tree.absorb(site, &mut shared.standing);
-        shared.book.stage(part);
+        shared.book.stage_records(part);
         Vec::new()
     }
 
     pub fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.drop_tree(shared);
-        shared.book.abort();
+        shared.book.abort_staging();
         Vec::new()
     }
 
@@ -129,7 +129,7 @@ impl StagedPush {
     }
 }
 
-pub fn take_associations(
+pub fn store_associations(
     shared: &mut Shared,
     recovery: &mut Recovery,
     records: Vec<AssociationRecord>,
@@ -165,7 +165,7 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         let association_found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
         let Some(association) = association_found else { continue };
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
-        if shared.is_owner(job.user) && was_passed_over && shared.unpriced.contains(&id) {
+        if shared.is_owner(job.user) && was_passed_over && shared.unprioritized.contains(&id) {
             effects.push(shared.unmoved.ask_later(id, Timer::Turn));
         }
         if job.origin == Origin::Replayed {
@@ -190,7 +190,7 @@ fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
     };
     for association in recovery.end_push(is_owners) {
-        shared.due.scan_association(association);
+        shared.due.scan_after_event(association);
         shared.due.note_scan(Scan::HoldReplayed(association));
     }
 }
@@ -204,7 +204,7 @@ pub fn change_configuration(
     shared.due.set_push_ended(false);
     recovery.note_limits_moved();
     change(&mut shared.book);
-    shared.ledger.regroup(&shared.book);
+    shared.ledger.adopt_limits(&shared.book);
     update_weights(shared, recovery, refresh)
 }
 
@@ -276,7 +276,7 @@ pub fn apply_settings(
     let Settings { limits, exempt, .. } = &shared.settings;
     shared.book.set_configured_limits(limits.clone(), exempt.clone());
     shared.budgets.set_mode(shared.settings.budgets);
-    shared.ledger.regroup(&shared.book);
+    shared.ledger.adopt_limits(&shared.book);
     // While Flux loads the plugin, the plugin is not in Flux's list of plugins yet, and a loop would ask only
     // the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the replay
     // makes Flux ask, if a job is in PRIORITY.

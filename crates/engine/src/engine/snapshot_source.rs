@@ -10,19 +10,19 @@ use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct SavedAssociation {
     /// The pushed record.
     pub record: AssociationRecord,
     /// Its leaf in the tree with its usage; `None` if the association is not in the tree.
     pub leaf: Option<Leaf>,
     /// True if its fair-share equals the fair-share computed from the pushed usage, so that the snapshot need
     /// not store it.
-    pub is_reckoned: bool,
+    pub is_computed: bool,
 }
 
 /// The site document without its associations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rest {
+pub struct SavedSite {
     /// All queues, by name.
     pub queues: Vec<Queue>,
     /// The projects, in the order of the push.
@@ -54,7 +54,7 @@ pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUs
         faults.extend((!shared.standing.restore_evicted(sum)).then_some(fault_of_sum));
     }
     for Ended { job, end } in ended {
-        faults.extend(shared.standing.usages.ended(&job, end).err().map(|bad| bad.to_string()));
+        faults.extend(shared.standing.usages.track_end(&job, end).err().map(|bad| bad.to_string()));
     }
     recount_if_complete(shared);
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
@@ -62,8 +62,8 @@ pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUs
 
 /// Returns true if at least `most` jobs ended since the snapshot last took ended jobs. Without a tree, a
 /// snapshot contains no ended jobs.
-pub fn has_news(view: &View<'_>, most: usize) -> bool {
-    view.standing.tree().is_some() && view.news.has_at_least(most)
+pub fn has_unsaved_ended(view: &View<'_>, most: usize) -> bool {
+    view.standing.tree().is_some() && view.unsaved_ended.has_at_least(most)
 }
 
 /// Returns ended jobs that no push covers; none without a tree. See [`standing::Standing::uncovered`].
@@ -89,28 +89,28 @@ pub fn associations_page(
     after: Option<(UserId, &BankName)>,
     most: usize,
     as_pushed: Option<&AsPushed>,
-) -> Vec<Kept> {
+) -> Vec<SavedAssociation> {
     let after = after.map(|(user, bank)| (user, bank.as_str()));
     let page = view.book.associations(after).take(most);
     page.map(|(id, association)| {
         let (user, bank) = (association.user, &association.bank);
         let fairshare = view.book.fairshare(id).unwrap_or_default();
         let reckoned = as_pushed.and_then(|it| view.standing.fairshare_as_pushed(it, user, bank));
-        Kept {
+        SavedAssociation {
             record: AssociationRecord {
                 association: association.clone(),
                 fairshare,
                 def_bank: view.book.default_bank(user).unwrap_or(bank).clone(),
             },
             leaf: view.standing.leaf(user, bank),
-            is_reckoned: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
+            is_computed: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
         }
     })
     .collect()
 }
 
 /// Returns the site document in force without its associations.
-pub fn site_document(view: &View<'_>) -> Rest {
+pub fn site_document(view: &View<'_>) -> SavedSite {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = insert_all(view.book.parents().iter().cloned());
     // A bank outside the tree still has a parent: limits on the banks above it count its jobs. A bank without
@@ -120,7 +120,7 @@ pub fn site_document(view: &View<'_>) -> Rest {
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
     };
     let history = view.standing.usages.charging().history();
-    Rest {
+    SavedSite {
         queues: view.book.queues().cloned().collect(),
         projects: view.book.projects().to_vec(),
         banks: banks

@@ -12,7 +12,7 @@ pub enum Step {
     /// Continues a release scan, because its effects so far were carried out.
     Scan(Box<ScanInProgress>),
     /// Begins a release scan for each association with held jobs.
-    ReleaseAll,
+    ScanAllHeld,
     /// Holds the replayed jobs of the association that exceed a limit, when all their eventlogs are known and the release scan has ended.
     ReplayRead(AssociationId),
     /// Flux begins to ask for all priorities. Until `LoopEnded`, no other job may be changed.

@@ -62,7 +62,7 @@ impl Subscriptions {
     }
 
     /// Marks a job as unwatched: no event reports when other plugins release it.
-    pub fn leave_unwatched(&mut self, id: JobId) {
+    pub fn mark_unwatched(&mut self, id: JobId) {
         self.unwatched.insert(id);
     }
 

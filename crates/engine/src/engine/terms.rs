@@ -9,7 +9,7 @@
 //!     └── age           of the job, as a fraction of `age-max`
 //! ```
 
-use super::{Shared, turns::Turn};
+use super::{Shared, job_turns::Turn};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
 use crate::limits::Job;

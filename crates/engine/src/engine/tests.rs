@@ -144,7 +144,7 @@ impl Engine {
             ("unmoved", self.unmoved.len()),
             ("unasked", self.recovery.counts()[0]),
             ("unreadable", self.recovery.counts()[1]),
-            ("unpriced", self.unpriced.len()),
+            ("unprioritized", self.unprioritized.len()),
             ("annotations", self.annotations.len()),
             ("foreign", self.subscriptions.counts()[0]),
             ("unwatched", self.subscriptions.counts()[1]),

@@ -63,7 +63,7 @@ pub fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Records that a job in PRIORITY gets its priority from a reprioritize. If the priority is the same as before, Flux
 /// leaves the job in PRIORITY. So the job gets its current priority by id in the next reactor turn.
 pub fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.unpriced.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
+    shared.unprioritized.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
 }
 
 /// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only
@@ -84,7 +84,7 @@ pub fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
 
 /// Returns true if the engine leaves the job in PRIORITY during Flux's loop, because too many jobs have no priority yet.
 pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
-    shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
+    shared.unprioritized.len() > shared.batches.put_off && shared.unprioritized.contains(&id)
 }
 
 /// Orders jobs so that Flux inserts each without a search; the last element comes first. Uses the urgencies that Flux

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Line, Phase, Project, Rule};
+use crate::limits::{Candidates, Job, Phase, Project, Reservation, Rule};
 
 /// Applies an update of a jobspec. The counts and reservations of the job change with the update.
 pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
     if let Some(bank) = bank_of_completion(shared, facts) {
-        shared.ledger.complete_jobspec(facts.id, bank);
+        shared.ledger.note_complete_jobspec(facts.id, bank);
         return Vec::new();
     }
     let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
@@ -43,7 +43,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let running = running_limits(shared, queue.as_ref());
     let project = match (&job.project, facts.project) {
         // Flux does not validate every update. The project is validated when the job gets an association.
-        (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
+        (Project::Unchecked(_), Some(project)) => Project::Unchecked(project.into()),
         (_, project) => project_of(association, project),
     };
     if let Some(association) = association {
@@ -102,8 +102,8 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
         // If the job is held from now on, other jobs get its headroom only after Flux has the new priority.
         match is_held_again {
-            true => effects.extend(shared.due.schedule_scan(association, Line::All)),
-            false => shared.due.scan_association(association),
+            true => effects.extend(shared.due.schedule_scan(association, Candidates::All)),
+            false => shared.due.scan_after_event(association),
         }
     }
     // In its former association, the job may have been the last with an unread eventlog.
@@ -141,7 +141,8 @@ pub fn update_bank(shared: &mut Shared, id: JobId, user: UserId, state: State, b
 fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked());
-    if is_ours && job.grant != Grant::Given { hold::hold_in_depend(shared, id) } else { Vec::new() }
+    let may_be_held = is_ours && job.reservation != Reservation::Given;
+    if may_be_held { hold::hold_in_depend(shared, id) } else { Vec::new() }
 }
 
 /// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
@@ -152,7 +153,7 @@ pub fn bank_of_completion(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankN
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
     let is_same =
         facts.queue == job.queue.as_ref().map(|queue| queue.as_str()) && facts.full_size() == Some(job.size);
-    (is_named && is_same && !matches!(job.project, Project::Unjudged(_))).then(|| bank.clone())
+    (is_named && is_same && !matches!(job.project, Project::Unchecked(_))).then(|| bank.clone())
 }
 
 fn queue_rejection(

@@ -5,9 +5,9 @@ use super::{
     Engine, Settings, Shared, age,
     answers::SiteSize,
     hold::can_rest,
-    posted::PricedJob,
+    posted::JobPriorities,
     recovery::Recovery,
-    refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget},
+    refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, post_budget},
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
@@ -150,8 +150,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns how many priorities a refresh posts at most.
-    pub(super) fn budget(&self) -> usize {
-        budget(&self.posted, &self.settings, &self.batches)
+    pub(super) fn post_budget(&self) -> usize {
+        post_budget(&self.posted, &self.settings, &self.batches)
     }
 
     /// Returns how many refreshes have ended, and whether one is in progress.
@@ -160,10 +160,10 @@ impl<'a> View<'a> {
     }
 
     /// Returns the posted and the current priority of job `id`, or `None` if the job is not pending.
-    pub fn priced(&self, id: JobId) -> Option<PricedJob<'a>> {
+    pub fn priorities_of(&self, id: JobId) -> Option<JobPriorities<'a>> {
         let (job, noted) = self.shared.posted.pending().get(id)?;
         let (exact, turn) = (self.current_priority(id)?, self.turn(id, noted.association));
-        Some(PricedJob { noted, posted: noted.explanation(job.posted), exact, turn })
+        Some(JobPriorities { noted, posted: noted.explanation(job.posted), exact, turn })
     }
 
     /// Returns at most `most` pending jobs by ascending id, beginning after job `after`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The associations with held jobs, and what release scans have found there.
 
-use super::Line;
+use super::Candidates;
 use super::ledger::set_membership;
 use crate::accounts::AssociationId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub(super) struct HeldAssociations {
     /// Associations whose places in the lines of scopes must be computed again.
     unplaced: BTreeSet<AssociationId>,
     /// Associations in which a scan over the given jobs found nothing to change. No job or limit has changed since that scan.
-    searched: BTreeMap<AssociationId, Line>,
+    searched: BTreeMap<AssociationId, Candidates>,
     /// Associations of `searched` that a later scan skipped, although a full scan would have computed their places again.
     skipped: Vec<AssociationId>,
     /// Associations that a scan left out because eventlogs were being read.
@@ -67,18 +67,18 @@ impl HeldAssociations {
         }
     }
 
-    /// Returns true if a scan over the jobs in `line` may skip an association, because an earlier scan over the same jobs or more changed
+    /// Returns true if a scan over the jobs in `candidates` may skip an association, because an earlier scan over the same jobs or more changed
     /// nothing there. `waits` is true if the association is in the line of a scope.
-    pub fn skip_searched(&mut self, association: AssociationId, line: Line, waits: bool) -> bool {
-        let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= line);
+    pub fn skip_searched(&mut self, association: AssociationId, candidates: Candidates, waits: bool) -> bool {
+        let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= candidates);
         self.skipped.extend(Some(association).filter(|_| is_searched && waits));
         is_searched
     }
 
-    /// Stores that a scan over the jobs in `line` found nothing to change in an association.
-    pub fn note_searched(&mut self, association: AssociationId, line: Line) {
-        let scanned = self.searched.entry(association).or_insert(line);
-        *scanned = line.max(*scanned);
+    /// Stores that a scan over the jobs in `candidates` found nothing to change in an association.
+    pub fn note_searched(&mut self, association: AssociationId, candidates: Candidates) {
+        let scanned = self.searched.entry(association).or_insert(candidates);
+        *scanned = candidates.max(*scanned);
     }
 
     /// Removes all marks of outdated places and all results of scans.

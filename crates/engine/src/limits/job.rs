@@ -29,9 +29,9 @@ pub enum Phase {
     Cleanup,
 }
 
-/// The reservation of a job. [`Grant::Awaited`] also marks jobs that a limit holds in PRIORITY, where no dependency can hold them.
+/// The reservation of a job. [`Reservation::Awaited`] also marks jobs that a limit holds in PRIORITY, where no dependency can hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grant {
+pub enum Reservation {
     /// The job was never held, or is still held.
     None,
     /// The job was released. It reserves headroom until it counts in SCHED or RUN itself.
@@ -133,9 +133,9 @@ pub enum Project {
     /// The jobspec names no project.
     Missing,
     /// The project was checked, and the association could charge it at that time.
-    Judged,
+    Checked,
     /// The project is not checked yet, because the job has no association.
-    Unjudged(ProjectName),
+    Unchecked(ProjectName),
 }
 
 /// The priority of a job, and the inputs from which it was computed. The priority is valid as long as neither the job nor these inputs change.
@@ -164,7 +164,7 @@ pub struct Job {
     /// The rule of the job's queue that decides from when on the job counts under limits on running jobs.
     pub running: RunningLimits,
     /// The reservation of the job.
-    pub grant: Grant,
+    pub reservation: Reservation,
     /// The event with which the plugin first got the job.
     pub origin: Origin,
     /// Whether `names` has all dependency names of the job.
@@ -217,7 +217,7 @@ pub struct Footprint {
     pub is_unread: bool,
     /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// The states in which the job counts, each 1 or 0. Reservations depend on the grant of the job, and the other numbers on its phase.
+    /// The states in which the job counts, each 1 or 0. The numbers of reservations depend on [`Job::reservation`], and the other numbers on the phase of the job.
     pub jobs: Tally<u64>,
     /// The size that the job requests.
     pub size: Size,
@@ -311,11 +311,11 @@ impl Job {
     /// SCHED is unread, the job reserves headroom, because it may have been released before the plugin was loaded. Under the strict rule,
     /// each job past DEPEND reserves headroom.
     fn is_reserved(&self) -> bool {
-        match (self.grant, self.running) {
-            (Grant::Given, _) => true,
-            (Grant::None, RunningLimits::Strict) => self.phase > Phase::Depend,
-            (Grant::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
-            (Grant::Blocked | Grant::Awaited, _) => false,
+        match (self.reservation, self.running) {
+            (Reservation::Given, _) => true,
+            (Reservation::None, RunningLimits::Strict) => self.phase > Phase::Depend,
+            (Reservation::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
+            (Reservation::Blocked | Reservation::Awaited, _) => false,
         }
     }
 
@@ -384,13 +384,14 @@ impl Job {
 
     /// Returns true if the job is held past DEPEND.
     pub fn is_awaiting(&self) -> bool {
-        self.phase == Phase::Priority && self.grant == Grant::Awaited
+        self.phase == Phase::Priority && self.reservation == Reservation::Awaited
     }
 
     /// Holds a job that has left DEPEND. The job no longer counts in SCHED.
     pub fn await_headroom(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
-        (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
+        (self.phase, self.reservation, self.keepers) =
+            (Phase::Priority, Reservation::Awaited, Keepers::NobodyElse);
     }
 
     /// Returns the time at which the job ends at the latest, if it is known. Signals and epilogs may delay the end, because Flux does not

@@ -165,7 +165,7 @@ impl Ledger {
     }
 
     /// Stores the fair-share that was posted as the memo of a job. `None` changes nothing.
-    pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
+    pub fn set_memo(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
         {
@@ -174,9 +174,9 @@ impl Ledger {
     }
 
     /// Stores that the jobspec of a job now names `bank`, the default bank, and the default project. No counter depends on these names.
-    pub fn complete_jobspec(&mut self, id: JobId, bank: BankName) {
+    pub fn note_complete_jobspec(&mut self, id: JobId, bank: BankName) {
         if let Some(row) = self.jobs.get_mut(id) {
-            (row.job.bank, row.job.project) = (Some(bank), Project::Judged);
+            (row.job.bank, row.job.project) = (Some(bank), Project::Checked);
         }
     }
 
@@ -226,14 +226,14 @@ impl Ledger {
     }
 
     /// Adopts the limits over scopes in `book`. If they changed, counts all live jobs again.
-    pub fn regroup(&mut self, book: &Book) {
+    pub fn adopt_limits(&mut self, book: &Book) {
         let accounts = self.accounts.scopes.accounts().clone();
-        self.regroup_budgets(book, accounts);
+        self.adopt_budgets(book, accounts);
     }
 
     /// Adopts the limits over scopes in `book` and the `accounts` of budgets. If limits or windows changed, counts all live jobs again.
-    pub fn regroup_budgets(&mut self, book: &Book, accounts: BudgetAccounts) {
-        if !self.accounts.regroup(book, accounts) {
+    pub fn adopt_budgets(&mut self, book: &Book, accounts: BudgetAccounts) {
+        if !self.accounts.adopt_limits(book, accounts) {
             self.note_any_change();
             self.update_overtaken(None);
             return;

@@ -38,11 +38,12 @@ pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{
-    Admission, CachedPriority, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Admission, CachedPriority, Demand, Footprint, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Reservation,
 };
 pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::{OVERTAKEN, OvertakenJobs};
-pub use release::{Line, Released, ScanCursor};
+pub use release::{Candidates, Released, ScanCursor};
 pub use scope::BudgetAccounts;
 pub use size::{ChargeFactor, Kind, Size, Vertex, measure};
 pub use table::{Caps, PerJob, RULES, Rule, Rules};

@@ -5,7 +5,7 @@ use super::counter::Counter;
 use super::ledger::Class;
 use super::place::LineKey;
 use super::scope::{LimitScope, ScopeId};
-use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Limits};
+use super::{Demand, HoldName, HoldSet, Keepers, Ledger, Limits, Reservation};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -25,9 +25,9 @@ pub struct Released {
 
 /// The held jobs that take part in a release scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Line {
+pub enum Candidates {
     /// The held jobs that no other plugin blocks in DEPEND.
-    KeptByNobodyElse,
+    Unblocked,
     /// All held jobs.
     All,
 }
@@ -41,7 +41,7 @@ pub enum Line {
 #[derive(Clone, Debug)]
 pub struct ScanCursor {
     association: AssociationId,
-    line: Line,
+    candidates: Candidates,
     /// The scans within associations that have begun and are not finished.
     scans: BTreeMap<AssociationId, AssociationScan>,
     /// Associations in which the scan has found nothing more to change.
@@ -66,9 +66,9 @@ const HEADROOM_COST: usize = 8;
 
 impl ScanCursor {
     /// Begins a release scan.
-    pub fn new(association: AssociationId, line: Line) -> ScanCursor {
+    pub fn new(association: AssociationId, candidates: Candidates) -> ScanCursor {
         let (scans, tried, search_ends) = Default::default();
-        ScanCursor { association, line, scans, tried, search_ends, comparisons: 0 }
+        ScanCursor { association, candidates, scans, tried, search_ends, comparisons: 0 }
     }
 
     /// Decides the next step, and returns the held job that changes. A job that exceeds no limit is released, and reserves headroom at once.
@@ -86,12 +86,13 @@ impl ScanCursor {
             let association = self.choose_association(ledger)?;
             let waits =
                 ledger.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
-            if !undecided.contains(&association) && !ledger.held.skip_searched(association, self.line, waits)
+            if !undecided.contains(&association)
+                && !ledger.held.skip_searched(association, self.candidates, waits)
             {
                 let begun = self.scans.remove(&association);
                 let is_new = begun.is_none();
                 let mut scan =
-                    begun.unwrap_or_else(|| AssociationScan::begin(ledger, association, self.line));
+                    begun.unwrap_or_else(|| AssociationScan::begin(ledger, association, self.candidates));
                 if let Some(released) =
                     scan.apply_next_change(ledger, book, association, &mut self.comparisons)
                 {
@@ -101,7 +102,7 @@ impl ScanCursor {
                 // An earlier step of this scan may have skipped a job for which there is headroom now, because a released job has ended.
                 // So only a scan that has just begun shows that nothing in the association changes.
                 if is_new {
-                    ledger.held.note_searched(association, self.line);
+                    ledger.held.note_searched(association, self.candidates);
                 }
                 // The association may now belong in the lines of other scopes.
                 if waits {
@@ -114,8 +115,8 @@ impl ScanCursor {
 
     /// Releases all jobs of an excerpt that fit, as if each released job left DEPEND at once. Returns the released jobs, and the cost of the
     /// scan in comparisons.
-    pub fn release_all(ledger: &mut Ledger, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
-        let mut cursor = ScanCursor::new(association, Line::All);
+    pub fn release_fitting_jobs(ledger: &mut Ledger, book: &Book, id: AssociationId) -> (Vec<JobId>, usize) {
+        let mut cursor = ScanCursor::new(id, Candidates::All);
         let mut released_jobs = Vec::new();
         while let Some(released) = cursor.release_next(ledger, book, &BTreeSet::new()) {
             released_jobs.extend(released.is_free.then_some(released.id));
@@ -171,7 +172,7 @@ impl ScanCursor {
 
     /// Returns true if jobs with these `keepers` take part in the scan.
     pub(super) fn admits(&self, keepers: Keepers) -> bool {
-        self.line == Line::All || keepers == Keepers::NobodyElse
+        self.candidates == Candidates::All || keepers == Keepers::NobodyElse
     }
 
     #[cfg(test)]
@@ -192,12 +193,12 @@ struct AssociationScan {
 
 impl AssociationScan {
     /// Begins the scan over one association. Leaves out a class while eventlogs are being read of jobs that share a limit with the class.
-    fn begin(ledger: &mut Ledger, association: AssociationId, line: Line) -> AssociationScan {
+    fn begin(ledger: &mut Ledger, association: AssociationId, candidates: Candidates) -> AssociationScan {
         let mut unsearched = Vec::new();
         let accounts = &ledger.accounts;
         let lines = accounts.held_lines(association).filter(|_| !accounts.is_unread(association));
         for (class, _) in lines {
-            if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
+            if candidates == Candidates::Unblocked && class.keepers == Keepers::Others {
                 continue;
             }
             if accounts.shares_with_unread(association, class.queue.as_ref()) {
@@ -243,7 +244,7 @@ impl AssociationScan {
             let rules = ledger.rules();
             let names = ledger.change(id, |job| {
                 if is_free {
-                    (job.grant, job.demand) = (Grant::Given, Demand::ToRun);
+                    (job.reservation, job.demand) = (Reservation::Given, Demand::ToRun);
                 }
                 rules.members(removed).filter_map(|hold| job.names.remove(hold)).collect()
             });

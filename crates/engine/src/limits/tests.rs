@@ -37,7 +37,7 @@ fn make_job(book: &Book, phase: Phase) -> Job {
         phase,
         origin: Origin::Submitted,
         names: HoldNames::default(),
-        grant: Grant::None,
+        reservation: Reservation::None,
         running: RunningLimits::Upstream,
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
@@ -57,8 +57,8 @@ fn make_held_job(book: &Book) -> Job {
 #[test]
 fn a_footprint_is_a_function_of_phase_and_grant() {
     let book = make_book(1);
-    use Grant::{Blocked, Given, None};
-    for (phase, grant, charged, reserved) in [
+    use Reservation::{Blocked, Given, None};
+    for (phase, reservation, charged, reserved) in [
         (Phase::New, None, (0, 0), (0, 0)),
         (Phase::Depend, None, (0, 0), (0, 0)),
         (Phase::Depend, Given, (0, 0), (1, 1)),
@@ -69,32 +69,36 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Run, Given, (0, 1), (0, 0)),
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
-        let footprint = Job { grant, ..make_job(&book, phase) }.footprint();
+        let footprint = Job { reservation, ..make_job(&book, phase) }.footprint();
         let tally = footprint.tally();
         let Tally { run, sched, reserved_run, reserved_sched, .. } = tally.map(Amounts::jobs);
         assert_eq!(
             ((sched, run), (reserved_sched, reserved_run)),
             (charged, reserved),
-            "{phase:?} {grant:?}"
+            "{phase:?} {reservation:?}"
         );
         assert_eq!((tally.run.nodes(), tally.sched.cores()), (2 * charged.1, 8 * charged.0));
         assert_eq!(footprint.active_jobs, 1);
     }
     use RunningLimits::{Strict, Upstream};
-    for (phase, grant, running, reserved) in [
+    for (phase, reservation, running, reserved) in [
         (Phase::Depend, None, Strict, (0, 0)),
         (Phase::Priority, None, Strict, (1, 1)),
         (Phase::Priority, None, Upstream, (0, 0)),
         (Phase::Sched, None, Strict, (0, 1)),
         (Phase::Run, None, Strict, (0, 0)),
-        (Phase::Priority, Grant::Awaited, Strict, (0, 0)),
-        (Phase::Priority, Grant::Awaited, Upstream, (0, 0)),
+        (Phase::Priority, Reservation::Awaited, Strict, (0, 0)),
+        (Phase::Priority, Reservation::Awaited, Upstream, (0, 0)),
     ] {
-        let jobs = Job { grant, running, ..make_job(&book, phase) }.footprint().jobs;
-        assert_eq!((jobs.reserved_sched, jobs.reserved_run), reserved, "{phase:?} {grant:?} {running:?}");
+        let jobs = Job { reservation, running, ..make_job(&book, phase) }.footprint().jobs;
+        assert_eq!(
+            (jobs.reserved_sched, jobs.reserved_run),
+            reserved,
+            "{phase:?} {reservation:?} {running:?}"
+        );
     }
     let resting_footprint =
-        Job { grant: Given, demand: Demand::Resting, ..make_job(&book, Phase::Sched) }.footprint();
+        Job { reservation: Given, demand: Demand::Resting, ..make_job(&book, Phase::Sched) }.footprint();
     assert_eq!(
         resting_footprint.jobs,
         Tally { sched: 1, ..Tally::default() },
@@ -126,7 +130,7 @@ fn a_job_past_depend_is_held_only_if_it_was_admitted() {
 
 /// Runs a release scan from `association` to its end. Returns the ids of the released jobs in order.
 fn release_held_jobs(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
-    let mut cursor = ScanCursor::new(association, Line::All);
+    let mut cursor = ScanCursor::new(association, Candidates::All);
     std::iter::from_fn(|| cursor.release_next(ledger, book, &BTreeSet::new()))
         .map(|released| released.id.0)
         .collect()
@@ -196,7 +200,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
         ),
         (Job { queue: None, ..make_job(&book, Phase::Sched) }, |job| job.size.nodes = 9, "counters"),
         (make_held_job(&book), |job| job.size.nodes = 1, "none"),
-        (make_held_job(&book), |job| job.grant = Grant::Blocked, "none"),
+        (make_held_job(&book), |job| job.reservation = Reservation::Blocked, "none"),
     ] {
         let mut ledger = Ledger::new(RULES);
         ledger.insert(JobId(1), job);
@@ -223,7 +227,7 @@ fn a_scan_skips_a_job_that_is_no_longer_held() {
         for (id, queue) in [(1, "q"), (2, "other"), (3, "other")] {
             ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..make_held_job(&book) });
         }
-        let mut cursor = ScanCursor::new(book.find(UserId(1), None).unwrap(), Line::All);
+        let mut cursor = ScanCursor::new(book.find(UserId(1), None).unwrap(), Candidates::All);
         let mut release_next = |ledger: &mut Ledger| {
             cursor.release_next(ledger, &book, &BTreeSet::new()).map(|released| released.id.0)
         };

@@ -90,7 +90,7 @@ impl<T> Pending<T> {
     }
 
     /// Moves each job to the queue that `queue_of` returns for its id.
-    pub fn regroup(&mut self, queue_of: impl Fn(JobId) -> Option<QueueName>) {
+    pub fn reassign_queues(&mut self, queue_of: impl Fn(JobId) -> Option<QueueName>) {
         let before = std::mem::take(self);
         for Queue { jobs, notes, .. } in before.queues {
             for (job, note) in jobs.into_iter().zip(notes) {

@@ -97,7 +97,7 @@ impl Standing {
             Some(Ranked { rule, mode, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
         self.generation += 1;
         self.usages.remove_unused();
-        self.restart();
+        self.recompute_all();
         Ok(change)
     }
 
@@ -119,7 +119,7 @@ impl Standing {
     pub fn set_mode(&mut self, mode: Mode) {
         if let Some(site) = self.site.as_mut().filter(|site| site.mode != mode) {
             site.mode = mode;
-            self.restart();
+            self.recompute_all();
         }
     }
 }

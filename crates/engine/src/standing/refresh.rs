@@ -59,16 +59,16 @@ pub(super) struct RefreshState {
 impl Standing {
     /// Refreshes all usages and fair-shares in one call.
     pub fn refresh(&mut self, now: f64) -> Refreshed {
-        self.begin(now);
+        self.begin_computation(now);
         loop {
-            if let Some(refreshed) = self.step(usize::MAX) {
+            if let Some(refreshed) = self.compute_slice(usize::MAX) {
                 return refreshed;
             }
         }
     }
 
     /// Begins a refresh at `now`, unless one is in progress or `now` is out of range.
-    pub fn begin(&mut self, now: f64) {
+    pub fn begin_computation(&mut self, now: f64) {
         if self.work.stage == Stage::Idle && now.abs() <= MAX_TIME {
             self.work.start(now, &mut self.usages, self.site.as_mut());
         }
@@ -76,14 +76,14 @@ impl Standing {
 
     /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree.
     /// Returns the result when the refresh is complete, or at once if none is in progress.
-    pub fn step(&mut self, budget: usize) -> Option<Refreshed> {
+    pub fn compute_slice(&mut self, budget: usize) -> Option<Refreshed> {
         let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());
         Some(done)
     }
 
     /// Makes the next refresh compute all usages. Called after a push or a panic. If a refresh is in progress, it starts again.
-    pub fn restart(&mut self) {
+    pub fn recompute_all(&mut self) {
         self.work.restart(&mut self.usages, self.site.as_mut());
     }
 }

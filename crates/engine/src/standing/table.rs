@@ -228,7 +228,7 @@ impl UsageTable {
 
     /// Records that a job runs. If the job is known, updates its time limit. Returns an error if the start is
     /// not a valid time.
-    pub fn started(&mut self, job: &Job) -> Result<(), BadJob> {
+    pub fn track_start(&mut self, job: &Job) -> Result<(), BadJob> {
         if let Some(place) = self.by_id.get(&job.id).copied() {
             self.set_time_limit(place, job.limit);
             return Ok(());
@@ -246,7 +246,7 @@ impl UsageTable {
     }
 
     /// Records that `job` ended at `end`, in seconds since the epoch. Returns an error if its start or `end` is not a valid time.
-    pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
+    pub fn track_end(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
         let at = match self.by_id.get(&job.id).copied() {
             Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running(job.id, end),
             Some(Place { entry, slot: Slot::Ended(slot) }) => {
@@ -297,7 +297,7 @@ impl UsageTable {
     }
 
     /// Removes a running job that never started, or that this instance no longer has.
-    pub fn never_ran(&mut self, id: JobId) {
+    pub fn remove_running(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.take_running(at, slot);
             self.by_id.remove(&id);

@@ -88,7 +88,7 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
         let mut standing = standing(site(policy));
         standing.refresh(T0);
         assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"), "{policy}");
-        standing.usages.started(&job(7, 1, "A", 4, T0)).expect("a job");
+        standing.usages.track_start(&job(7, 1, "A", 4, T0)).expect("a job");
         let refreshed = standing.refresh(T0 + 30.0);
         assert!(refreshed.ranked && !refreshed.changed.is_empty(), "{policy}");
         let (busy, idle) = (fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
@@ -105,8 +105,8 @@ fn a_negative_pushed_usage_offsets_running_jobs() {
         let mut standing = standing(credited.clone());
         standing.refresh(T0);
         assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"), "{policy}");
-        standing.usages.started(&job(7, 1, "A", 4, T0)).expect("a job");
-        standing.usages.started(&job(8, 2, "A", 4, T0)).expect("a job");
+        standing.usages.track_start(&job(7, 1, "A", 4, T0)).expect("a job");
+        standing.usages.track_start(&job(8, 2, "A", 4, T0)).expect("a job");
         standing.refresh(T0 + 90.0);
         assert_eq!(usage(&standing, 1, "A", T0 + 90.0), 0.0, "{policy}");
         assert!(fairshare(&standing, 1, "A") > fairshare(&standing, 2, "A"), "{policy}");
@@ -158,14 +158,14 @@ fn a_negligible_usage_counts_as_0() {
 fn a_job_that_a_push_covers_counts_once() {
     let mut standing = standing(site(Policy::Classic));
     for id in [1, 2, 3] {
-        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.track_start(&job(id, 1, "A", 1, T0)).expect("a job");
     }
     // Jobs 2 and 3 end at the same time.
     for (id, end) in [(1, T0 + 100.0), (2, T0 + 200.0), (3, T0 + 200.0)] {
         let job = job(id, 1, "A", 1, T0);
-        standing.usages.ended(&job, end).expect("an end");
-        standing.usages.ended(&job, end).expect("a second report");
-        standing.usages.started(&job).expect("a late start");
+        standing.usages.track_end(&job, end).expect("an end");
+        standing.usages.track_end(&job, end).expect("a second report");
+        standing.usages.track_start(&job).expect("a late start");
     }
     let mut undecayed = site(Policy::Classic);
     undecayed.rule.half_life = HalfLife::NONE;
@@ -189,7 +189,7 @@ fn the_earlier_of_two_ends_counts() {
         plain.rule.half_life = HalfLife::NONE;
         let mut standing = standing(plain);
         for end in ends {
-            standing.usages.ended(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
+            standing.usages.track_end(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
         }
         assert_eq!(usage(&standing, 1, "A", T0 + 100.0), 100.0);
     }
@@ -201,7 +201,7 @@ fn associations_appear_move_and_disappear() {
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
     // The job starts before the tree has user 9.
-    standing.usages.started(&job(1, 9, "A", 1, T0)).expect("a job");
+    standing.usages.track_start(&job(1, 9, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 10.0);
     assert_eq!(fairshare(&standing, 9, "A"), None);
     let mut site_with_9 = plain.clone();
@@ -234,14 +234,14 @@ fn the_sum_of_evicted_jobs_is_not_split() {
     standing.push(plain.clone()).expect("a site");
     let nth_job = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
     for (job, end) in (1..=10).map(nth_job) {
-        standing.usages.ended(&job, end).expect("an end");
+        standing.usages.track_end(&job, end).expect("an end");
     }
     standing.refresh(T0 + 200.0);
     assert_eq!(standing.usages.counts(), (3, 0, 1), "all jobs except the last are evicted");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     // The end of job 1, which is evicted, is reported again.
     let (first, end) = nth_job(1);
-    standing.usages.ended(&first, end).expect("an end");
+    standing.usages.track_end(&first, end).expect("an end");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     for (what, mark, pushed, replaces_all, total) in [
         ("a watermark within the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
@@ -261,22 +261,22 @@ fn the_sum_of_evicted_jobs_is_not_split() {
 #[test]
 fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
-    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     let in_one_step = { standing.clone().refresh(T0 + 60.0) };
     // In each round, the push arrives after another number of steps.
     for steps in 0..8 {
         let mut sliced = standing.clone();
-        sliced.begin(T0 + 60.0);
+        sliced.begin_computation(T0 + 60.0);
         let mut reported = Vec::new();
         for _ in 0..steps {
-            reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported.extend(sliced.compute_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         let mut with_usage_of_2 = site(Policy::Classic);
         with_usage_of_2.associations[1].usage = Some(1e4);
         sliced.push(with_usage_of_2).expect("a site");
-        sliced.begin(T0 + 60.0);
+        sliced.begin_computation(T0 + 60.0);
         while sliced.work.is_in_progress() {
-            reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported.extend(sliced.compute_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         for changed in &reported {
             let last = reported.iter().rfind(|other| other.association == changed.association);
@@ -293,8 +293,8 @@ fn clock_jumps_do_not_change_usage() {
         let mut busy = site(policy);
         busy.associations[2].usage = Some(500.0);
         let mut standing = standing(busy);
-        standing.usages.started(&job(1, 1, "A", 3, T0 + 10.0)).expect("a job");
-        standing.usages.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
+        standing.usages.track_start(&job(1, 1, "A", 3, T0 + 10.0)).expect("a job");
+        standing.usages.track_end(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
         let mut plain = standing.clone();
         plain.refresh(T0 + 100.0);
         // The clock is an hour behind, a year ahead, thousands of half-lives ahead or behind, or invalid. The last time is right.
@@ -371,12 +371,12 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.fairshare(Index(0)), old);
     for (start, end) in [(f64::NAN, T0), (T0, f64::NAN), (1e300, T0)] {
-        assert!(standing.usages.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
+        assert!(standing.usages.track_end(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
     }
-    standing.usages.started(&job(3, 1, "A", 1, T0)).expect("a job");
-    assert!(standing.usages.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
+    standing.usages.track_start(&job(3, 1, "A", 1, T0)).expect("a job");
+    assert!(standing.usages.track_end(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
     standing.usages.assert_positions();
-    standing.usages.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
+    standing.usages.track_end(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }
 
@@ -384,12 +384,12 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
 fn a_job_that_never_ran_has_no_usage() {
     let mut standing = standing(site(Policy::Classic));
     for id in 1..=3 {
-        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.track_start(&job(id, 1, "A", 1, T0)).expect("a job");
     }
-    standing.usages.never_ran(JobId(1));
-    standing.usages.never_ran(JobId(1));
-    standing.usages.ended(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    standing.usages.ended(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.usages.remove_running(JobId(1));
+    standing.usages.remove_running(JobId(1));
+    standing.usages.track_end(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.usages.track_end(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     assert_eq!(standing.usages.counts(), (3, 0, 2));
     let ended_usage = usage(&standing, 1, "A", T0 + 10.0);
     assert!((ended_usage - 20.0).abs() < 1e-3, "{ended_usage}");

@@ -138,7 +138,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         ))
     }
 
-    fn accept(&self, names: &mut Interner) -> Result<AssociationWithLeaf, Fault> {
+    fn convert(&self, names: &mut Interner) -> Result<AssociationWithLeaf, Fault> {
         let (bank, def_bank) = (self.bank.as_ref(), self.def_bank.as_ref());
         let (queues, projects) = (self.queues.as_ref(), self.projects.as_ref());
         check_name("bank", bank, "\"flux account delete-user --force USER ''\" removes it")?;
@@ -153,18 +153,18 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         let Some(user) = user else { return Ok((None, leaf)) };
         let association = Association {
             user,
-            bank: names.bank(bank),
+            bank: names.intern_bank(bank),
             max_running_jobs: Limit(self.max_running_jobs),
             max_active_jobs: Limit(self.max_active_jobs),
             max_sched_jobs: Limit(self.max_sched_jobs),
             max_nodes: Limit(self.max_nodes),
             max_cores: Limit(self.max_cores),
-            queues: names.queues(queues),
-            projects: names.projects(projects),
-            def_project: (!def_project.is_empty()).then(|| names.project(def_project)),
+            queues: names.intern_queues(queues),
+            projects: names.intern_projects(projects),
+            def_project: (!def_project.is_empty()).then(|| names.intern_project(def_project)),
             active: self.active != 0,
         };
-        let def_bank = names.bank(def_bank);
+        let def_bank = names.intern_bank(def_bank);
         Ok((Some(accounts::AssociationRecord { association, fairshare, def_bank }), leaf))
     }
 
@@ -194,7 +194,7 @@ impl<S: AsRef<str>> AssociationRecord<S> {
         Ok(Some(Leaf {
             user,
             name: name.as_ref().into(),
-            bank: names.bank(self.bank.as_ref()),
+            bank: names.intern_bank(self.bank.as_ref()),
             shares: to_shares(shares)?,
             active: self.active != 0,
             usage,

@@ -25,7 +25,7 @@ impl Record for ProjectRecord {
         vec![("project", self.project.clone())]
     }
 
-    fn accept(&self, _: &mut Interner) -> Result<ProjectName, Fault> {
+    fn convert(&self, _: &mut Interner) -> Result<ProjectName, Fault> {
         check_name("project", &self.project, "\"flux account delete-project ''\" removes it")?;
         Ok(self.project.as_str().into())
     }
@@ -67,9 +67,9 @@ impl Record for BankRecord {
         vec![("bank", self.bank.clone())]
     }
 
-    fn accept(&self, names: &mut Interner) -> Result<Self::Accepted, Fault> {
+    fn convert(&self, names: &mut Interner) -> Result<Self::Accepted, Fault> {
         check_name("bank", &self.bank, "\"flux account delete-bank --force ''\" removes it")?;
-        let name = names.bank(&self.bank);
+        let name = names.intern_bank(&self.bank);
         let given = [self.parent.is_some(), self.shares.is_some(), self.active.is_some()];
         check_together(Self::OPTIONAL, given)?;
         let branch = match (&self.parent, self.shares, self.active) {
@@ -77,7 +77,7 @@ impl Record for BankRecord {
                 check_text("parent", parent)?;
                 Some(Bank {
                     name: name.clone(),
-                    parent: (!parent.is_empty()).then(|| names.bank(parent)),
+                    parent: (!parent.is_empty()).then(|| names.intern_bank(parent)),
                     shares: to_shares(shares)?,
                     usage: None,
                     active: active != 0,
@@ -121,7 +121,7 @@ impl Record for FactorRecord {
         vec![("factor", self.factor.clone())]
     }
 
-    fn accept(&self, _: &mut Interner) -> Result<Self::Accepted, Fault> {
+    fn convert(&self, _: &mut Interner) -> Result<Self::Accepted, Fault> {
         check_name("factor", &self.factor, "name the factor")?;
         Ok((self.factor.clone(), self.weight))
     }

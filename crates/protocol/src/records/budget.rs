@@ -4,7 +4,7 @@
 //! Amounts are integers in unit-milliseconds: 3,600,000 are one node-hour, core-hour or GPU-hour. Unknown keys are
 //! rejected, because a budget without effect is worse than an error.
 
-use crate::wire::{WireError, read_records};
+use crate::wire::{Read, read_records};
 use fairshare::shortened;
 use fairshare_engine::accounts::{Budget, Target};
 use fairshare_engine::ids::Measure;
@@ -118,7 +118,7 @@ impl From<&Budget> for BudgetRecord {
 }
 
 /// Reads the array. Windows of the same target and unit must not overlap, which the engine checks over all parts of a push.
-pub fn read(array: &RawValue) -> Result<Vec<Budget>, WireError> {
+pub fn read_budgets(array: &RawValue) -> Read<Vec<Budget>> {
     let remedy = "\"flux fairshare budget log\" lists the deposits";
     read_records(array, BUDGETS, BUDGETS, |record| {
         let record: BudgetRecord =
@@ -135,11 +135,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::wire::WireError;
 
     const GOOD: &str = r#"{"scope": "bank", "name": "A", "unit": "node-hours", "start": 10, "end": 20, "deposited": -5, "spent": 3, "rate": 0}"#;
 
-    fn read_text(text: &str) -> Result<Vec<Budget>, WireError> {
-        read(serde_json::from_str(text).unwrap())
+    fn read_text(text: &str) -> Read<Vec<Budget>> {
+        read_budgets(serde_json::from_str(text).unwrap())
     }
 
     fn fault(what: &str) -> WireError {

@@ -58,7 +58,7 @@ impl Record for QueueRecord {
         vec![("queue", self.queue.clone())]
     }
 
-    fn accept(&self, _: &mut Interner) -> Result<Queue, Fault> {
+    fn convert(&self, _: &mut Interner) -> Result<Queue, Fault> {
         check_name("queue", &self.queue, "\"flux account delete-queue ''\" removes it")?;
         Ok(Queue {
             name: self.queue.as_str().into(),

@@ -32,7 +32,7 @@ impl Host<'_> {
                 Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, DEFAULT_URGENCY)),
                 Effect::ReadSiteNodes => self.engine.handle(self.now, Event::SiteNodes(Some(self.nodes))),
                 Effect::ListEnded { .. } => self.engine.handle(self.now, Event::Ended(Some(Vec::new()))),
-                Effect::Then(step) => self.engine.step(step),
+                Effect::Then(step) => self.engine.carry_out_step(step),
                 other => {
                     self.apply_effect(other);
                     continue;
@@ -46,7 +46,7 @@ impl Host<'_> {
     /// Carries out an effect on jobs or timers.
     fn apply_effect(&mut self, effect: Effect) {
         match effect {
-            Effect::RejectPolicy(text) => self.refused = Some(text),
+            Effect::RejectPush(text) => self.refused = Some(text),
             Effect::AddDependency(id, name) => {
                 if let Some(active) = self.active.get_mut(&to_job_index(id)) {
                     active.holds.push(name);

@@ -477,7 +477,7 @@ fn a_push_names_users_by_id_and_has_all_windows() {
     );
     assert!(notes.is_empty());
     let text = serde_json::to_string(&sent).expect("JSON");
-    let read = fairshare_protocol::records::budget::read(serde_json::from_str(&text).expect("JSON"));
+    let read = fairshare_protocol::records::budget::read_budgets(serde_json::from_str(&text).expect("JSON"));
     let read: Vec<BudgetRecord> = read.expect("budgets").iter().map(BudgetRecord::from).collect();
     assert_eq!(read, sent, "the plugin accepts what a push sends");
 }

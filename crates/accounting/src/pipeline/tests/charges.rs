@@ -15,7 +15,7 @@ use fairshare::periods::{Resources, Weights};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_engine::standing::{self, Retention, StagedSite, Standing};
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::policy_update;
+use fairshare_protocol::wire::read_policy_update;
 
 const BEGIN: f64 = END - H;
 const QUEUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
@@ -270,9 +270,9 @@ impl World {
     fn report_jobs(&mut self, now: f64) {
         for (id, job) in (1..).zip(&self.jobs) {
             if job.end <= now {
-                self.plugin.usages.ended(&job.to_live(id), job.end).expect("an end");
+                self.plugin.usages.track_end(&job.to_live(id), job.end).expect("an end");
             } else if job.start <= now {
-                self.plugin.usages.started(&job.to_live(id)).expect("a start");
+                self.plugin.usages.track_start(&job.to_live(id)).expect("a start");
             }
         }
     }
@@ -312,7 +312,7 @@ impl World {
         let mut database = Database::open(&self.site.path, Access::Read, Duration::ZERO).expect("a database");
         let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
         let text = serde_json::to_string(&data).expect("JSON");
-        let ((_, part), _) = policy_update(Some(&text), &mut Reader::default()).expect("a document");
+        let ((_, part), _) = read_policy_update(Some(&text), &mut Reader::default()).expect("a document");
         let mut staged = StagedSite::default();
         staged.absorb(part, &mut self.plugin);
         self.plugin.push_staged(staged, Mode::Elapsed).expect("a site");

@@ -19,7 +19,7 @@ fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
 fn a_document_sets_its_switches() {
     let both_switches = ConfigPatch { zero_score: Some(ZeroScore::Floor), deny_unknown_queues: Some(true) };
     let mut book = Book::default();
-    book.replace(Policy { config: both_switches, ..Policy::default() });
+    book.replace_records(SiteRecords { config: both_switches, ..SiteRecords::default() });
     assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
 }
 
@@ -33,7 +33,7 @@ fn each_change_increases_the_generation() {
         |book| book.set_weights(vec![]),
         |book| book.set_config(ConfigPatch::default()),
         |book| {
-            book.replace(Policy::default());
+            book.replace_records(SiteRecords::default());
         },
     ];
     let mut book = Book::default();
@@ -60,11 +60,11 @@ fn a_push_reports_its_differences() {
 #[test]
 fn a_book_has_data_from_the_first_association_on() {
     let mut book = Book::default();
-    book.replace(Policy::default());
+    book.replace_records(SiteRecords::default());
     assert!(!book.has_data(), "a document without associations");
-    book.replace(make_document(vec![record(1, "A", 0.1)]));
+    book.replace_records(make_document(vec![record(1, "A", 0.1)]));
     assert!(book.has_data());
-    book.replace(Policy::default());
+    book.replace_records(SiteRecords::default());
     assert!(book.has_data() && book.is_empty());
 }
 
@@ -74,13 +74,13 @@ fn switches_of_several_parts_are_merged() {
         .map(|zero_score| ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() });
     let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };
     let mut book = Book::default();
-    book.begin(false);
+    book.begin_staging(false);
     for config in [hold, deny, floor] {
-        book.stage(Policy { config, ..Policy::default() });
+        book.stage_records(SiteRecords { config, ..SiteRecords::default() });
     }
     assert!(book.is_staging());
     assert_eq!(book.config(), Config::default());
-    book.commit();
+    book.commit_records();
     assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
 }
 

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The members at the start of `explain`, `standing`, `stats` and `check_job`, and the rules that the table
-//! `[fairshare.queues.NAME]` sets for the limits and priorities of jobs in a queue.
+//! The members with which the answers to `explain`, `standing`, `stats` and `check_job` begin.
 
-use crate::accounts::Scope;
 use crate::engine::View;
-use crate::ids::{JobId, QueueName, Word};
-use fairshare::insert_all;
+use crate::ids::{JobId, Word};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The state of the plugin at the time of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,40 +61,5 @@ impl Heading {
             policy: live.policy(),
             overruled,
         }
-    }
-}
-
-/// The rules of a queue. A virtual queue has the rules of its parent too.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct QueueRules {
-    /// The scopes whose limits over all queues neither count nor hold the jobs: `association`, `bank`, `user`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exempt: Vec<Word>,
-    /// The largest priority of the jobs, except at urgency 31.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_priority: Option<u32>,
-}
-
-impl View<'_> {
-    /// Returns the rules of `queue`.
-    pub(super) fn queue_rules(&self, queue: Option<&QueueName>) -> QueueRules {
-        let name = queue.map(QueueName::as_str);
-        let is_exempt = |scope| self.book.site_limits().exemptions(name).any(|exempt| exempt == scope);
-        let exempt = Scope::EXEMPTIONS.into_iter().filter(|(_, scope)| is_exempt(*scope));
-        QueueRules {
-            exempt: exempt.map(|(name, _)| Cow::Borrowed(name)).collect(),
-            max_priority: self.max_priority(queue),
-        }
-    }
-
-    /// Returns the rules of each queue in `queues` that has rules.
-    pub(super) fn rules_of_queues<'q>(
-        &self,
-        queues: impl Iterator<Item = &'q QueueName>,
-    ) -> BTreeMap<QueueName, QueueRules> {
-        let rules = queues.map(|queue| (queue.clone(), self.queue_rules(Some(queue))));
-        insert_all(rules.filter(|(_, rules)| *rules != QueueRules::default()))
     }
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The answer to `explain`: the priority of a job, and the reasons why it is held or blocked.
 
-use super::super::View;
-use super::super::{Change, Changes, JobFacts, PricedJob, State, Turn};
-use super::heading::{Heading, QueueRules};
+use super::super::{Change, Changes, JobFacts, JobPriorities, State, Turn, View};
 use super::holds::{HoldNow, list_holds};
-use super::note;
 use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestions};
 use super::release::{Release, foresee_release};
+use super::{Heading, QueueRules, note};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};
 use crate::priority::{AGE, Explanation, Outcome, SIZE, Term};
@@ -204,7 +202,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let job = view.ledger.job(id)?;
     let holds = list_holds(view, id, job, now);
     let release = foresee_release(view, id, job, &holds, now);
-    let others = list_keepers(view, id, job, facts, view.priced(id).as_ref());
+    let others = list_keepers(view, id, job, facts, view.priorities_of(id).as_ref());
     let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
     let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
     Some(Why {
@@ -224,7 +222,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
 pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let id = facts.id;
     let job = view.ledger.job(id)?;
-    let (association, priced) = (job.association(), view.priced(id));
+    let (association, pair) = (job.association(), view.priorities_of(id));
     let age = view.age_without_offset(job, now);
     Some(Why {
         id,
@@ -242,11 +240,11 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         cores: job.size.cores,
         duration: job.time_limit(),
         fairshare: association.and_then(|association| view.fairshare(association)),
-        posted: priced.as_ref().map(|priced| explain_posted(view, job, priced, age)),
+        posted: pair.as_ref().map(|pair| explain_posted(view, job, pair, age)),
         place: None,
-        exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.noted.urgency, age)),
-        lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
-        turn: priced.as_ref().and_then(|priced| priced.turn),
+        exact: pair.as_ref().map(|pair| ExplainedPriority::new(&pair.exact, pair.noted.urgency, age)),
+        lag: pair.as_ref().and_then(|pair| explain_lag(view, id, pair)),
+        turn: pair.as_ref().and_then(|pair| pair.turn),
         is_held: job.is_held(),
         ..Why::default()
     })
@@ -263,14 +261,14 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
-fn explain_posted(view: &View<'_>, job: &Job, priced: &PricedJob<'_>, age: f64) -> PostedPriority {
-    let reasons = list_reasons(view, job, priced, priced.noted.changes);
+fn explain_posted(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, age: f64) -> PostedPriority {
+    let reasons = list_reasons(view, job, pair, pair.noted.changes);
     PostedPriority {
-        made: ExplainedPriority::new(&priced.posted, priced.noted.urgency, age),
-        when: Some(priced.noted.when),
-        generation: priced.noted.generation,
+        made: ExplainedPriority::new(&pair.posted, pair.noted.urgency, age),
+        when: Some(pair.noted.when),
+        generation: pair.noted.generation,
         reason: join_notes(&reasons),
-        before: explain_earlier_change(view, job, priced),
+        before: explain_earlier_change(view, job, pair),
         reasons,
     }
 }
@@ -283,24 +281,24 @@ fn join_notes(notes: &[Note]) -> Option<Note> {
 }
 
 /// Returns the reasons for the posted priority.
-fn list_reasons(view: &View<'_>, job: &Job, priced: &PricedJob<'_>, changes: Changes) -> Vec<Note> {
-    changes.iter().map(|change| describe_change(view, job, priced, changes, change)).collect()
+fn list_reasons(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, changes: Changes) -> Vec<Note> {
+    changes.iter().map(|change| describe_change(view, job, pair, changes, change)).collect()
 }
 
 /// Returns the last change before usage or age alone changed the priority. Returns `None` if that change was the
 /// submission or a load.
-fn explain_earlier_change(view: &View<'_>, job: &Job, priced: &PricedJob<'_>) -> Option<EarlierChange> {
-    let (changes, when) = priced.noted.earlier?;
+fn explain_earlier_change(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>) -> Option<EarlierChange> {
+    let (changes, when) = pair.noted.earlier?;
     if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.contains(change)) {
         return None;
     }
-    Some(EarlierChange { reason: join_notes(&list_reasons(view, job, priced, changes))?, when })
+    Some(EarlierChange { reason: join_notes(&list_reasons(view, job, pair, changes))?, when })
 }
 
 fn describe_change(
     view: &View<'_>,
     job: &Job,
-    priced: &PricedJob<'_>,
+    pair: &JobPriorities<'_>,
     changes: Changes,
     change: Change,
 ) -> Note {
@@ -315,10 +313,7 @@ fn describe_change(
         Change::Released => note("released", "the limits that held the job released it"),
         Change::Urgency => {
             let former = changes.former_urgency().unwrap_or_default();
-            note(
-                "urgency",
-                format!("the job's urgency was changed from {former} to {}", priced.noted.urgency),
-            )
+            note("urgency", format!("the job's urgency was changed from {former} to {}", pair.noted.urgency))
         }
         Change::Jobspec => note("jobspec", "the job's jobspec was updated"),
         Change::Weights => describe_weight_change(view, changes),
@@ -369,8 +364,8 @@ fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
     note("weight", text)
 }
 
-fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob<'_>) -> Option<Lag> {
-    let difference = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
+fn explain_lag(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<Lag> {
+    let difference = i64::from(pair.exact.priority) - i64::from(pair.posted.priority);
     if difference == 0 {
         return None;
     }
@@ -384,7 +379,7 @@ fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob<'_>) -> Option<Lag
         note("since-refresh", describe_next_posting(view))
     } else if right_to.is_some_and(|to| to < depth) {
         let text =
-            format!("a refresh posts at most {} priorities; the next refresh continues", view.budget());
+            format!("a refresh posts at most {} priorities; the next refresh continues", view.post_budget());
         note("budget", text)
     } else {
         note("same-order", format!("the order of the first {depth} jobs of the queue is the same"))

@@ -11,7 +11,9 @@
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, HoldSet, Ledger, Limits, Line, Phase, Released, Rule, ScanCursor};
+use crate::limits::{
+    Candidates, Demand, HoldSet, Ledger, Limits, Phase, Released, Reservation, Rule, ScanCursor,
+};
 use std::collections::BTreeSet;
 
 pub(super) struct Bounds<'a> {
@@ -105,7 +107,7 @@ impl<'a> Bounds<'a> {
     /// Finds held jobs that may have been released by now. The jobs that come before the wanted job count as
     /// running from now on. Returns the number of visits.
     fn note_fitting_jobs(&mut self) -> usize {
-        let mut walk = ScanCursor::new(self.association, Line::All);
+        let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = order(&self.fullest, self.wanted);
         while let Some(Released { id, is_free, .. }) =
@@ -149,6 +151,6 @@ impl<'a> Bounds<'a> {
 /// Counts a job as scheduled and running until the computation ends.
 fn count_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
-        (job.grant, job.demand, job.is_queue_stopped) = (Grant::Given, Demand::ToRun, false);
+        (job.reservation, job.demand, job.is_queue_stopped) = (Reservation::Given, Demand::ToRun, false);
     });
 }

@@ -8,7 +8,8 @@
 //!
 //! | file | answer |
 //! |---|---|
-//! | `heading` | the members with which several answers begin, and the rules of queues |
+//! | `heading` | the members with which several answers begin |
+//! | `queue_rules` | the rules of queues for limits and priorities |
 //! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | short descriptions of pending and held jobs |
@@ -17,7 +18,8 @@
 //! | `stats` | counts of the whole instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
-//! | `priorities` | posted and current priorities of pending jobs, usage and fair-share of associations, and the live tree, in pages |
+//! | `priorities` | posted and current priorities of pending jobs, in pages |
+//! | `usages` | usage and fair-share of associations, and the live tree, in pages |
 //! | `push` | the changes of a push, and the effects of a dry run on jobs |
 //!
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
@@ -33,23 +35,25 @@ mod list;
 mod others;
 mod priorities;
 mod push;
+mod queue_rules;
 mod release;
 mod snapshot;
 mod standing;
 mod stats;
 mod submission;
+mod usages;
 
 pub use budgets::BudgetShown;
 pub use check::{Check, Drift, check};
-pub use heading::{Heading, Overruled, QueueRules};
+pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};
 pub use job::explain_priority;
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
-pub use priorities::{UsagesPage, Used, tree_page, usages};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
+pub use queue_rules::QueueRules;
 pub use release::Release;
 pub use snapshot::{
     AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,
@@ -65,6 +69,7 @@ pub use stats::{
     Stats, stats,
 };
 pub use submission::{CheckedJob, check_job};
+pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 //! The reasons besides limits why a job does not run (keepers), and suggestions for its user.
 
 use super::super::View;
-use super::super::{JobFacts, PricedJob, State, validate::find_fitting_bank};
+use super::super::{JobFacts, JobPriorities, State, validate::find_fitting_bank};
 use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
@@ -100,7 +100,7 @@ pub fn list_keepers(
     id: JobId,
     job: &Job,
     facts: &JobFacts<'_>,
-    priced: Option<&PricedJob<'_>>,
+    priorities: Option<&JobPriorities<'_>>,
 ) -> Vec<Keeper> {
     let mut found = Vec::new();
     if facts.state > State::Sched {
@@ -130,7 +130,7 @@ pub fn list_keepers(
     }
     if facts.urgency == URGENCY_HOLD {
         found.push(Keeper::plain("urgency", "its urgency is 0, so it does not run"));
-    } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
+    } else if priorities.is_some_and(|priorities| priorities.posted.outcome == Outcome::HeldByScore) {
         found.push(Keeper::plain("score", "the sum of its terms is 0 or less, and the site holds such jobs"));
     }
     // At priority 0, Flux withdraws the job's request for resources from the scheduler.
@@ -206,7 +206,7 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
     jobs.extend(rivals.into_iter().chain([id]));
     let mut without = view.ledger.excerpt(association, jobs.into_iter());
     without.remove(other);
-    let (released, _) = ScanCursor::release_all(&mut without, &view.book, association);
+    let (released, _) = ScanCursor::release_fitting_jobs(&mut without, &view.book, association);
     released.contains(&id)
 }
 

@@ -10,7 +10,7 @@ use super::latest::Bounds;
 use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase, ScanCursor};
+use crate::limits::{Demand, Job, Keepers, Ledger, Phase, Reservation, ScanCursor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ impl Simulation<'_> {
         let time_limit = job.time_limit();
         self.ledger.change(id, |job| {
             job.phase = Phase::Run;
-            job.grant = Grant::None;
+            job.reservation = Reservation::None;
         });
         if let Some(seconds) = time_limit {
             self.note_end(id, at + seconds);
@@ -96,7 +96,7 @@ impl Simulation<'_> {
         loop {
             loop {
                 let (freed, visited) =
-                    ScanCursor::release_all(&mut self.ledger, &self.view.book, self.association);
+                    ScanCursor::release_fitting_jobs(&mut self.ledger, &self.view.book, self.association);
                 if freed.contains(&wanted) {
                     return Some(at);
                 }
@@ -108,7 +108,7 @@ impl Simulation<'_> {
                 for id in freed {
                     if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
                         // The job stays in DEPEND and reserves nothing.
-                        self.ledger.change(id, |job| job.grant = Grant::Blocked);
+                        self.ledger.change(id, |job| job.reservation = Reservation::Blocked);
                         has_freed_headroom = true;
                     } else {
                         self.starting.insert(id);

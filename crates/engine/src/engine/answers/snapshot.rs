@@ -5,7 +5,7 @@
 
 use super::super::{LiveSnapshot, View};
 use super::budgets::{BudgetShown, list_budgets};
-use super::heading::QueueRules;
+use super::queue_rules::QueueRules;
 use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf, Target};
 use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Knowledge, ScopeUsage, Tally};

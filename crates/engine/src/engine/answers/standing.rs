@@ -4,8 +4,8 @@
 
 use super::super::{Shared, View};
 use super::budgets::{BudgetShown, list_budgets};
-use super::heading::{Heading, QueueRules};
 use super::holds::scope_kind;
+use super::{Heading, QueueRules};
 use crate::accounts::{Association, AssociationId, Scope, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, ProjectName, QueueName, Stage, UserId, Word};
 use crate::limits::{Holding, Phase, ScopeUsage};

@@ -5,10 +5,10 @@
 use super::super::View;
 use super::super::life::{BROKEN, build_job};
 use super::super::{JobFacts, validate::rejections_of_job};
-use super::heading::{Heading, QueueRules};
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
 use super::standing::Open;
+use super::{Heading, QueueRules};
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::{ActiveJobsLimit, Admission};
 use serde::{Deserialize, Serialize};

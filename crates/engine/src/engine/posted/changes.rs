@@ -225,7 +225,7 @@ impl PostedPriorities {
 
     /// Returns the reason why a job without a posted priority gets one.
     fn first_reason(&self, id: JobId, now: &PriorityContext) -> Change {
-        match (self.held_again.contains(&id), now.is_submission, now.is_unpriced) {
+        match (self.held_again.contains(&id), now.is_submission, now.is_unprioritized) {
             (true, ..) => Change::Released,
             (_, true, true) => Change::Data,
             (_, true, false) => Change::Submitted,

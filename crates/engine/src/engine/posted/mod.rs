@@ -43,7 +43,7 @@ pub(super) struct PriorityContext {
     /// Whether the job was submitted while the plugin was loaded.
     pub is_submission: bool,
     /// Whether the job was in PRIORITY without a priority until now.
-    pub is_unpriced: bool,
+    pub is_unprioritized: bool,
 }
 
 /// The inputs of a posted priority.
@@ -103,7 +103,7 @@ pub fn shown_terms<T: Copy>(
 
 /// The posted and the current priority of a job.
 #[derive(Clone, Debug)]
-pub struct PricedJob<'a> {
+pub struct JobPriorities<'a> {
     /// The inputs of the posted priority.
     pub noted: &'a Posted,
     /// The priority by which Flux schedules, with its terms as they were when it was posted.
@@ -171,8 +171,8 @@ impl PostedPriorities {
     }
 
     /// Puts each pending job into the order of the scheduler queue that `queue` names. The next refresh corrects the orders.
-    pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
-        self.pending.regroup(queue);
+    pub fn reassign_queues(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
+        self.pending.reassign_queues(queue);
         self.has_changed = true;
     }
 

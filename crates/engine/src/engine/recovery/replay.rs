@@ -18,7 +18,7 @@ use crate::engine::{
     hold, keepers,
 };
 use crate::ids::JobId;
-use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Origin, Phase};
+use crate::limits::{HoldName, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Reservation};
 use crate::priority::{AGE, URGENCY_HOLD};
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(super) struct Replay {
     /// Jobs in DEPEND, PRIORITY and SCHED.
     pending: Vec<JobId>,
     /// True if a replayed job is in PRIORITY.
-    has_unpriced: bool,
+    has_unprioritized: bool,
 }
 
 impl Recovery {
@@ -62,7 +62,7 @@ impl Recovery {
             // The timer is armed below, once for all replayed jobs.
             shared.due.note_job(Task::CompleteJobspec, facts.id);
         }
-        self.replay.has_unpriced |= facts.state == State::Priority;
+        self.replay.has_unprioritized |= facts.state == State::Priority;
         let mut effects = log_unmeasured(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
@@ -88,7 +88,7 @@ impl Recovery {
     /// Handles all replayed jobs after their callbacks: asks for their eventlogs. If a job is in PRIORITY,
     /// makes Flux ask for all priorities.
     pub fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        let Replay { is_due, pending, has_unpriced } = std::mem::take(&mut self.replay);
+        let Replay { is_due, pending, has_unprioritized } = std::mem::take(&mut self.replay);
         if !is_due {
             return Vec::new();
         }
@@ -100,7 +100,7 @@ impl Recovery {
         shared.scan_all_held_later();
         self.end_comparison_if_known(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
-        if has_unpriced {
+        if has_unprioritized {
             effects.extend(reprioritize_all());
         }
         effects
@@ -139,7 +139,7 @@ impl Recovery {
     }
 
     /// Stores the dependency names of an eventlog. `history` is `None` if the eventlog cannot be read.
-    pub fn take_eventlog(
+    pub fn store_eventlog_names(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -179,10 +179,10 @@ impl Recovery {
                 job.keepers = Keepers::NobodyElse;
             }
             if job.names.were_used() && job.names.outstanding().is_empty() {
-                job.grant = match job.phase {
-                    Phase::Depend => Grant::Blocked,
-                    Phase::Sched => Grant::Given,
-                    Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => job.grant,
+                job.reservation = match job.phase {
+                    Phase::Depend => Reservation::Blocked,
+                    Phase::Sched => Reservation::Given,
+                    Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => job.reservation,
                 };
             }
         });
@@ -202,7 +202,7 @@ impl Recovery {
             shared.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
                 if job.phase == Phase::Sched {
-                    job.grant = Grant::Given;
+                    job.reservation = Reservation::Given;
                 }
             });
             self.end_comparison_if_known(shared);
@@ -226,7 +226,7 @@ impl Recovery {
     }
 
     /// Stores the outstanding names of a job whose eventlog cannot be read.
-    pub fn take_dependencies(
+    pub fn store_outstanding_names(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -258,7 +258,7 @@ impl Recovery {
         let is_read =
             |of: &AssociationId| !shared.ledger.accounts().is_unread(*of) && !self.half_pushed.contains(of);
         if let Some(association) = association.filter(is_read) {
-            shared.due.scan_association(association);
+            shared.due.scan_after_event(association);
             if self.undecided.contains(&association) {
                 shared.due.note_scan(Scan::HoldReplayed(association));
             }
@@ -305,7 +305,9 @@ impl Recovery {
         let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
         let free_job = |id: JobId| {
             let is_free = |job: &&Job| {
-                job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
+                job.origin == Origin::Replayed
+                    && job.is_only_blocked()
+                    && job.reservation == Reservation::None
             };
             Some((id, ledger.job(id).filter(is_free)?))
         };

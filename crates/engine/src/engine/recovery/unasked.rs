@@ -6,7 +6,7 @@
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
-use crate::limits::{Grant, Job, Knowledge, Phase};
+use crate::limits::{Job, Knowledge, Phase, Reservation};
 
 impl Recovery {
     /// Notes a job in SCHED whose eventlog affects no decision for now.
@@ -34,7 +34,7 @@ impl Recovery {
             keys.filter(|(of, queue)| is_in_reach(shared, *of, queue.as_ref())).cloned().collect();
         let jobs: Vec<JobId> = due.iter().filter_map(|key| self.unasked.remove(key)).flatten().collect();
         let is_open = |job: &Job| {
-            (job.phase, job.knowledge, job.grant) == (Phase::Sched, Knowledge::Known, Grant::None)
+            (job.phase, job.knowledge, job.reservation) == (Phase::Sched, Knowledge::Known, Reservation::None)
         };
         let open = jobs.into_iter().filter(|id| shared.ledger.job(*id).is_some_and(is_open)).collect();
         self.read_eventlogs(shared, open)

@@ -29,15 +29,15 @@
 //!   names no bank, or if its R cannot be read, the usage counts when the accounting database has the job.
 
 mod cost;
+mod interleave;
 mod outline;
 mod posting;
 mod stage;
 mod stale;
 mod terms;
-mod turns;
 
 pub use outline::{LiveOutline, RefreshProgress};
-pub(super) use posting::budget;
+pub(super) use posting::post_budget;
 pub use stage::{LastRefresh, LiveSnapshot};
 
 use crate::engine::Shared;
@@ -59,7 +59,7 @@ pub(super) struct Refresh {
     /// release scan covers all associations.
     pushed: bool,
     /// Set while Flux asks for priorities because of a refresh.
-    touching: Option<LoopPosts>,
+    loop_posts: Option<LoopPosts>,
     /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
     is_misplaced: bool,
     /// Whether the present posts correct the order after the last refresh.
@@ -96,7 +96,7 @@ impl Refresh {
     /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this
     /// refresh.
     pub fn handle_refused_loop(&mut self, shared: &mut Shared) {
-        let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.touching.take() else { return };
+        let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.loop_posts.take() else { return };
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
         self.pushed |= is_of_push;
@@ -117,8 +117,8 @@ impl Refresh {
     }
 
     /// Notes that Flux's loop is over, or that none is in progress.
-    pub fn end_loop(&mut self) {
-        self.touching = None;
+    pub fn exit_loop(&mut self) {
+        self.loop_posts = None;
     }
 
     /// Makes the next refresh post stale priorities too, as after a push.

@@ -17,7 +17,7 @@ use crate::engine::{
     priorities,
 };
 use crate::ids::JobId;
-use crate::limits::{Admission, Demand, Job, Line, Phase};
+use crate::limits::{Admission, Candidates, Demand, Job, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
@@ -26,24 +26,24 @@ use std::collections::VecDeque;
 pub(super) struct Posts {
     /// Jobs that have no priority yet. After a push, a release scan follows when the engine has asked for the
     /// urgencies of all these jobs.
-    unpriced: VecDeque<JobId>,
+    unprioritized: VecDeque<JobId>,
     /// Jobs whose current priority is to be posted.
     to_post: VecDeque<JobId>,
 }
 
 /// The search for jobs without a priority: the jobs found so far, and where the search continues.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UnpricedSearch {
+pub(super) struct PrioritySearch {
     found: Vec<JobId>,
     after: Option<JobId>,
 }
 
 impl Refresh {
-    /// Plans which priorities to post and how, when all current priorities are known. `unpriced` are the jobs without a priority, if the
+    /// Plans which priorities to post and how, when all current priorities are known. `unprioritized` are the jobs without a priority, if the
     /// engine searched for them.
-    pub fn post_plan(&mut self, shared: &mut Shared, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
+    pub fn post_plan(&mut self, shared: &mut Shared, unprioritized: Option<Vec<JobId>>) -> Vec<Effect> {
         let (depth, budget) =
-            (shared.batches.ordered, budget(&shared.posted, &shared.settings, &shared.batches));
+            (shared.batches.ordered, post_budget(&shared.posted, &shared.settings, &shared.batches));
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
         let plan = shared.posted.plan_posts(Bounds { depth, budget, refreshes_stale });
@@ -52,20 +52,21 @@ impl Refresh {
         let last = &mut self.posting;
         last.lagging = lagging.saturating_sub(plan.jobs_to_post.len());
         last.right_to = plan.correct_depth.or((last.lagging > 0).then_some(depth));
-        let was_searched = unpriced.is_some();
+        let was_searched = unprioritized.is_some();
         let to_post = plan.jobs_to_post.into_iter().map(|(id, _)| id);
-        let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), to_post: to_post.collect() };
+        let mut posts =
+            Posts { unprioritized: unprioritized.unwrap_or_default().into(), to_post: to_post.collect() };
         let mut effects = Vec::new();
         let (flux_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.to_post.len());
         // If the loop must run for jobs without a priority, it posts the other priorities in the least time.
-        let uses_loop = self.pushed && (!was_searched || posts.unpriced.len() > MAX_SINGLE_POSTS);
+        let uses_loop = self.pushed && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
         if uses_loop || flux_loop.is_better_for(touched) {
             self.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).to_post.into_iter().collect();
-            self.touching =
+            self.loop_posts =
                 Some(LoopPosts { jobs, is_of_push: std::mem::take(&mut self.pushed), refreshes_stale });
             effects.extend(reprioritize_all());
-            effects.push(Effect::Then(Step::ReleaseAll));
+            effects.push(Effect::Then(Step::ScanAllHeld));
         }
         self.stage = Stage::Posting(posts);
         effects.extend(self.post_slice(shared));
@@ -77,12 +78,12 @@ impl Refresh {
         shared.posted.end_posts();
         let flux_loop = cost_of_loop(&shared.posted, &shared.batches);
         let most = posts_per_turn(flux_loop.pending);
-        let Stage::Posting(Posts { unpriced, to_post }) = &mut self.stage else {
+        let Stage::Posting(Posts { unprioritized, to_post }) = &mut self.stage else {
             return Vec::new();
         };
-        let asked_jobs: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
+        let asked_jobs: Vec<JobId> = unprioritized.drain(..unprioritized.len().min(most)).collect();
         let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked_jobs.len())).collect();
-        let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && to_post.is_empty());
+        let (all_asked, is_done) = (unprioritized.is_empty(), unprioritized.is_empty() && to_post.is_empty());
         // If posts take so long that the loop is not allowed, Flux serves other requests between the posts.
         let posts = if flux_loop.is_short(0) { 0 } else { asked_jobs.len() + batch.len() };
         let mut effects: Vec<Effect> = asked_jobs.into_iter().map(Effect::AskUrgency).collect();
@@ -97,13 +98,13 @@ impl Refresh {
             self.posting.touched += 1;
             effects.extend(priorities::make_memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            let freed =
-                hold::set_demand(shared, id, Demand::for_priority(made.priority)).map(|of| (of, Line::All));
+            let freed = hold::set_demand(shared, id, Demand::for_priority(made.priority))
+                .map(|of| (of, Candidates::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
         if all_asked && std::mem::take(&mut self.pushed) {
-            effects.push(Effect::Then(Step::ReleaseAll));
+            effects.push(Effect::Then(Step::ScanAllHeld));
         }
         shared.due.note_scan(Scan::Several(scans));
         if is_done {
@@ -139,7 +140,7 @@ impl Refresh {
 
     /// Returns true if the engine must search for jobs without a priority. After a push, Flux's loop would
     /// ask for the priorities of these jobs, but the loop may be too long.
-    pub fn must_search_unpriced(&self, shared: &Shared) -> bool {
+    pub fn must_search_unprioritized(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.batches)
                 .is_short(shared.posted.pending_and_stale().1.min(shared.batches.posted))
@@ -153,7 +154,7 @@ fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
 
 /// Returns the largest number of priorities that a refresh posts: [`Batches::posted`]. The number is smaller
 /// if Flux's loop would take too long, so that the priorities are posted one by one.
-pub fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
+pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
     let (most, flux_loop) = (batches.posted, cost_of_loop(posted, batches));
     if flux_loop.is_short(most) {
         most
@@ -165,7 +166,7 @@ pub fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches)
 /// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if
 /// there are so many that Flux's loop must ask for their priorities. Otherwise returns where the search
 /// continues.
-pub fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<JobId>, UnpricedSearch> {
+pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<Vec<JobId>, PrioritySearch> {
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
         (visited, at.after) = (visited + 1, Some(id));
@@ -182,6 +183,6 @@ pub fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<Jo
 /// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.
 pub fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
-    let has_none = || shared.unpriced.contains(&id) || shared.posted.pending().get(id).is_none();
+    let has_none = || shared.unprioritized.contains(&id) || shared.posted.pending().get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
 }

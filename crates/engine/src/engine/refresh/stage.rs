@@ -3,9 +3,9 @@
 //! several reactor turns.
 
 use super::{
-    posting::{Posts, UnpricedSearch},
+    interleave::TurnComputation,
+    posting::{Posts, PrioritySearch},
     terms::CappedSweep,
-    turns::TurnComputation,
 };
 use crate::accounts::AssociationId;
 use crate::engine::{
@@ -14,7 +14,7 @@ use crate::engine::{
     annotate::{self, AnnotationSweep},
     effect::reprioritize_all,
     priorities,
-    refresh::{posting::search_unpriced, terms, turns},
+    refresh::{interleave, posting::search_unprioritized, terms},
 };
 use crate::ids::{JobId, Word};
 use crate::priority::AGE;
@@ -45,7 +45,7 @@ pub(super) enum Stage {
     /// an unchanged fair-share are skipped. The id is the last computed job of the first association.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
-    UnpricedSearch(UnpricedSearch),
+    PrioritySearch(PrioritySearch),
     /// These priorities are posted.
     Posting(Posts),
     /// Jobs are annotated.
@@ -186,7 +186,7 @@ impl Refresh {
         if !shared.is_live() {
             self.stage = Stage::Idle;
             let due = std::mem::take(&mut self.pushed);
-            return if due { self.reprioritize(shared, recovery) } else { Vec::new() };
+            return if due { self.post_all_priorities(shared, recovery) } else { Vec::new() };
         }
         let mut left = SLICE;
         let is_small = is_small_site(shared);
@@ -198,7 +198,7 @@ impl Refresh {
                     return self.post_plan(shared, None);
                 }
                 Stage::Standing => {
-                    if let Some(done) = shared.standing.step(left) {
+                    if let Some(done) = shared.standing.compute_slice(left) {
                         let last = &mut self.posting;
                         (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                         last.changed = done.changed.len();
@@ -223,7 +223,7 @@ impl Refresh {
                     self.stage = self.begin_priorities(shared, false, at.has_changed);
                 }
                 Stage::Turns(taking) => {
-                    if !turns::take_turns(shared, taking) {
+                    if !interleave::compute_turns(shared, taking) {
                         break;
                     }
                     self.stage = Stage::Priorities(shared.posted.associations().into(), true, None);
@@ -231,10 +231,10 @@ impl Refresh {
                 Stage::Priorities(list, all, after) => {
                     let Some(association) = list.front().copied() else {
                         shared.posted.end_site_change();
-                        if !self.must_search_unpriced(shared) {
+                        if !self.must_search_unprioritized(shared) {
                             return self.post_plan(shared, None);
                         }
-                        self.stage = Stage::UnpricedSearch(UnpricedSearch::default());
+                        self.stage = Stage::PrioritySearch(PrioritySearch::default());
                         continue;
                     };
                     let (computed, next) = priorities::update_association_priorities(
@@ -253,11 +253,11 @@ impl Refresh {
                         break;
                     }
                 }
-                Stage::UnpricedSearch(at) => {
+                Stage::PrioritySearch(at) => {
                     let at = std::mem::take(at);
-                    match search_unpriced(shared, at) {
+                    match search_unprioritized(shared, at) {
                         Ok(found) => return self.post_plan(shared, Some(found)),
-                        Err(next) => self.stage = Stage::UnpricedSearch(next),
+                        Err(next) => self.stage = Stage::PrioritySearch(next),
                     }
                     break;
                 }
@@ -278,7 +278,7 @@ impl Refresh {
     /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again when the next refresh is
     /// due, or after one period if that time is past. The refresh does not begin at once, because it may have caused the panic.
     pub fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
-        shared.standing.restart();
+        shared.standing.recompute_all();
         (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
         let (left, is_lost) = (self.due - shared.now, shared.is_live() && shared.settings.refresh <= 0.0);
         if self.arm_refresh(shared).is_none() {
@@ -303,7 +303,7 @@ impl Refresh {
 
     /// Begins a refresh. If one is in progress, it begins again.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
-        shared.standing.begin(shared.now);
+        shared.standing.begin_computation(shared.now);
         age::move_reference(shared);
         self.note_changed_terms(shared);
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
@@ -320,7 +320,7 @@ impl Refresh {
         if moved {
             shared.ledger.note_priorities_changed();
         }
-        let turns = if moved || shared.posted.has_changed() { turns::begin_turns(shared) } else { None };
+        let turns = if moved || shared.posted.has_changed() { interleave::begin_turns(shared) } else { None };
         if let Some(taking) = turns {
             return Stage::Turns(Box::new(taking));
         }
@@ -329,7 +329,7 @@ impl Refresh {
     }
 
     /// Makes a refresh or Flux's loop post all priorities. A release scan of all associations follows.
-    pub fn reprioritize(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
+    pub fn post_all_priorities(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         shared.due.set_push_ended(true);
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
@@ -339,7 +339,7 @@ impl Refresh {
         // posted while fair-share was live.
         self.terms = None;
         let mut effects = reprioritize_all();
-        effects.push(Effect::Then(Step::ReleaseAll));
+        effects.push(Effect::Then(Step::ScanAllHeld));
         effects
     }
 }

@@ -47,12 +47,12 @@ impl Refresh {
     /// Returns true if a job that Flux asks about in a loop keeps its posted priority, because only usage or ages changed and the
     /// priority was posted within the last hour.
     pub fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
-        if !shared.is_live() || self.touching.is_some() {
+        if !shared.is_live() || self.loop_posts.is_some() {
             return false;
         }
-        let Some((priced, noted)) = shared.posted.pending().get(id) else { return false };
-        let (posted, association) = (priced.posted, noted.association);
-        let is_same = i64::from(noted.urgency) == urgency && !shared.unpriced.contains(&id);
+        let Some((priorities, noted)) = shared.posted.pending().get(id) else { return false };
+        let (posted, association) = (priorities.posted, noted.association);
+        let is_same = i64::from(noted.urgency) == urgency && !shared.unprioritized.contains(&id);
         let is_settled = shared.ledger.job(id).is_some_and(|job| {
             job.phase == Phase::Sched && job.admission == Admission::Admitted(association)
         });
@@ -96,12 +96,12 @@ impl Refresh {
     }
 
     /// Notes that Flux begins to ask for all priorities.
-    pub fn begin_loop(&mut self, shared: &Shared) {
+    pub fn enter_loop(&mut self, shared: &Shared) {
         self.stale.is_looping = self.stale.is_allowed(shared.now);
     }
 
     /// Allows posts of stale priorities at once, because priorities that were posted may be lost.
-    pub fn forget_posts(&mut self) {
+    pub fn allow_stale_posts(&mut self) {
         self.stale.last = None;
     }
 
@@ -109,9 +109,9 @@ impl Refresh {
     pub fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
-        self.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
+        self.loop_posts.as_ref().is_some_and(|loop_posts| !loop_posts.jobs.contains(&id))
             && is_pending()
-            && !shared.unpriced.contains(&id)
+            && !shared.unprioritized.contains(&id)
             && shared.posted.pending().get(id).is_some_and(has_same_urgency)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, engine_with, queue, record};
-use crate::accounts::{Association, AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
+use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue, SiteRecords, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State, answers};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -291,7 +291,8 @@ fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
 fn a_removed_association_keeps_its_live_jobs() {
     let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
-    let policy = Policy { associations: vec![record(association(8, "A"), "A")], ..Policy::default() };
+    let policy =
+        SiteRecords { associations: vec![record(association(8, "A"), "A")], ..SiteRecords::default() };
     host.send_event(Event::Policy(policy, SitePart::default()));
     assert_eq!(host.state(id), Some(State::Sched));
     assert_eq!(host.jobs[&id].priority, Some(50_000));

@@ -4,7 +4,7 @@
 use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
-use crate::accounts::{Association, Policy, Queue};
+use crate::accounts::{Association, Queue, SiteRecords};
 use crate::engine::answers::JobsWanted;
 use crate::engine::{Effect, Engine, Event, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -284,7 +284,12 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
 fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
     let mut engine = Engine::with_small_batches();
     let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
-    drop(engine.handle(NOW, Event::Policy(Policy { weights, ..Policy::default() }, SitePart::default())));
+    drop(
+        engine.handle(
+            NOW,
+            Event::Policy(SiteRecords { weights, ..SiteRecords::default() }, SitePart::default()),
+        ),
+    );
     let asks = |effects: &[Effect]| {
         let armed = |effect: &Effect| matches!(effect, Effect::ArmIn(Timer::Refresh, _));
         (

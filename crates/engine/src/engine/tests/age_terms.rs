@@ -6,7 +6,7 @@ use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
+use crate::accounts::{AssociationRecord, ConfigPatch, SiteRecords, ZeroScore};
 use crate::engine::{Batches, Engine, Event, Settings, State};
 use crate::ids::JobId;
 use fairshare::Policy;
@@ -115,7 +115,7 @@ fn the_terms_show_an_age_whose_weight_is_0() {
     let mut host = make_site(settings_with_age_weight(100_000));
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
-    let exact = host.engine.view().priced(id).unwrap().exact;
+    let exact = host.engine.view().priorities_of(id).unwrap().exact;
     let age = exact.terms().iter().find(|term| term.name == "age").unwrap();
     assert!(exact.priority == 0 && age.value > 0.0 && age.product == 0.0, "{exact:?}");
 }
@@ -173,8 +173,8 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
 /// first `depth` jobs of `jobs`.
 fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     let late_job = host.submit(HostJob::new(8).bank("A")).unwrap();
-    let priced = host.engine.view().priced(late_job).unwrap();
-    assert_eq!(priced.posted.priority, priced.exact.priority);
+    let priorities = host.engine.view().priorities_of(late_job).unwrap();
+    assert_eq!(priorities.posted.priority, priorities.exact.priority);
     for id in &jobs[..depth.min(jobs.len())] {
         assert!(
             posted_priority(host, *id) > posted_priority(host, late_job),
@@ -219,7 +219,7 @@ fn a_job_submitted_after_a_push_of_new_weights_is_ordered_by_its_current_priorit
         let push = |weight| {
             let weights = vec![("fairshare".to_owned(), weight)];
             let leaves = [(7, 0.0), (8, 1e6)].map(|(user, usage)| leaf(user, "A", usage, 0.0));
-            Event::Policy(Policies { weights, ..accounts() }, tree(Policy::FairTree, NOW, leaves.into()))
+            Event::Policy(SiteRecords { weights, ..accounts() }, tree(Policy::FairTree, NOW, leaves.into()))
         };
         host.send_event(push(100_000));
         let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
+use crate::accounts::{Association, AssociationRecord, Queue, SiteRecords};
 use crate::engine::Event;
 use crate::engine::answers::{
     self, JobSelection, JobsWanted, Open, PageWanted, PrioritiesPage, StandingsWanted, priorities,
@@ -457,15 +457,16 @@ fn the_answer_to_priorities_has_the_documented_members() {
 #[test]
 fn a_preview_and_its_commit_report_the_same_difference() {
     let mut host = live_host(Policy::FairTree);
-    let difference =
-        |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
+    let difference = |host: &Host, policy: &SiteRecords| {
+        host.engine.difference(policy.clone(), SitePart::default()).unwrap()
+    };
     let nothing = difference(&host, &accounts());
     let mut less_accounts = accounts();
     less_accounts.associations.pop();
     assert_ne!(difference(&host, &less_accounts), nothing);
     host.send_event(Event::PolicyBegin { keeps_config: false });
     assert!(host.engine.view().missing_array().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
-    let part = Accounts { arrays: Accounts::ARRAYS.into(), ..less_accounts.clone() };
+    let part = SiteRecords { arrays: SiteRecords::ARRAYS.into(), ..less_accounts.clone() };
     host.send_event(Event::PolicyPart(part, SitePart::default()));
     assert_eq!(host.engine.view().missing_array(), None);
     let wanted = difference(&host, &less_accounts);

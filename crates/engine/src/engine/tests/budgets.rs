@@ -8,7 +8,7 @@ use super::FEW;
 use super::host::Host;
 use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::{Budget, Cap, ChangeCounts, Policy, Scope, SiteLimit, Target};
+use crate::accounts::{Budget, Cap, ChangeCounts, Scope, SiteLimit, SiteRecords, Target};
 use crate::budgets::BudgetMode;
 use crate::engine::answers::{BudgetShown, Open, StandingsWanted};
 use crate::engine::{Engine, Event, Settings, State};
@@ -35,14 +35,14 @@ fn bank(name: &str) -> Target {
     Target::Bank(name.into())
 }
 
-fn push_with(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (Policy, SitePart) {
-    let policy = Policy {
+fn push_with(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (SiteRecords, SitePart) {
+    let policy = SiteRecords {
         associations: USERS.map(|(user, bank)| record(association(user, bank), bank)).into(),
         queues: vec![queue("q1")],
         projects: vec!["*".into()],
         parents: ["A", "B"].map(|bank| (bank.into(), "root".into())).into(),
         weights: vec![("fairshare".to_owned(), 100_000)],
-        ..Policy::default()
+        ..SiteRecords::default()
     };
     let leaves = std::iter::zip(USERS, watermarks).map(|((user, bank), until)| leaf(user, bank, 0.0, until));
     (policy, SitePart { budgets, ..tree(Ranking::FairTree, at, leaves.collect()) })
@@ -267,7 +267,7 @@ fn a_push_with_budgets_and_without_a_tree_is_rejected() {
     let (policy, site) = push_with(vec![budget(bank("A"), 0)], NOW, [NOW; 3]);
     let effects = host.engine.handle(NOW, Event::Policy(policy, SitePart { rule: None, ..site }));
     assert!(
-        matches!(&effects[..], [crate::engine::Effect::RejectPolicy(text)] if text.starts_with("budgets: the push has no tree"))
+        matches!(&effects[..], [crate::engine::Effect::RejectPush(text)] if text.starts_with("budgets: the push has no tree"))
     );
     assert!(host.engine.budgets.is_empty());
 }
@@ -296,10 +296,10 @@ fn a_push_whose_parts_have_overlapping_windows_is_rejected() {
     host.send_event(Event::PolicyBegin { keeps_config: false });
     host.send_event(Event::PolicyPart(policy, site));
     let part = SitePart { budgets: vec![overlapping], ..SitePart::default() };
-    host.send_event(Event::PolicyPart(Policy::default(), part));
+    host.send_event(Event::PolicyPart(SiteRecords::default(), part));
     let effects = host.engine.handle(NOW, Event::PolicyCommit);
     assert!(
-        matches!(&effects[..], [crate::engine::Effect::RejectPolicy(text)] if text.starts_with("budgets: expected a start"))
+        matches!(&effects[..], [crate::engine::Effect::RejectPush(text)] if text.starts_with("budgets: expected a start"))
     );
     assert_eq!(host.engine.budgets.windows().next().unwrap().budget.deposited, hours(10));
 }
@@ -325,7 +325,7 @@ fn ended_jobs_that_no_push_covers_are_not_evicted_while_there_are_budgets() {
     let memory = crate::standing::Retention { jobs: 4, each: 2 };
     for (budgets, is_kept) in [(vec![budget(bank("A"), hours(10))], true), (Vec::new(), false)] {
         let mut host = Host::new();
-        host.engine = Engine::with_batches(FEW).remembering(memory);
+        host.engine = Engine::with_batches(FEW).with_retention(memory);
         push(&mut host, budgets, NOW);
         for _ in 0..12 {
             let id = host.submit(job(7, "A", 1, 60.0)).unwrap();

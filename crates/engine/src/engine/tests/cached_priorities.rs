@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{leaf, tree};
 use super::site::{HostJob, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
+use crate::accounts::{AssociationRecord, ConfigPatch, Queue, SiteRecords, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings};
 use crate::ids::JobId;
 use crate::standing::SitePart;
@@ -19,8 +19,10 @@ pub fn check_cached_priority(engine: &Engine, now: f64, id: JobId, urgency: i64)
     computed.drop_cached_priority(id);
     let [cached, computed] = [&mut cached, &mut computed].map(|engine| {
         let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
-        let noted =
-            engine.view().priced(id).map(|it| (it.posted.priority, it.noted.urgency, it.exact.priority));
+        let noted = engine
+            .view()
+            .priorities_of(id)
+            .map(|it| (it.posted.priority, it.noted.urgency, it.exact.priority));
         let eligible = engine.ledger().job(id).map(|job| job.eligible);
         (effects, noted, eligible)
     });
@@ -127,11 +129,11 @@ fn a_change_of_any_input_changes_the_priority() {
         (
             "all at once",
             |host, _| {
-                let policy = Policy {
+                let policy = SiteRecords {
                     associations: make_records(0.75),
                     queues: make_queues(1),
                     projects: vec!["*".into()],
-                    ..Policy::default()
+                    ..SiteRecords::default()
                 };
                 host.send_event(Event::Policy(policy, SitePart::default()));
             },
@@ -151,11 +153,11 @@ fn a_change_of_any_input_changes_the_priority() {
             |host, _| {
                 host.send_event(Event::Settings(Settings { live: true, ..Settings::default() }));
                 let leaves = vec![leaf(7, "A", 1.0, 0.0), leaf(8, "A", 1.0, 1.0)];
-                let policy = Policy {
+                let policy = SiteRecords {
                     associations: make_records(0.5),
                     queues: make_queues(1),
                     projects: vec!["*".into()],
-                    ..Policy::default()
+                    ..SiteRecords::default()
                 };
                 host.send_event(Event::Policy(policy, tree(Rule::WeightedWalk, 0.0, leaves)));
             },
@@ -188,11 +190,11 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     for other in [20, 0] {
         let (mut host, id) = make_site();
         host.engine.handle(host.now, Event::Priority(id, other));
-        assert_eq!(host.engine.view().priced(id).unwrap().noted.urgency, other as u8);
+        assert_eq!(host.engine.view().priorities_of(id).unwrap().noted.urgency, other as u8);
         check_cached_priority(&host.engine, host.now, id, 16);
         host.engine.handle(host.now, Event::PriorityGet(id, 16));
-        let priced = host.engine.view().priced(id).unwrap();
-        assert_eq!((priced.posted.priority, priced.noted.urgency), (60_000, 16));
+        let priorities = host.engine.view().priorities_of(id).unwrap();
+        assert_eq!((priorities.posted.priority, priorities.noted.urgency), (60_000, 16));
         assert!(
             host.engine.ledger().job(id).unwrap().eligible.since().is_some(),
             "the job is eligible again"
@@ -208,7 +210,7 @@ fn a_priority_is_computed_again_after_an_update() {
     host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved_facts)));
     check_cached_priority(&host.engine, host.now, id, 16);
     host.engine.handle(host.now, Event::PriorityGet(id, 16));
-    assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 80_000);
+    assert_eq!(host.engine.view().priorities_of(id).unwrap().posted.priority, 80_000);
 }
 
 /// After the refusal, Flux may have another priority than the cached one, or none.
@@ -218,5 +220,5 @@ fn a_priority_that_flux_refused_is_computed_again() {
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
     assert_eq!(host.engine.ledger().cached_priority(id), None);
     reprioritize(&mut host);
-    assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 60_000);
+    assert_eq!(host.engine.view().priorities_of(id).unwrap().posted.priority, 60_000);
 }

@@ -8,7 +8,7 @@ use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, OWNER};
 use super::why::explain_job;
 use crate::engine::answers::{JobsWanted, Open, StandingsWanted};
-use crate::engine::{Effect, Engine, Event, QueueTold, Settings, Timer};
+use crate::engine::{Effect, Engine, Event, QueueReport, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
 
@@ -102,7 +102,7 @@ fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
     let mut engine = Engine::new(OWNER);
     let unknown = engine.handle(NOW, Event::QueueStates(Vec::new()));
     assert!(matches!(unknown.as_slice(), [Effect::Arm(Timer::Queues)]), "{unknown:?}");
-    let unanswered = vec![(Some("q1".into()), QueueTold::default())];
+    let unanswered = vec![(Some("q1".into()), QueueReport::default())];
     let effects = engine.handle(NOW, Event::QueueStates(unanswered));
     assert!(matches!(effects.as_slice(), [Effect::ArmIn(Timer::Queues, _)]), "{effects:?}");
 }

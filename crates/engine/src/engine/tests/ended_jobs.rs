@@ -28,7 +28,7 @@ fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, 
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
         let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
         let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
-        host.engine.standing.usages.ended(&job, NOW).unwrap();
+        host.engine.standing.usages.track_end(&job, NOW).unwrap();
     }
     for _ in 0..100 {
         let id = host.run_new_job(HostJob::new(8).bank("A"));
@@ -150,7 +150,7 @@ fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });
             let job = Job { id: JobId(id), user, bank, queue: None, ran_on, start: NOW - 100.0, limit: 0.0 };
-            host.engine.standing.usages.ended(&job, NOW - f64::from(round)).unwrap();
+            host.engine.standing.usages.track_end(&job, NOW - f64::from(round)).unwrap();
         }
     }
     let usage_of_each = usage(&host, 8, "A") / 60_000.0;

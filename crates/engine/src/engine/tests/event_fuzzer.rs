@@ -13,7 +13,9 @@ use self::stage_oracle::StageOracle;
 use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
-use crate::accounts::{Association, Budget, Cap, ConfigPatch, Policy, Queue, SiteLimit, Target, ZeroScore};
+use crate::accounts::{
+    Association, Budget, Cap, ConfigPatch, Queue, SiteLimit, SiteRecords, Target, ZeroScore,
+};
 use crate::budgets::BudgetMode;
 use crate::engine::answers::PageWanted;
 use crate::engine::{
@@ -71,7 +73,7 @@ fn choose_resources(choices: &mut Choices<'_>) -> Resources {
     }
 }
 
-fn choose_policy(choices: &mut Choices<'_>) -> Policy {
+fn choose_policy(choices: &mut Choices<'_>) -> SiteRecords {
     let choose_record = |choices: &mut Choices<'_>, user: u32, bank: &str| {
         let mut new_association =
             Association { max_running_jobs: Limit(choices.pick(&CAPS)), ..association(user, bank) };
@@ -111,7 +113,7 @@ fn choose_policy(choices: &mut Choices<'_>) -> Policy {
         new_queue.max_sched_jobs = Limit(choices.pick(&CAPS));
         new_queue
     };
-    Policy {
+    SiteRecords {
         associations: keys
             .into_iter()
             .take(most)
@@ -126,7 +128,7 @@ fn choose_policy(choices: &mut Choices<'_>) -> Policy {
             choices.pick(&["fairshare", "age", "size", "queue", "unknown"]).to_owned(),
             choices.pick(&[100_000, 0, -1, i64::MAX, i64::MIN]),
         )],
-        ..Policy::default()
+        ..SiteRecords::default()
     }
 }
 
@@ -240,7 +242,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
         24 => Event::PolicyBegin { keeps_config: choices.below(2) == 1 },
         25 => {
             let mut part = choose_policy(choices);
-            part.arrays = Policy::ARRAYS.into_iter().filter(|_| choices.below(4) != 3).collect();
+            part.arrays = SiteRecords::ARRAYS.into_iter().filter(|_| choices.below(4) != 3).collect();
             Event::PolicyPart(part, choose_site(choices))
         }
         26 => Event::PolicyCommit,
@@ -318,7 +320,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                 };
                 let why = [Refusal::Absent, Refusal::TooLate, Refusal::Other("%s\n".to_owned())];
                 match (effect, choices.below(4)) {
-                    (Effect::Then(step), _) => (variant_name(&step), engine.step(step)),
+                    (Effect::Then(step), _) => (variant_name(&step), engine.carry_out_step(step)),
                     (effect, how @ 0..=2) => {
                         // Refusals 0 and 1 of a lookup mean that the job has ended.
                         if let (Effect::LookUp(id), 0 | 1) = (&effect, how) {

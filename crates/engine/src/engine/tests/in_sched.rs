@@ -10,7 +10,7 @@ use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use super::{FEW, SINGLE_POSTS};
-use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
+use crate::accounts::{AssociationRecord, Cap, RunningLimits, SiteLimit, SiteRecords, Target};
 use crate::engine::answers::JobsWanted;
 use crate::engine::{Engine, Event, State, answers};
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
@@ -396,7 +396,10 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
             let site = if by_tree { tree(Policy::Classic, NOW, leaves()) } else { SitePart::default() };
             let (queues, limits) = (vec![queue("q1")], cap.map(limit).into_iter().collect());
             let projects = vec!["*".into()];
-            Event::Policy(Accounts { associations, queues, projects, limits, ..Accounts::default() }, site)
+            Event::Policy(
+                SiteRecords { associations, queues, projects, limits, ..SiteRecords::default() },
+                site,
+            )
         };
         let rows = [None, Some(9)].into_iter().flat_map(|cap| {
             [(true, true), (true, false), (false, true), (false, false)].map(|(one, other)| (cap, one, other))

@@ -46,11 +46,14 @@ fn submit_many(host: &mut Host, user: u32, jobs: usize) {
 /// Asserts that each posted priority is current, and that the explanation of each job shows its turn as the fair-share.
 fn assert_explained(host: &Host) {
     for (id, job) in &host.jobs {
-        let priced = host.engine.view().priced(*id).unwrap();
-        assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
-        assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: the priority is not stale");
-        let term = priced.exact.terms().iter().find(|term| term.name == "fairshare");
-        assert_eq!(priced.turn.map(|turn| turn.fairshare), term.map(|term| term.value), "job {id}");
+        let priorities = host.engine.view().priorities_of(*id).unwrap();
+        assert_eq!(Some(i64::from(priorities.posted.priority)), job.priority, "job {id}");
+        assert_eq!(
+            priorities.exact.priority, priorities.posted.priority,
+            "job {id}: the priority is not stale"
+        );
+        let term = priorities.exact.terms().iter().find(|term| term.name == "fairshare");
+        assert_eq!(priorities.turn.map(|turn| turn.fairshare), term.map(|term| term.value), "job {id}");
     }
 }
 
@@ -63,7 +66,7 @@ fn turns_end_with_live_fair_share() {
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
         host.advance_and_refresh(30.0);
-        let [first, second] = early.map(|id| host.engine.view().priced(id).unwrap().exact.priority);
+        let [first, second] = early.map(|id| host.engine.view().priorities_of(id).unwrap().exact.priority);
         assert_ne!(first, second);
         host.send_event(end);
         let late_job = host.submit(HostJob::new(8)).unwrap();
@@ -80,14 +83,14 @@ fn a_turn_releases_no_job_whose_own_score_is_0() {
     host.send_event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
     host.advance_and_refresh(30.0);
-    let turns = ids.map(|id| host.engine.view().priced(id).unwrap().turn.unwrap().fairshare);
+    let turns = ids.map(|id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
     // The turns do not change before the next refresh.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
     for id in ids {
-        assert_eq!(host.engine.view().priced(id).unwrap().exact.priority, 0, "{turns:?}");
+        assert_eq!(host.engine.view().priorities_of(id).unwrap().exact.priority, 0, "{turns:?}");
     }
 }
 
@@ -106,7 +109,7 @@ fn jobs_of_two_equal_users_alternate() {
             let numbers: Vec<usize> = host
                 .jobs
                 .keys()
-                .map(|id| host.engine.view().priced(*id).unwrap().turn.unwrap().number)
+                .map(|id| host.engine.view().priorities_of(*id).unwrap().turn.unwrap().number)
                 .collect();
             assert_eq!(numbers, (1..=100).chain(1..=100).collect::<Vec<usize>>());
         }
@@ -134,7 +137,7 @@ fn without_interleave_all_jobs_of_one_user_come_first() {
     host.advance_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users, [[10; 20], [11; 20]].concat());
-    assert_eq!(host.engine.view().priced(JobId(1)).unwrap().turn, None);
+    assert_eq!(host.engine.view().priorities_of(JobId(1)).unwrap().turn, None);
 }
 
 #[test]
@@ -148,8 +151,8 @@ fn jobs_at_urgency_0_take_no_turn() {
         let other_job = host.submit(HostJob::new(11)).unwrap();
         host.advance_and_refresh(30.0);
         assert_eq!(host.jobs[&own_job].priority, host.jobs[&other_job].priority, "{policy}");
-        assert_eq!(host.engine.view().priced(own_job).unwrap().turn.unwrap().number, 1);
-        let held = host.engine.view().priced(JobId(1)).unwrap();
+        assert_eq!(host.engine.view().priorities_of(own_job).unwrap().turn.unwrap().number, 1);
+        let held = host.engine.view().priorities_of(JobId(1)).unwrap();
         assert_eq!(
             held.turn.unwrap().number,
             1,
@@ -160,7 +163,7 @@ fn jobs_at_urgency_0_take_no_turn() {
 
 /// Returns the value of the fair-share term of a job's current priority.
 fn fairshare_term(host: &Host, id: JobId) -> f64 {
-    let exact = host.engine.view().priced(id).unwrap().exact;
+    let exact = host.engine.view().priorities_of(id).unwrap().exact;
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
@@ -205,7 +208,7 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
     host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moving_job, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.advance_and_refresh(30.0);
-    let number = |host: &Host, id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
+    let number = |host: &Host, id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().number;
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 2]);
     host.update_job(moving_job, None, Some("B")).unwrap();
     host.send_event(Event::Reprioritize);
@@ -223,11 +226,14 @@ fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
         let there: Vec<JobId> =
             (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
         host.advance_and_refresh(30.0);
-        assert_eq!(host.engine.view().priced(moving_job).unwrap().turn.map(|turn| turn.number), Some(1));
+        assert_eq!(
+            host.engine.view().priorities_of(moving_job).unwrap().turn.map(|turn| turn.number),
+            Some(1)
+        );
         host.update_job(moving_job, None, Some("B")).unwrap();
-        let last = there.last().and_then(|id| host.engine.view().priced(*id).unwrap().turn);
+        let last = there.last().and_then(|id| host.engine.view().priorities_of(*id).unwrap().turn);
         assert_eq!(last.map(|turn| turn.number), (others > 0).then_some(others));
-        assert_eq!(host.engine.view().priced(moving_job).unwrap().turn, last);
+        assert_eq!(host.engine.view().priorities_of(moving_job).unwrap().turn, last);
     }
 }
 
@@ -238,7 +244,7 @@ fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
     host.submit(HostJob::new(11)).unwrap();
     host.advance_and_refresh(30.0);
-    let number = |id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
+    let number = |id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().number;
     assert_eq!((number(urgent), number(late)), (1, 2));
 }
 

@@ -4,7 +4,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::Policy as Accounts;
+use crate::accounts::SiteRecords;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Bank, Charges, Leaf, RESET, Rule, SitePart, Watermark};
@@ -52,15 +52,15 @@ pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
 }
 
 /// Returns records of users 7 and 8 in bank A and of user 7 in bank B, each with the pushed fair-share 0.5.
-pub fn accounts() -> Accounts {
-    Accounts {
+pub fn accounts() -> SiteRecords {
+    SiteRecords {
         associations: [(7, "A"), (8, "A"), (7, "B")]
             .map(|(user, bank)| record(association(user, bank), "A"))
             .into(),
         queues: vec![queue("q1"), queue("q2")],
         projects: vec!["*".into()],
         weights: vec![("fairshare".to_owned(), 100_000)],
-        ..Accounts::default()
+        ..SiteRecords::default()
     }
 }
 
@@ -88,8 +88,8 @@ pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
 /// Checks that the priority of each job in Flux equals the posted priority of the engine.
 fn assert_explained(host: &Host) {
     for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
-        let priced = host.engine.view().priced(*id).unwrap();
-        assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
+        let priorities = host.engine.view().priorities_of(*id).unwrap();
+        assert_eq!(Some(i64::from(priorities.posted.priority)), job.priority, "job {id}");
     }
 }
 
@@ -304,7 +304,8 @@ fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
         jobs.sort_by_key(|(id, job)| (-priority(job, **id), **id));
         jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
     };
-    let exact = |_: &HostJob, id: JobId| i64::from(host.engine.view().priced(id).unwrap().exact.priority);
+    let exact =
+        |_: &HostJob, id: JobId| i64::from(host.engine.view().priorities_of(id).unwrap().exact.priority);
     assert_eq!(first_ten(&|job, _| job.priority.unwrap()), first_ten(&exact));
     assert_explained(&host);
 }
@@ -331,7 +332,7 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
         assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
         assert_explained(&host);
         for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
-            let exact = host.engine.view().priced(*id).unwrap().exact;
+            let exact = host.engine.view().priorities_of(*id).unwrap().exact;
             assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
         }
     };

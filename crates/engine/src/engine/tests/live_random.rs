@@ -196,7 +196,7 @@ impl World {
     /// Checks that the priority of each job in Flux is the posted priority, and that its terms add up.
     fn check_priorities(&self) {
         for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
-            let posted = self.host.engine.view().priced(*id).unwrap().posted;
+            let posted = self.host.engine.view().priorities_of(*id).unwrap().posted;
             assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
             let sum: f64 = posted.terms().iter().map(|term| term.product).sum();
             assert_eq!(sum, posted.sum);
@@ -217,7 +217,7 @@ impl World {
                 .iter()
                 .filter(here)
                 .map(|(id, job)| {
-                    let exact = i64::from(self.host.engine.view().priced(*id).unwrap().exact.priority);
+                    let exact = i64::from(self.host.engine.view().priorities_of(*id).unwrap().exact.priority);
                     (*id, job.priority.unwrap(), exact)
                 })
                 .collect();

@@ -11,7 +11,7 @@ pub use budgets::Record;
 
 use super::site::HostJob;
 use crate::accounts::{
-    Association, AssociationRecord, ExemptQueues, Policy, Queue, Scope, SiteLimit, Target,
+    Association, AssociationRecord, ExemptQueues, Queue, Scope, SiteLimit, SiteRecords, Target,
 };
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, QueueName, Stage, UserId};
@@ -156,7 +156,7 @@ impl Oracle {
         }
     }
 
-    fn apply_policy(&mut self, policy: &Policy) {
+    fn apply_policy(&mut self, policy: &SiteRecords) {
         self.scans_all = true;
         self.apply_event(&Event::Associations(policy.associations.clone()));
         self.half_pushed.clear();

@@ -8,13 +8,13 @@ use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
-use crate::accounts::{Policy as Accounts, RunningLimits};
+use crate::accounts::{RunningLimits, SiteRecords};
 use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer, answers};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
 
 /// Returns a push of the usual data, changed by `change`, with user 9 added to bank A.
-fn push_with_user_9(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
+fn push_with_user_9(change: impl FnOnce(&mut SiteRecords)) -> Event<'static> {
     let mut all_accounts = accounts();
     all_accounts.associations.push(record(association(9, "A"), "A"));
     change(&mut all_accounts);
@@ -47,7 +47,7 @@ fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
         assert_eq!(count_loops(&mut host, push_with_user_9(|_| ())), by_loop);
         assert_eq!(states(&host), [State::Sched; 3]);
         for id in &jobs {
-            let exact = host.engine.view().priced(*id).unwrap().exact;
+            let exact = host.engine.view().priorities_of(*id).unwrap().exact;
             assert_eq!(host.jobs[id].priority, Some(i64::from(exact.priority)), "job {id}");
             assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec names the bank");
         }
@@ -102,7 +102,10 @@ fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload(
     host.replay_jobs(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
     assert_eq!(count_loops(&mut host, push), 0);
-    assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "the jobs of the last turn too");
+    assert!(
+        jobs.iter().all(|id| host.engine.view().priorities_of(*id).is_some()),
+        "the jobs of the last turn too"
+    );
 }
 
 /// A held job gets its priority when it is released.
@@ -137,7 +140,7 @@ fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
     assert_eq!(count_loops(&mut host, push), 0);
     for id in &jobs {
         let job = &host.jobs[id];
-        let exact = i64::from(host.engine.view().priced(*id).unwrap().exact.priority);
+        let exact = i64::from(host.engine.view().priorities_of(*id).unwrap().exact.priority);
         assert_eq!((job.state, job.bank.as_deref(), job.priority), (State::Sched, Some("A"), Some(exact)));
     }
     assert_eq!(answers::check(&host.engine.view()).drift, []);
@@ -306,7 +309,7 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
     let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
     assert_eq!(posted, 2, "one of the other job in bank A, one of the job in bank B: {effects:?}");
     assert_eq!(host.engine.refresh.totals().1 - touched, 2);
-    let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
+    let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ScanAllHeld));
     assert!(!effects.iter().any(is_release), "no push asked for a release scan: {effects:?}");
 }
 
@@ -332,8 +335,8 @@ fn sort_pending(host: &Host, priority: impl Fn(JobId) -> u32) -> Vec<JobId> {
 }
 
 fn is_in_order(host: &Host) -> bool {
-    let posted = sort_pending(host, |id| host.engine.view().priced(id).unwrap().posted.priority);
-    posted == sort_pending(host, |id| host.engine.view().priced(id).unwrap().exact.priority)
+    let posted = sort_pending(host, |id| host.engine.view().priorities_of(id).unwrap().posted.priority);
+    posted == sort_pending(host, |id| host.engine.view().priorities_of(id).unwrap().exact.priority)
 }
 
 fn count_stale(host: &Host) -> usize {
@@ -463,7 +466,7 @@ fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     let newcomer_job = host.submit(HostJob::new(8).bank("A")).unwrap();
     assert!(is_in_order(&host));
     let posted = host.jobs[&newcomer_job].priority.unwrap() as u32;
-    assert_eq!(posted, host.engine.view().priced(newcomer_job).unwrap().exact.priority);
+    assert_eq!(posted, host.engine.view().priorities_of(newcomer_job).unwrap().exact.priority);
     let (now, .., after) = host.engine.refresh.totals();
     assert_eq!(
         (now, after - before),
@@ -502,7 +505,7 @@ fn a_virtual_queue_and_its_parent_form_one_order() {
         host.now += 3_600.0;
         host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
         let first: Vec<u32> =
-            sort_pending(&host, |id| host.engine.view().priced(id).unwrap().posted.priority)
+            sort_pending(&host, |id| host.engine.view().priorities_of(id).unwrap().posted.priority)
                 .into_iter()
                 .take(40)
                 .map(|id| host.jobs[&id].user)

@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
-use crate::accounts::{ChangeCounts, Others, Policy as Accounts};
+use crate::accounts::{ChangeCounts, Others, SiteRecords};
 use crate::engine::answers::{DefaultBankChange, Move, Preview, PushChanges, RemovedAssociation};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, UserId};
@@ -14,7 +14,7 @@ use fairshare::Policy;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-fn stage_push(host: &mut Host, accounts: Accounts, site: SitePart) {
+fn stage_push(host: &mut Host, accounts: SiteRecords, site: SitePart) {
     host.send_event(Event::PolicyBegin { keeps_config: false });
     host.send_event(Event::PolicyPart(accounts, site));
 }

@@ -9,7 +9,7 @@ use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{
-    AssociationRecord, Cap, ExemptQueues, Policy, Queue, RunningLimits, Scope, SiteLimit, Target,
+    AssociationRecord, Cap, ExemptQueues, Queue, RunningLimits, Scope, SiteLimit, SiteRecords, Target,
 };
 use crate::engine::{Batches, Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
@@ -88,14 +88,14 @@ impl World {
         Event::Policy(self.accounts(), site)
     }
 
-    fn accounts(&self) -> Policy {
-        Policy {
+    fn accounts(&self) -> SiteRecords {
+        SiteRecords {
             associations: self.site.records.clone(),
             queues: self.site.queues.clone(),
             projects: vec!["*".into()],
             parents: BANKS.map(|bank| (bank.into(), "root".into())).to_vec(),
             limits: self.site.limits.clone(),
-            ..Policy::default()
+            ..SiteRecords::default()
         }
     }
 

@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use crate::accounts::{
-    ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Policy as Accounts, Queue, RunningLimits,
+    ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Queue, RunningLimits, SiteRecords,
     ZeroScore,
 };
 use crate::engine::answers::Note;
@@ -52,7 +52,7 @@ impl Site {
 
     /// Sends a push with a change. Checks that each job whose priority changed has the reasons `wanted`, and returns the number of these
     /// jobs.
-    fn push(&mut self, change: impl FnOnce(&mut Accounts, &mut SitePart), wanted: &[&str]) -> usize {
+    fn push(&mut self, change: impl FnOnce(&mut SiteRecords, &mut SitePart), wanted: &[&str]) -> usize {
         let before = [self.of_7, self.of_8].map(|id| (id, posted_priority(&self.host, id)));
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
         change(&mut accounts, &mut site);
@@ -78,23 +78,23 @@ fn the_reason_names_the_kind_of_change_of_a_push() {
     );
     let weights = vec![("fairshare".to_owned(), 90_000)];
     assert_eq!(Site::new().push(|accounts, _| accounts.weights = weights, &["weight"]), 2);
-    let banks = |accounts: &mut Accounts, _: &mut SitePart| {
+    let banks = |accounts: &mut SiteRecords, _: &mut SitePart| {
         accounts.weights.push(("bank".to_owned(), 10));
         accounts.banks = vec![("A".into(), 5.0)];
     };
     assert_eq!(Site::new().push(banks, &["weight", "bank-priority"]), 2);
-    let shares = |_: &mut Accounts, site: &mut SitePart| site.associations[0].shares = Shares::Count(1000);
+    let shares = |_: &mut SiteRecords, site: &mut SitePart| site.associations[0].shares = Shares::Count(1000);
     assert!(Site::new().push(shares, &["shares"]) > 0);
-    let of_bank = |_: &mut Accounts, site: &mut SitePart| site.banks[2].shares = Shares::Count(50);
+    let of_bank = |_: &mut SiteRecords, site: &mut SitePart| site.banks[2].shares = Shares::Count(50);
     let moved = Site::new().push(of_bank, &["shares"]);
     assert!(moved > 0);
-    let policy = |_: &mut Accounts, site: &mut SitePart| {
+    let policy = |_: &mut SiteRecords, site: &mut SitePart| {
         if let Some(rule) = &mut site.rule {
             rule.policy = Policy::FairTree;
         }
     };
     assert_eq!(Site::new().push(policy, &["policy"]), 2);
-    let members = |accounts: &mut Accounts, site: &mut SitePart| {
+    let members = |accounts: &mut SiteRecords, site: &mut SitePart| {
         accounts.associations.push(record(association(9, "A"), "A"));
         site.associations.push(leaf(9, "A", 0.0, 0.0));
     };
@@ -104,7 +104,7 @@ fn the_reason_names_the_kind_of_change_of_a_push() {
 #[test]
 fn the_reason_names_all_changes_of_a_push() {
     let mut site = Site::new();
-    let change = |accounts: &mut Accounts, site: &mut SitePart| {
+    let change = |accounts: &mut SiteRecords, site: &mut SitePart| {
         let changed = Queue { priority: 3, ..queue("q1") };
         accounts.queues = vec![changed, queue("q2")];
         accounts.weights.push(("queue".to_owned(), 77));
@@ -139,14 +139,14 @@ fn a_refresh_long_after_a_push_of_shares_has_the_reason_usage() {
 #[test]
 fn a_push_that_changes_nothing_keeps_the_reason() {
     let mut site = Site::new();
-    let when = site.host.engine.view().priced(site.of_7).unwrap().noted.when;
+    let when = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
     let number = posted_priority(&site.host, site.of_7);
     site.host.now += 1.0;
     site.host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     site.host.run_until_idle();
     assert_eq!(posted_priority(&site.host, site.of_7), number);
-    let priced = site.host.engine.view().priced(site.of_7).unwrap();
-    assert_eq!((reason_codes(&site.host, site.of_7), priced.noted.when), (vec!["usage".into()], when));
+    let priorities = site.host.engine.view().priorities_of(site.of_7).unwrap();
+    assert_eq!((reason_codes(&site.host, site.of_7), priorities.noted.when), (vec!["usage".into()], when));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_job_that_was_held_again_has_the_reason_released() {
 fn the_answer_also_names_the_last_change_before_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
-    let shares = site.host.engine.view().priced(site.of_7).unwrap().noted.when;
+    let shares = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
     let running_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
     site.host.start_job(running_job);
     for seconds in [300.0, 600.0] {
@@ -302,7 +302,7 @@ fn the_answer_also_names_the_last_change_before_usage() {
 /// The dry run must report the same numbers as the push. A record that differs in two fields counts once.
 #[test]
 fn a_push_counts_each_record_that_it_changes_by_kind() {
-    type Action = fn(&mut Accounts, &mut SitePart);
+    type Action = fn(&mut SiteRecords, &mut SitePart);
     let counts = |added, changed, removed| ChangeCounts { added, changed, removed };
     let none = Others::default();
     let rows: &[(&str, Action, [usize; 2], Others)] = &[
@@ -373,7 +373,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
             let banks =
                 [("root", 0.0), ("A", 1.0), ("B", 1.0)].map(|(bank, priority)| (bank.into(), priority));
             let associations = leaves();
-            (Accounts { banks: banks.into(), ..accounts() }, tree(Policy::Classic, NOW, associations))
+            (SiteRecords { banks: banks.into(), ..accounts() }, tree(Policy::Classic, NOW, associations))
         };
         let (before, site) = base();
         host.send_event(Event::Policy(before, site));

@@ -54,7 +54,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
             let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
-            engine.standing.usages.started(&job).unwrap();
+            engine.standing.usages.track_start(&job).unwrap();
         }
         engine.handle(NOW, Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves)));
         let mut slices = 0;
@@ -183,7 +183,7 @@ fn a_refresh_follows_ages_that_reach_the_maximum() {
     {
         host.advance_and_refresh(hours * HOUR);
         let current = [first_job, second_job]
-            .map(|id| i64::from(host.engine.view().priced(id).unwrap().exact.priority));
+            .map(|id| i64::from(host.engine.view().priorities_of(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
         assert!(
             posted_priority(&host, first_job) >= posted_priority(&host, second_job),
@@ -320,7 +320,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
             let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
-            host.engine.standing.usages.ended(&job, NOW).unwrap();
+            host.engine.standing.usages.track_end(&job, NOW).unwrap();
         }
         let run = |host: &mut Host| {
             let id = host.run_new_job(HostJob::new(8).bank("A"));
@@ -380,7 +380,7 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
         before.iter().filter(|(id, posted_priority)| host.jobs[id].priority != *posted_priority).count();
     let is_stale = |(id, job): (&JobId, &HostJob)| {
         job.state == State::Sched
-            && job.priority != Some(i64::from(host.engine.view().priced(*id).unwrap().exact.priority))
+            && job.priority != Some(i64::from(host.engine.view().priorities_of(*id).unwrap().exact.priority))
     };
     let stale = host.jobs.iter().filter(|job| is_stale(*job)).count();
     assert!(moved > 75 && stale > 50, "{last:?}");
@@ -396,7 +396,11 @@ fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
         host.send_event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
         host.send_event(Event::Reprioritize);
         assert_eq!(posted_priority(&host, id), priority, "{zero:?}");
-        assert_eq!(i64::from(host.engine.view().priced(id).unwrap().posted.priority), priority, "{zero:?}");
+        assert_eq!(
+            i64::from(host.engine.view().priorities_of(id).unwrap().posted.priority),
+            priority,
+            "{zero:?}"
+        );
     }
 }
 

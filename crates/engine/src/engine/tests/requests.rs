@@ -6,7 +6,7 @@ use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use super::strict::running_limit_settings;
-use crate::accounts::{Association, ConfigPatch, Policy, Queue, RunningLimits, ZeroScore};
+use crate::accounts::{Association, ConfigPatch, Queue, RunningLimits, SiteRecords, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Demand, RULES, Resources};
@@ -24,7 +24,7 @@ fn defers_work(effects: &[Effect]) -> bool {
 
 /// Returns the effects of a priority request inside a loop that the engine requested.
 fn answer_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
-    engine.step(Step::LoopBegins);
+    engine.carry_out_step(Step::LoopBegins);
     engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
 
@@ -134,11 +134,14 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
 fn a_staged_push_takes_effect_when_it_is_committed() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
-    let part = Policy { associations: vec![record(association(7, "A"), "A")], ..Policy::default() };
+    let part = SiteRecords { associations: vec![record(association(7, "A"), "A")], ..SiteRecords::default() };
     let floor = ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() };
     host.send_event(Event::PolicyBegin { keeps_config: false });
     host.send_event(Event::PolicyPart(part, SitePart::default()));
-    host.send_event(Event::PolicyPart(Policy { config: floor, ..Policy::default() }, SitePart::default()));
+    host.send_event(Event::PolicyPart(
+        SiteRecords { config: floor, ..SiteRecords::default() },
+        SitePart::default(),
+    ));
     assert_eq!((host.state(id), host.engine.book().is_staging()), (Some(State::Priority), true));
     host.send_event(Event::PolicyCommit);
     assert_eq!(host.state(id), Some(State::Sched));

@@ -5,7 +5,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
-use crate::accounts::{AssociationRecord, Policy as Accounts};
+use crate::accounts::{AssociationRecord, SiteRecords};
 use crate::engine::{Event, Settings};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Ended, EvictedUsage, Job, Watermark};
@@ -19,7 +19,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let marks = |host: &super::host::Host| -> Vec<(u32, bool)> {
         let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
-        kept.map(|kept| (kept.record.association.user.0, kept.is_reckoned)).collect()
+        kept.map(|kept| (kept.record.association.user.0, kept.is_computed)).collect()
     };
     // The pushed fair-share is 0.5 for all associations.
     let by_tree = |user: u32, bank: &str| {
@@ -49,7 +49,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
     assert!(
         crate::engine::associations_page(&host.engine.view(), None, 10, None)
             .iter()
-            .all(|kept| !kept.is_reckoned),
+            .all(|kept| !kept.is_computed),
         "without a tree, no fair-share is marked"
     );
 }
@@ -60,7 +60,7 @@ fn an_aborted_push_leaves_no_associations() {
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
-    let part = || Accounts { associations: accounts().associations, ..Accounts::default() };
+    let part = || SiteRecords { associations: accounts().associations, ..SiteRecords::default() };
     for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
         host.send_event(Event::PolicyBegin { keeps_config: false });
         host.send_event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
@@ -78,7 +78,7 @@ fn a_replaced_staged_push_leaves_no_associations() {
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
     host.send_event(Event::PolicyBegin { keeps_config: false });
-    host.send_event(Event::PolicyPart(Accounts::default(), tree(Policy::FairTree, NOW, more)));
+    host.send_event(Event::PolicyPart(SiteRecords::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.usages.counts(), before);
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.engine.site.is_tree_empty());
@@ -94,31 +94,34 @@ fn ended_job(id: u64) -> Job {
 #[test]
 fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     let mut host = live_host(Policy::FairTree);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1));
+    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
     for _ in 0..3 {
         let id = host.run_new_job(HostJob::new(7));
         host.end_job(id);
     }
-    assert!(crate::engine::has_news(&host.engine.view(), 1));
-    let take = |host: &mut Host, most| host.engine.news().take(most).map(|ended| ended.len());
+    assert!(crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+    let take = |host: &mut Host, most| host.engine.unsaved_ended().take(most).map(|ended| ended.len());
     assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1));
+    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
     for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
-        (0..jobs).for_each(|id| host.engine.news().note_ended(ended_job(id), NOW));
-        assert!(crate::engine::has_news(&host.engine.view(), 1));
-        assert_eq!(host.engine.news().take(1).is_none(), is_too_many, "{jobs}");
-        host.engine.news().clear();
-        assert!(!crate::engine::has_news(&host.engine.view(), 1));
+        (0..jobs).for_each(|id| host.engine.unsaved_ended().note_ended(ended_job(id), NOW));
+        assert!(crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+        assert_eq!(host.engine.unsaved_ended().take(1).is_none(), is_too_many, "{jobs}");
+        host.engine.unsaved_ended().clear();
+        assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
     }
     host.send_event(Event::Settings(Settings { remember: false, ..Settings::default() }));
     let id = host.run_new_job(HostJob::new(7));
     host.end_job(id);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1), "the snapshot is turned off");
+    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();
-    host.engine.news().note_ended(ended_job(1), NOW);
-    assert!(!crate::engine::has_news(&host.engine.view(), 1), "there is no tree yet");
+    host.engine.unsaved_ended().note_ended(ended_job(1), NOW);
+    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1), "there is no tree yet");
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(crate::engine::has_news(&host.engine.view(), 1), "the job ended before there was a tree");
+    assert!(
+        crate::engine::has_unsaved_ended(&host.engine.view(), 1),
+        "the job ended before there was a tree"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod virtual_queues;
 use super::host::Host;
 use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
+use crate::accounts::{AssociationRecord, Cap, SiteLimit, SiteRecords, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;
@@ -37,9 +37,9 @@ fn record_with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRe
 
 /// Returns a policy with banks A and B below science, and with science and C below root. User 7 is in A and B, user 8 in A, and user 9
 /// in C.
-fn policy(limits: Vec<SiteLimit>) -> Policy {
+fn policy(limits: Vec<SiteLimit>) -> SiteRecords {
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
-    Policy {
+    SiteRecords {
         associations: vec![
             record_with_fairshare(7, "B", 0.2),
             record_with_fairshare(7, "A", 0.2),
@@ -50,7 +50,7 @@ fn policy(limits: Vec<SiteLimit>) -> Policy {
         projects: vec!["*".into()],
         parents: parents.map(|(bank, parent)| (bank.into(), parent.into())).to_vec(),
         limits,
-        ..Policy::default()
+        ..SiteRecords::default()
     }
 }
 
@@ -94,7 +94,7 @@ fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
     let limits = vec![limit(bank_target("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
-    host.send_event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
+    host.send_event(Event::Policy(SiteRecords { banks, ..policy(limits) }, SitePart::default()));
     let banks = crate::engine::site_document(&host.engine.view()).banks;
     let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
     assert!(!parents.is_empty());

@@ -12,7 +12,7 @@ use crate::accounts::Association;
 use crate::engine::tests::FEW;
 use crate::engine::{Effect, Event, Refusal, Settings, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Grant, Keepers};
+use crate::limits::{Keepers, Reservation};
 use State::{Depend, Priority, Sched};
 
 const AFTER: &str = "afterany:1";
@@ -184,7 +184,8 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             assert_eq!(host.state(last_job), Some(Sched));
             let is_blocked = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
-                (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
+                (job.reservation, job.keepers) == (Reservation::Blocked, Keepers::Others)
+                    && host.names(*id) == [AFTER]
             };
             assert!(beyond_jobs.iter().all(is_blocked));
             satisfy_dependencies(&mut host, &beyond_jobs);

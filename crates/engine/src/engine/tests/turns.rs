@@ -10,7 +10,7 @@ use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
 use crate::ids::{JobId, Limit, UserId};
-use crate::limits::Line;
+use crate::limits::Candidates;
 use State::{Depend, Priority, Sched};
 use fairshare::Policy;
 
@@ -29,11 +29,11 @@ fn run_turn(host: &mut Host) -> Vec<Effect> {
 #[test]
 fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
     let (mut host, running, [held]) = make_host_with_held_jobs();
-    host.engine.step(Step::LoopBegins);
+    host.engine.carry_out_step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
     assert_eq!(released_jobs(&effects), []);
-    host.engine.step(Step::LoopEnded);
+    host.engine.carry_out_step(Step::LoopEnded);
     assert_eq!(released_jobs(&run_turn(&mut host)), [held]);
 }
 
@@ -50,11 +50,11 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
         host.oracle.apply_event(&event);
         host.engine.handle(NOW, event);
     }
-    host.engine.step(Step::LoopBegins);
-    let effects = host.engine.step(Step::ReleaseAll);
+    host.engine.carry_out_step(Step::LoopBegins);
+    let effects = host.engine.carry_out_step(Step::ScanAllHeld);
     assert_eq!(released_jobs(&effects), []);
     assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Scan(_)))), "{effects:?}");
-    host.engine.step(Step::LoopEnded);
+    host.engine.carry_out_step(Step::LoopEnded);
     let effects = run_turn(&mut host);
     host.apply_effects(effects);
     host.run_until_idle();
@@ -181,8 +181,8 @@ fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     host.send_event(live(true));
     host.advance_and_refresh(30.0);
     for id in ids {
-        let priced = host.engine.view().priced(id).unwrap();
-        assert_eq!(Some(i64::from(priced.exact.priority)), host.jobs[&id].priority, "job {id}");
+        let priorities = host.engine.view().priorities_of(id).unwrap();
+        assert_eq!(Some(i64::from(priorities.exact.priority)), host.jobs[&id].priority, "job {id}");
         assert_ne!(host.jobs[&id].priority, Some(40_000));
     }
 }
@@ -220,9 +220,9 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
-    engine.step(Step::LoopBegins);
+    engine.carry_out_step(Step::LoopBegins);
     let effects_of_request = engine.handle(NOW, Event::PriorityGet(id, 16));
-    engine.step(Step::LoopEnded);
+    engine.carry_out_step(Step::LoopEnded);
     assert_eq!(posts(&effects_of_request), 0, "{effects_of_request:?}");
     assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
 }
@@ -266,9 +266,9 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
 fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     let host = make_site(|_| ());
     let id = host.engine.book().find(UserId(7), None).unwrap();
-    for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
+    for lines in [[Candidates::Unblocked, Candidates::All], [Candidates::All, Candidates::Unblocked]] {
         let mut engine = host.engine.clone();
         lines.iter().for_each(|line| drop(engine.due.schedule_scan(id, *line)));
-        assert_eq!(engine.due.take_later_scans()[&id], Line::All, "{lines:?}");
+        assert_eq!(engine.due.take_later_scans()[&id], Candidates::All, "{lines:?}");
     }
 }

@@ -16,7 +16,7 @@ fn the_use_of_a_limit_includes_reservations() {
     let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), make_job(&book, Phase::Run));
     ledger.insert(JobId(2), make_job(&book, Phase::Sched));
-    ledger.insert(JobId(3), Job { grant: Grant::Given, ..make_job(&book, Phase::Priority) });
+    ledger.insert(JobId(3), Job { reservation: Reservation::Given, ..make_job(&book, Phase::Priority) });
     ledger.insert(JobId(4), make_held_job(&book));
     let limits_in_records = Limits::new(&ledger, &book).limits_in_records(id, None);
     let found: Vec<_> = limits_in_records
@@ -45,7 +45,7 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
         ledger.insert(JobId(1), Job { knowledge, ..make_job(&book, Phase::Sched) });
         ledger.insert(JobId(2), make_held_job(&book));
         let mut excerpt = ledger.excerpt(id, [JobId(2)].into_iter());
-        assert_eq!(ScanCursor::release_all(&mut excerpt, &book, id).0, released, "{knowledge:?}");
+        assert_eq!(ScanCursor::release_fitting_jobs(&mut excerpt, &book, id).0, released, "{knowledge:?}");
     }
 }
 

@@ -5,7 +5,7 @@
 use super::super::place::LineKey;
 use super::super::scope::ScopeId;
 use super::*;
-use crate::accounts::{Cap, Policy, SiteLimit, Target};
+use crate::accounts::{Cap, SiteLimit, SiteRecords, Target};
 use crate::ids::Amount;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ fn make_book_with_caps(users: u32, caps: [i64; 6]) -> Book {
     };
     let bank = |name: &str| Target::Bank(name.into());
     let mut book = Book::default();
-    book.replace(Policy {
+    book.replace_records(SiteRecords {
         associations: (1..=users).map(record).collect(),
         parents: [("A", "root"), ("B", "root")].map(|(bank, above)| (bank.into(), above.into())).to_vec(),
         limits: vec![
@@ -42,7 +42,7 @@ fn make_book_with_caps(users: u32, caps: [i64; 6]) -> Book {
             limit(Target::EachUser, None, "run-sched-jobs", caps[4]),
             limit(Target::EachAssociation, Some("q1"), "run-cores", caps[5]),
         ],
-        ..Policy::default()
+        ..SiteRecords::default()
     });
     book
 }
@@ -62,13 +62,13 @@ enum Op {
     TakeHeadroom(u64),
     ChangePriorities,
     /// Consecutive scans, each from a user's association. They release no job of the users in the set.
-    Scans(Vec<(u32, Line)>, BTreeSet<u32>),
+    Scans(Vec<(u32, Candidates)>, BTreeSet<u32>),
     /// Places all associations again, then scans from each association with held jobs.
     ScanAll,
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
-    let line = || prop_oneof![4 => Just(Line::All), 1 => Just(Line::KeptByNobodyElse)];
+    let line = || prop_oneof![4 => Just(Candidates::All), 1 => Just(Candidates::Unblocked)];
     let scans = prop::collection::vec((1..=USERS, line()), 1..6);
     prop_oneof![
         8 => (1..=USERS, 0..2usize, 0..4u64, 0..4u64, any::<bool>(), any::<bool>()).prop_map(
@@ -100,7 +100,7 @@ type Places = (Vec<(ScopeId, LineKey, u64)>, Vec<JobId>);
 impl World {
     fn new(book: &Book, visits_all: bool) -> World {
         let mut ledger = Ledger::new(RULES);
-        ledger.regroup(book);
+        ledger.adopt_limits(book);
         World { book: book.clone(), ledger, visits_all, shift: 0, comparisons: 0 }
     }
 
@@ -178,7 +178,7 @@ impl World {
     fn run_scan(
         &mut self,
         user: u32,
-        line: Line,
+        line: Candidates,
         undecided: &BTreeSet<AssociationId>,
     ) -> Vec<(Released, Places)> {
         let mut cursor = ScanCursor::new(self.find_association(user), line);
@@ -192,9 +192,9 @@ impl World {
         self.comparisons += cursor.comparisons();
         // If another plugin blocks a released job, its reservation ends with the scan.
         for (released, _) in &all {
-            let is_blocked = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
+            let is_blocked = |job: &&Job| job.phase == Phase::Depend && job.reservation == Reservation::Given;
             if self.ledger.job(released.id).filter(is_blocked).is_some() {
-                self.ledger.change(released.id, |job| job.grant = Grant::Blocked);
+                self.ledger.change(released.id, |job| job.reservation = Reservation::Blocked);
             }
         }
         all
@@ -232,7 +232,7 @@ impl World {
                 let users: Vec<u32> = users.collect();
                 return users
                     .into_iter()
-                    .map(|user| self.run_scan(user, Line::All, &BTreeSet::new()))
+                    .map(|user| self.run_scan(user, Candidates::All, &BTreeSet::new()))
                     .collect();
             }
         }
@@ -290,7 +290,7 @@ fn world_without_headroom(users: u32) -> World {
 /// Runs a scan, which must release no job. Returns its number of comparisons.
 fn measure_scan_cost(world: &mut World, user: u32) -> usize {
     let before = world.comparisons;
-    assert_eq!(world.run_scan(user, Line::All, &BTreeSet::new()), []);
+    assert_eq!(world.run_scan(user, Candidates::All, &BTreeSet::new()), []);
     world.comparisons - before
 }
 

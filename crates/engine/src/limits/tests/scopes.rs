@@ -4,7 +4,7 @@
 
 use super::super::place::Unplaced;
 use super::*;
-use crate::accounts::{Cap, Policy, SiteLimit, Target};
+use crate::accounts::{Cap, SiteLimit, SiteRecords, Target};
 use crate::ids::Amount;
 use std::collections::BTreeSet;
 
@@ -29,14 +29,14 @@ fn make_site() -> (Book, Ledger) {
     associations.extend((4..=LAST).map(|user| make_record(user, "C")));
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
     let mut book = Book::default();
-    book.replace(Policy {
+    book.replace_records(SiteRecords {
         associations,
         parents: parents.map(|(bank, parent)| (bank.into(), parent.into())).to_vec(),
         limits: vec![limit("A", 1), limit("B", 1), limit("C", 1), limit("science", 2)],
-        ..Policy::default()
+        ..SiteRecords::default()
     });
     let mut ledger = Ledger::new(RULES);
-    ledger.regroup(&book);
+    ledger.adopt_limits(&book);
     (book, ledger)
 }
 
@@ -80,7 +80,7 @@ fn one_held_association_is_not_placed_and_two_are() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
-    let mut cursor = ScanCursor::new(find_association(&book, 1), Line::All);
+    let mut cursor = ScanCursor::new(find_association(&book, 1), Candidates::All);
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), []);
     add_job(&mut ledger, &book, 3, make_held_job_of_user(&book, 2));
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
@@ -103,7 +103,7 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, LAST, Phase::Depend));
     let (other, _) = make_site();
-    ledger.regroup(&other);
+    ledger.adopt_limits(&other);
     let count_members = |ledger: &Ledger| {
         let has_scopes = |(_, account): &(AssociationId, &Account)| account.scope_ids.is_some();
         ledger.accounts.iter().filter(has_scopes).count()
@@ -142,13 +142,13 @@ fn an_association_with_a_place_is_placed_again_if_a_scan_releases_none_of_its_jo
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
     add_job(&mut ledger, &book, 3, make_held_job_of_user(&book, 2));
-    let mut cursor = ScanCursor::new(find_association(&book, 1), Line::All);
+    let mut cursor = ScanCursor::new(find_association(&book, 1), Candidates::All);
     place_associations(&mut ledger, &book, &mut cursor);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
     assert_eq!(*ledger.held.unplaced(), [find_association(&book, 1)].into());
     ledger.held.take_unplaced();
     add_job(&mut ledger, &book, 4, make_job_of_user(&book, 3, Phase::Depend));
-    let mut cursor = ScanCursor::new(find_association(&book, 3), Line::All);
+    let mut cursor = ScanCursor::new(find_association(&book, 3), Candidates::All);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
     assert_eq!(*ledger.held.unplaced(), [].into());
 }
@@ -201,7 +201,7 @@ fn a_scan_skips_jobs_that_a_shared_limit_holds() {
 /// A scan of all jobs releases blocked jobs last. A scan of jobs that no other plugin blocks must not return blocked jobs.
 #[test]
 fn a_scan_of_jobs_that_no_other_plugin_blocks_skips_blocked_jobs() {
-    for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
+    for (line, wanted) in [(Candidates::All, vec![3, 2]), (Candidates::Unblocked, vec![3])] {
         let (book, mut ledger) = make_site();
         add_job(&mut ledger, &book, 1, make_held_job_of_user(&book, 1));
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
@@ -228,7 +228,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     ledger.insert(JobId(3), make_held_job_of_user(&book, 2));
     ledger.recompute_all_places();
     assert!(ledger.has_no_scope_data(), "no scope exists");
-    ledger.regroup(&book);
+    ledger.adopt_limits(&book);
     let used: Vec<_> =
         Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
@@ -260,7 +260,7 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     add_job(&mut ledger, &book, 3, make_held_job_of_user(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..make_job_of_user(&book, 3, Phase::Depend) };
     add_job(&mut ledger, &book, 4, unread);
-    let mut cursor = ScanCursor::new(find_association(&book, 1), Line::All);
+    let mut cursor = ScanCursor::new(find_association(&book, 1), Candidates::All);
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
     let count_entries = |ledger: &Ledger| {
         let scopes = ledger.accounts.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));

@@ -46,11 +46,11 @@ fn a_job_is_charged_by_the_factor_that_was_configured_when_it_started() {
         ("free", 150.0, 0.0),
         ("other", 150.0, 1.0),
     ]) {
-        standing.usages.started(&job_in(queue, id, T0 + start)).expect("a job");
+        standing.usages.track_start(&job_in(queue, id, T0 + start)).expect("a job");
         wanted += factor * (1000.0 - start);
         assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted);
     }
-    standing.usages.ended(&job_in("gold", 2, T0 + 100.0), T0 + 600.0).expect("an end");
+    standing.usages.track_end(&job_in("gold", 2, T0 + 100.0), T0 + 600.0).expect("an end");
     assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted - 800.0);
     // A later configuration leaves the usage of all these jobs as it is.
     configure(&mut standing, &[("gold", 7.0)], T0 + 700.0);
@@ -61,8 +61,8 @@ fn a_job_is_charged_by_the_factor_that_was_configured_when_it_started() {
 fn new_weights_of_a_push_keep_the_charge_factor_of_a_job() {
     let mut standing = Standing::new(Retention::default());
     configure(&mut standing, &[("gold", 2.0)], T0);
-    standing.usages.started(&job_in("gold", 1, T0 + 1.0)).expect("a job");
-    standing.usages.ended(&job_in("gold", 2, T0 + 1.0), T0 + 11.0).expect("an end");
+    standing.usages.track_start(&job_in("gold", 1, T0 + 1.0)).expect("a job");
+    standing.usages.track_end(&job_in("gold", 2, T0 + 1.0), T0 + 11.0).expect("an end");
     push_charges(&mut standing, Weights::default(), &[]);
     assert_close(usage(&standing, 1, "A", T0 + 21.0), 2.0 * 30.0);
     push_charges(&mut standing, Weights { node: 5.0, core: 0.0, gpu: 0.0 }, &[]);
@@ -82,9 +82,9 @@ fn pushed_changes_count_up_to_the_last_of_them_in_any_order_of_push_and_jobs() {
         for (id, queue, start) in
             [(1, "gold", 150.0), (2, "gold", 250.0), (3, "gold", 350.0), (4, "gone", 1.0)]
         {
-            standing.usages.started(&job_in(queue, id, T0 + start)).expect("a job");
+            standing.usages.track_start(&job_in(queue, id, T0 + start)).expect("a job");
         }
-        standing.usages.started(&job_in("gone", 5, T0 + 200.0)).expect("a job");
+        standing.usages.track_start(&job_in("gone", 5, T0 + 200.0)).expect("a job");
         if reports_jobs_first {
             push_charges(&mut standing, Weights::default(), &[("gold", T0 + 100.0, 2.0), ("gone", T0, 9.0)]);
         }
@@ -103,7 +103,7 @@ fn ended_jobs_are_restored_with_their_queue_if_it_has_a_factor() {
     configure(&mut standing, &[("gold", 2.0)], T0);
     push_charges(&mut standing, Weights::default(), &[]);
     for (id, queue) in [(1, "gold"), (2, "plain")] {
-        standing.usages.ended(&job_in(queue, id, T0 + 10.0), T0 + 20.0).expect("an end");
+        standing.usages.track_end(&job_in(queue, id, T0 + 10.0), T0 + 20.0).expect("an end");
     }
     let (ended, _, _) = standing.uncovered(Bookmark::default(), 9);
     let queues: Vec<_> =
@@ -115,7 +115,7 @@ fn ended_jobs_are_restored_with_their_queue_if_it_has_a_factor() {
     let mut restored = Standing::new(Retention::default());
     configure(&mut restored, &[("gold", 4.0)], T0 + 100.0);
     for Ended { job, end } in ended {
-        restored.usages.ended(&job, end).expect("an end");
+        restored.usages.track_end(&job, end).expect("an end");
     }
     push_charges(&mut restored, Weights::default(), &changes);
     for standing in [standing, restored] {
@@ -130,8 +130,8 @@ fn a_clock_that_was_set_back_keeps_the_order_of_changes() {
     configure(&mut standing, &[("gold", 2.0)], T0 + 100.0);
     configure(&mut standing, &[("gold", 3.0)], T0);
     push_charges(&mut standing, Weights::default(), &[]);
-    standing.usages.started(&job_in("gold", 1, T0 + 99.0)).expect("a job");
-    standing.usages.started(&job_in("gold", 2, T0 + 100.0)).expect("a job");
+    standing.usages.track_start(&job_in("gold", 1, T0 + 99.0)).expect("a job");
+    standing.usages.track_start(&job_in("gold", 2, T0 + 100.0)).expect("a job");
     assert_close(usage(&standing, 1, "A", T0 + 200.0), 101.0 + 3.0 * 100.0);
 }
 
@@ -143,7 +143,7 @@ fn a_pushed_rule_charges_jobs_for_the_dominant_resource() {
     configure(&mut standing, &[("gold", 2.0)], T0);
     for (id, start) in [(1, 10.0), (2, 110.0)] {
         let job = Job { ran_on, ..job_in("gold", id, T0 + start) };
-        standing.usages.started(&job).expect("a job");
+        standing.usages.track_start(&job).expect("a job");
     }
     let totals = Resources { nodes: 10, cores: 5, gpus: 4 };
     let rule = ChargeByChange { since: T0 + 100.0, charge_by: ChargeBy::Max, totals };

@@ -56,7 +56,7 @@ fn the_generation_counts_pushes_and_refreshes_that_change_a_fairshare() {
     assert_eq!(ranked, 3, "all associations have a fair-share");
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.generation(), ranked);
-    let idle = standing.step(1).map(|done| (done.now, done.changed.len()));
+    let idle = standing.compute_slice(1).map(|done| (done.now, done.changed.len()));
     assert_eq!(idle, Some((T0 + 1.0, 0)), "no refresh is in progress");
     standing.remove_site();
     assert_eq!(standing.generation(), ranked + 1);
@@ -80,7 +80,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     let ends =
         [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
     for (id, user, bank, end) in ends.into_iter().chain([(6, 3, "B", 15.0), (7, 3, "B", -100.0)]) {
-        exporter.usages.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
+        exporter.usages.track_end(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
     }
     exporter.refresh(T0 + 100.0);
     assert!(exporter.usages.counts().2 < 7, "some jobs were evicted");
@@ -103,7 +103,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
         assert!(restored.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
-        restored.usages.ended(&job, end).expect("an end");
+        restored.usages.track_end(&job, end).expect("an end");
     }
     restored.usages.keep_all_ended(false);
     restored.push(varied_site()).expect("a site");
@@ -124,7 +124,7 @@ fn jobs_evicted_during_an_export_count_once() {
         exporter.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
-            exporter.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            exporter.usages.track_end(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
         let (jobs, sums, next) = exporter.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
@@ -140,7 +140,7 @@ fn jobs_evicted_during_an_export_count_once() {
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                restored.usages.ended(&job, end).expect("an end");
+                restored.usages.track_end(&job, end).expect("an end");
             }
         }
         restored.push(site(Policy::Classic)).expect("a site");
@@ -156,9 +156,9 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
         let mut exporter = Standing::new(Retention { jobs: 0, each: 1 });
         exporter.push(site(Policy::Classic)).expect("a site");
-        exporter.usages.started(&job(9, 1, "A", 7, T0)).expect("a job");
+        exporter.usages.track_start(&job(9, 1, "A", 7, T0)).expect("a job");
         for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
-            exporter.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            exporter.usages.track_end(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
         exporter.refresh(T0 + 100.0);
         assert_eq!(exporter.usages.counts(), (3, 1, 1));
@@ -172,7 +172,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
             assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "the sum includes the job");
             assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                restored.usages.ended(&job, end).expect("an end");
+                restored.usages.track_end(&job, end).expect("an end");
             }
         }
         restored.push(site(Policy::Classic)).expect("a site");
@@ -220,10 +220,10 @@ fn ended_jobs_are_summed_once() {
     let read_cost = |standing: &Standing| read_entry(standing).cost();
     assert_eq!(read_cost(&standing), 1);
     for id in [1, 2] {
-        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.track_start(&job(id, 1, "A", 1, T0)).expect("a job");
     }
     assert_eq!(read_cost(&standing), 3);
-    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     assert!(!read_entry(&standing).has_ended_sum());
     assert_eq!(read_cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
@@ -296,7 +296,7 @@ proptest! {
         let mut with_jobs = fresh.clone();
         for (id, (user, start)) in jobs.into_iter().enumerate() {
             let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.unwrap().0 == user) else { continue };
-            let _ = with_jobs.usages.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
+            let _ = with_jobs.usages.track_start(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
             with_jobs.refresh(T0 + start + 50.0);
         }
         let exported = Site {

@@ -15,9 +15,9 @@ fn a_slice_uses_its_whole_budget() {
     // associations as a usage step.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
         let mut standing = unrefreshed.clone();
-        standing.begin(T0);
+        standing.begin_computation(T0);
         let mut taken_steps = 1;
-        while standing.step(budget).is_none() {
+        while standing.compute_slice(budget).is_none() {
             taken_steps += 1;
         }
         assert_eq!(taken_steps, steps, "{budget}");
@@ -33,19 +33,19 @@ fn a_refresh_computes_only_changed_associations() {
     };
     assert_eq!(refresh_after(&mut standing, 0.0), (3, true), "the tree is new");
     assert_eq!(refresh_after(&mut standing, 0.0), (0, false), "the time is the same");
-    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     assert_eq!(refresh_after(&mut standing, 10.0), (1, true), "the job has started");
     assert_eq!(refresh_after(&mut standing, 20.0), (1, true), "the job runs");
-    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
+    standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
     assert_eq!(refresh_after(&mut standing, 30.0), (1, true), "the job has ended");
     assert_eq!(refresh_after(&mut standing, 40.0), (0, false), "the job no longer runs");
-    standing.usages.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
+    standing.usages.track_end(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
     assert_eq!(refresh_after(&mut standing, 50.0), (1, true), "the start of job 2 was not reported");
     for id in [3, 4] {
-        standing.usages.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
+        standing.usages.track_start(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
     }
     assert_eq!(refresh_after(&mut standing, 60.0), (1, true), "two jobs of one association");
-    standing.usages.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
+    standing.usages.track_end(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
     assert_eq!(refresh_after(&mut standing, 70.0), (1, true), "one job ends, the other runs");
     assert_eq!(
         standing.usages.entries_mut().1.count_stored(),
@@ -53,8 +53,8 @@ fn a_refresh_computes_only_changed_associations() {
         "one association runs a job, two decay"
     );
     for id in 5..50 {
-        standing.usages.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
-        standing.usages.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
+        standing.usages.track_start(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
+        standing.usages.track_end(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
         standing.refresh(T0 + 80.0);
     }
     assert_eq!(standing.usages.entries_mut().1.count_stored(), (1, 2), "each association is stored once");
@@ -117,7 +117,7 @@ fn new_usage_after_negligible_usage_decays_again() {
     let later = T0 + 40.0 * DAY;
     standing.refresh(later);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
-    standing.usages.ended(&job(1, 1, "A", 1, later), later + 1.0).expect("an end");
+    standing.usages.track_end(&job(1, 1, "A", 1, later), later + 1.0).expect("an end");
     standing.refresh(later + 1.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
     standing.refresh(later + 40.0 * DAY);
@@ -130,7 +130,7 @@ fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
     (plain.rule.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
     let mut standing = standing(plain);
-    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
+    standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
     for (later, is_ahead) in [(50.0, true), (200.0, false)] {
         standing.refresh(T0 + later);
         assert_eq!(fairshare(&standing, 1, "A") > fairshare(&standing, 3, "B"), is_ahead, "{later}");
@@ -140,10 +140,10 @@ fn a_job_whose_end_is_in_the_future_accrues_until_then() {
 #[test]
 fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     let mut standing = standing(site(Policy::FairTree));
-    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 100.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
-    standing.usages.never_ran(JobId(1));
+    standing.usages.remove_running(JobId(1));
     standing.refresh(T0 + 200.0);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
@@ -205,7 +205,7 @@ fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);
-                standing.usages.ended(&job(id, user, bank, 1, T0), end).expect("an end");
+                standing.usages.track_end(&job(id, user, bank, 1, T0), end).expect("an end");
             }
         }
         standing.refresh(T0 + f64::from(now));
@@ -220,20 +220,20 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(plain.clone()).expect("a site");
     let make_job = |id: u64| job(id, 1, "A", 1, T0);
-    standing.usages.started(&make_job(1)).expect("a job");
+    standing.usages.track_start(&make_job(1)).expect("a job");
     for id in 2..=4 {
-        standing.usages.ended(&make_job(id), T0 + 10.0 * id as f64).expect("an end");
+        standing.usages.track_end(&make_job(id), T0 + 10.0 * id as f64).expect("an end");
     }
     standing.refresh(T0 + 100.0);
     assert_eq!(standing.usages.counts(), (3, 1, 0));
     let used = |standing: &Standing| usage(standing, 1, "A", T0 + 100.0);
-    standing.usages.ended(&make_job(1), T0 + 15.0).expect("an end");
+    standing.usages.track_end(&make_job(1), T0 + 15.0).expect("an end");
     assert_eq!(used(&standing), 105.0, "job 1 ran before the eviction");
-    standing.usages.started(&make_job(5)).expect("a job");
-    standing.usages.ended(&make_job(5), T0 + 35.0).expect("an end");
+    standing.usages.track_start(&make_job(5)).expect("a job");
+    standing.usages.track_end(&make_job(5), T0 + 35.0).expect("an end");
     assert_eq!(used(&standing), 105.0, "job 5 may be one of the evicted jobs");
-    standing.usages.started(&make_job(6)).expect("a job");
-    standing.usages.ended(&make_job(6), T0 + 60.0).expect("an end");
+    standing.usages.track_start(&make_job(6)).expect("a job");
+    standing.usages.track_end(&make_job(6), T0 + 60.0).expect("an end");
     assert_eq!(used(&standing), 165.0, "job 6 ended after the evicted jobs");
     // A push whose watermark lies within the evicted sum does not change the usage. The second push has no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
@@ -250,12 +250,12 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
 fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(site(Policy::Classic)).expect("a site");
-    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     for id in 2..=4 {
-        standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
+        standing.usages.track_end(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
     }
     standing.refresh(T0 + 5.0 * DAY);
-    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
+    standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
     let decayed_usage = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
     let total: f64 = [1.5, 2.0, 3.0, 4.0].map(decayed_usage).iter().sum();
     assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), total);
@@ -266,8 +266,10 @@ fn an_end_before_evicted_jobs_decays_from_its_own_time() {
 
 #[test]
 fn an_invalid_time_is_named_in_the_error() {
-    let error =
-        standing(site(Policy::Classic)).usages.ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
+    let error = standing(site(Policy::Classic))
+        .usages
+        .track_end(&job(1, 1, "A", 1, T0), f64::NAN)
+        .expect_err("no time");
     assert!(
         error.to_string().contains("is not counted: expected a time in seconds since 1970, got NaN"),
         "{error}"
@@ -279,12 +281,12 @@ fn an_association_stays_known_while_one_of_its_jobs_may_count() {
     let mut plain = site(Policy::Classic);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
-    standing.usages.ended(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
-    standing.usages.started(&job(2, 10, "A", 1, T0)).expect("a job");
+    standing.usages.track_end(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
+    standing.usages.track_start(&job(2, 10, "A", 1, T0)).expect("a job");
     standing.push(plain.clone()).expect("a site");
     let known = |standing: &Standing, user: u32| standing.find(UserId(user), &"A".into()).is_some();
     assert_eq!([9, 10, 11].map(|user| known(&standing, user)), [true, true, false]);
-    standing.usages.never_ran(JobId(2));
+    standing.usages.remove_running(JobId(2));
     plain.associations.push(leaf(9, "A", 0.0, Watermark::default()));
     standing.push(plain).expect("a site");
     assert_eq!([9, 10].map(|user| known(&standing, user)), [true, false]);
@@ -303,7 +305,7 @@ fn a_removed_association_is_reported() {
     standing.push(fewer).expect("a site");
     let changed = standing.refresh(T0 + 1.0).changed;
     assert!(changed.contains(&Changed { association: removed, before, after: None }), "{changed:?}");
-    standing.begin(T0 + 2.0);
+    standing.begin_computation(T0 + 2.0);
     assert!(standing.work.is_in_progress());
     standing.remove_site();
     assert!(!standing.work.is_in_progress(), "there is no tree");
@@ -366,13 +368,13 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
         (standing.usages.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
-        standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+        standing.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.usages.evict_ended_in_association_of(JobId(id), T0 + 10.0, half_life);
         assert_eq!(list_ended(&standing), (0, (id..=9).rev().collect()));
         standing.usages.assert_positions();
     }
     // A second call at the same time evicts nothing, although job 10 could be evicted.
-    standing.usages.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.usages.track_end(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
     standing.usages.evict_ended_in_association_of(JobId(10), T0 + 10.0, half_life);
     assert_eq!(standing.usages.counts().2, 10);
     standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
@@ -384,7 +386,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     for id in 1..=3 {
         standing_with_later_ends
             .usages
-            .ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64)
+            .track_end(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64)
             .expect("an end");
     }
     standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 50.0, half_life);

@@ -8,7 +8,7 @@ fn standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut original = Standing::new(Retention { jobs: 0, each: 1 });
     original.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
-        original.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+        original.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
     original.refresh(T0 + 100.0);
     let (jobs, sums, next) = original.uncovered(Bookmark::default(), 100);
@@ -38,12 +38,12 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         restored.push(pushed).expect("a site");
         restored.refresh(T0 + 200.0);
         for id in &reported_ids {
-            restored.usages.ended(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
+            restored.usages.track_end(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
         }
         restored.refresh(T0 + 200.0);
         assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
         for Ended { job, end } in jobs {
-            restored.usages.ended(&job, end).expect("an end");
+            restored.usages.track_end(&job, end).expect("an end");
         }
         for standing in [&mut original, &mut restored] {
             standing.refresh(T0 + 200.0);
@@ -65,14 +65,14 @@ fn a_sum_is_restored_once() {
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| restored.restore_evicted(sum)));
         for Ended { job, end } in jobs.clone() {
-            restored.usages.ended(&job, end).expect("an end");
+            restored.usages.track_end(&job, end).expect("an end");
         }
     }
     restored.push(site(Policy::Classic)).expect("a site");
     assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&original, 1, "A", T0 + DAY));
     // A restored sum does not replace jobs that this standing evicted itself.
     for id in 6..9 {
-        restored.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+        restored.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
     restored.refresh(T0 + 200.0);
     assert_eq!(restored.usages.counts().2, 1);
@@ -95,7 +95,7 @@ fn a_job_has_the_largest_resource_counts_of_its_reports() {
     {
         let mut standing = standing(weighted.clone());
         for (cores, gpus) in [first_report, second_report] {
-            standing.usages.ended(&job_on(cores, gpus), T0 + 10.0).expect("an end");
+            standing.usages.track_end(&job_on(cores, gpus), T0 + 10.0).expect("an end");
             standing.refresh(T0 + 10.0);
         }
         assert_close(usage(&standing, 1, "A", T0 + 10.0), usage_after_ten_seconds(2 + 3 * 10 + 4 * 100));

@@ -32,10 +32,10 @@ impl Record {
 
     fn report(&self, standing: &mut Standing, reports_start: bool) {
         if reports_start || self.end.is_none() {
-            standing.usages.started(&self.job()).expect("a job");
+            standing.usages.track_start(&self.job()).expect("a job");
         }
         if let Some(end) = self.end {
-            standing.usages.ended(&self.job(), end).expect("an end");
+            standing.usages.track_end(&self.job(), end).expect("an end");
         }
     }
 
@@ -250,9 +250,9 @@ proptest! {
             for later in &delays {
                 // The clock sometimes jumps back.
                 let now = END + later;
-                standing.begin(now);
+                standing.begin_computation(now);
                 let refreshed = loop {
-                    if let Some(refreshed) = standing.step(slice) {
+                    if let Some(refreshed) = standing.compute_slice(slice) {
                         break refreshed;
                     }
                 };
@@ -299,8 +299,8 @@ proptest! {
                 None => reported.push(record),
             }
             now += later;
-            standing.begin(now);
-            while standing.step(slice).is_none() {}
+            standing.begin_computation(now);
+            while standing.compute_slice(slice).is_none() {}
             if depends_on_rounding(&compute_usages(&reported, now, half_life, weights)) {
                 continue;
             }

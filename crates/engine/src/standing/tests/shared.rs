@@ -67,7 +67,7 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
             counts_in: "dan".into(),
         };
         assert_eq!(standing.shared_ids(), Some(&shared));
-        standing.usages.started(&job(1, 65534, "A", 1, T0)).expect("a job");
+        standing.usages.track_start(&job(1, 65534, "A", 1, T0)).expect("a job");
         standing.refresh(T0 + 100.0);
         assert_close(usage(&standing, 65534, "A", T0), 1.0);
         assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0);

@@ -83,7 +83,7 @@ impl Host {
             _ => {}
         }
         match effect {
-            Effect::RejectPolicy(text) | Effect::Reject(text) => {
+            Effect::RejectPush(text) | Effect::Reject(text) => {
                 self.answer = Some(Answer::Rejected(text.clone()))
             }
             Effect::SetPriority(priority) => {
@@ -272,7 +272,7 @@ impl Host {
                 None => self.reprioritize_all(),
             },
             Effect::Then(step) => {
-                let more = self.engine.step(step.clone());
+                let more = self.engine.carry_out_step(step.clone());
                 self.apply_effects(more);
             }
         }

@@ -2,7 +2,7 @@
 //! The reactor of the model host: timers, responses, and the passing of time.
 
 use super::Host;
-use crate::engine::{Event, QueueTold, Timer};
+use crate::engine::{Event, QueueReport, Timer};
 use crate::ids::QueueName;
 
 impl Host {
@@ -40,7 +40,7 @@ impl Host {
                     let parent = name.as_ref().and_then(|name| self.parents.get(name.as_str()));
                     (
                         name.clone(),
-                        QueueTold {
+                        QueueReport {
                             is_stopped: Some(is_stopped),
                             parent: parent.map(|it| it.as_str().into()),
                         },

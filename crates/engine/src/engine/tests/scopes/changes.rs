@@ -204,7 +204,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
         leaf.shares = Shares::Count(3);
     }
-    let policy = Policy {
+    let policy = SiteRecords {
         limits: vec![limit(bank_target("A"), None, "run-sched-jobs", 4)],
         parents: vec![("A".into(), "root".into()), ("B".into(), "root".into())],
         ..accounts()

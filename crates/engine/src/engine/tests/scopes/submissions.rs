@@ -187,7 +187,7 @@ fn the_shape_of_a_queue_is_enforced_only_if_the_site_says_so() {
         for record in &mut associations {
             record.association.queues = ["q1", "q2", "q3"].map(Into::into).into();
         }
-        let policy = Policy { queues, associations, ..policy(Vec::new()) };
+        let policy = SiteRecords { queues, associations, ..policy(Vec::new()) };
         host.send_event(Event::Policy(policy, SitePart::default()));
         host.send_event(Event::Settings(Settings {
             enforce_queue_shapes: is_enforced,

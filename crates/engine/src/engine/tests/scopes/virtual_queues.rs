@@ -13,10 +13,10 @@ fn make_virtual(host: &mut Host) {
 }
 
 /// Returns a policy with `limits`. Each association may run one job in q1, of at most two nodes. Queue q2 has no limits of its own.
-fn policy_with_limited_q1(limits: Vec<SiteLimit>) -> Policy {
+fn policy_with_limited_q1(limits: Vec<SiteLimit>) -> SiteRecords {
     let mut parent = queue("q1");
     (parent.max_running_jobs, parent.max_nodes_per_assoc) = (Limit(1), Limit(2));
-    Policy { queues: vec![parent, queue("q2")], ..policy(limits) }
+    SiteRecords { queues: vec![parent, queue("q2")], ..policy(limits) }
 }
 
 fn job_in_queue(user: u32, queue: &str) -> HostJob {

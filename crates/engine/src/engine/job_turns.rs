@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The turns of pending jobs, if jobs of different associations are interleaved. `refresh/turns.rs` has the
+//! The turns of pending jobs, if jobs of different associations are interleaved. `refresh/interleave.rs` has the
 //! rules.
 
 use crate::accounts::AssociationId;

@@ -20,7 +20,7 @@
 use crate::accounts::AssociationId;
 use crate::engine::{
     Shared,
-    turns::{JobTurns, Turn},
+    job_turns::{JobTurns, Turn},
 };
 use crate::ids::JobId;
 use crate::limits::Size;
@@ -62,7 +62,7 @@ pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
 }
 
 /// Computes the next slice. Returns true when all turns are known.
-pub fn take_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
+pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {

@@ -16,7 +16,7 @@ impl Engine {
         // A timer never fires within Flux's loop or a release scan, so both have ended, even if a panic hid
         // their end.
         self.release.begin_turn();
-        self.refresh.end_loop();
+        self.refresh.exit_loop();
         if let Some(effects) = self.look_up_next_jobs() {
             return effects;
         }

@@ -9,12 +9,12 @@ const MAX_STORED: usize = 20_000;
 
 /// The jobs that ended since the plugin last took ended jobs.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct UnsavedEndedJobs {
     ended: Vec<Ended>,
     too_many: bool,
 }
 
-impl News {
+impl UnsavedEndedJobs {
     /// Stores a job that ended at `end`, in seconds since the epoch.
     pub(super) fn note_ended(&mut self, job: standing::Job, end: f64) {
         self.too_many |= self.ended.len() >= MAX_STORED;
@@ -35,7 +35,7 @@ impl News {
     /// Drops the stored jobs. Called when a new snapshot begins, because that snapshot reads all ended jobs with
     /// [`uncovered`](super::uncovered).
     pub fn clear(&mut self) {
-        *self = News::default();
+        *self = UnsavedEndedJobs::default();
     }
 
     /// Returns true if at least `most` jobs are stored.

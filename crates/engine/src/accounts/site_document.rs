@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The records of a site document, or of a part of one, for a [`Book`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Policy {
+pub struct SiteRecords {
     /// Associations with the default banks of their users.
     pub associations: Vec<AssociationRecord>,
     /// Queues with their limits.
@@ -30,7 +30,7 @@ pub struct Policy {
     pub arrays: BTreeSet<&'static str>,
 }
 
-impl Policy {
+impl SiteRecords {
     /// The names of the arrays that a whole document contains.
     pub const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 }
@@ -222,10 +222,10 @@ impl Book {
         }
     }
 
-    /// Replaces the content of the book by `policy`, as a push in one message does.
-    pub fn replace(&mut self, policy: Policy) -> Difference {
-        self.begin(false);
-        self.stage(policy);
-        self.commit()
+    /// Replaces the content of the book by `records`, as a push in one message does.
+    pub fn replace_records(&mut self, records: SiteRecords) -> Difference {
+        self.begin_staging(false);
+        self.stage_records(records);
+        self.commit_records()
     }
 }
