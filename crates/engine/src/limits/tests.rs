@@ -55,7 +55,7 @@ fn make_held_job(book: &Book) -> Job {
 }
 
 #[test]
-fn a_footprint_is_a_function_of_phase_and_grant() {
+fn a_footprint_is_a_function_of_phase_and_reservation() {
     let book = make_book(1);
     use Reservation::{Blocked, Given, None};
     for (phase, reservation, charged, reserved) in [

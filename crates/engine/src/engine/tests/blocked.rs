@@ -177,7 +177,7 @@ fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
 }
 
 #[test]
-fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
+fn a_blocked_job_that_no_limit_holds_is_checked_when_it_is_unblocked() {
     for has_declared_dependencies in [true, false] {
         let mut host = make_site(|a| a.max_nodes = Limit(1));
         let blocked = [(); 4].map(|()| {
@@ -220,7 +220,7 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
 }
 
 #[test]
-fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
+fn a_job_is_checked_only_when_its_last_foreign_dependency_ends() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let blocked_job =
         host.submit(HostJob::new(7).blocked_by("begin-time:1").blocked_by("afterany:2")).unwrap();

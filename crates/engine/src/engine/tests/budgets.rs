@@ -445,7 +445,7 @@ fn a_job_charges_and_may_spend_by_the_factor_of_its_queue() {
 }
 
 #[test]
-fn a_job_may_not_move_to_a_dearer_queue_if_the_budget_has_less_than_its_charge_there() {
+fn a_job_may_not_move_to_a_queue_with_a_higher_factor_if_the_budget_has_less_than_its_charge_there() {
     let mut host = Host::new();
     let charges = [("q1".into(), 3.0)].into();
     host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));

@@ -119,7 +119,7 @@ fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
 }
 
 #[test]
-fn a_blocked_job_is_judged_again_when_it_is_unblocked() {
+fn a_blocked_job_is_checked_again_when_it_is_unblocked() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let job_b = submit(&mut host, 1);
     let job_c = host.submit(HostJob::new(7).blocked_by("afterany:x")).unwrap();
