@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reports the starts and ends of jobs to [`Standing`](crate::standing::Standing).
 //!
-//! A job accrues usage from the start time in its R until the job is INACTIVE. Until then, no other job gets
-//! its resources. The accounting database counts the same time: its watermarks are times of `t_inactive`.
+//! A job accrues usage from the start time in its R until the job is INACTIVE. Until then, Flux gives the resources
+//! of the job to no other job. The accounting database counts the same interval, so each watermark is a time of
+//! `t_inactive`.
 
 use super::{Effect, Level, Shared, budgets::charge_at_end};
 use crate::ids::JobId;
@@ -63,7 +64,8 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     log_bad_record(result)
 }
 
-/// Records the end of a job whose end no callback reported. The present time counts as the end. The ledger may have dropped the job before.
+/// Records the present time as the end of a job whose end no callback reported. The ledger may no longer have the
+/// job.
 pub fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let last_record = shared.ledger.job(id).cloned();
     let logged = last_record.and_then(|job| record_end(shared, id, &job));

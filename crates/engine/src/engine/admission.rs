@@ -11,10 +11,11 @@ use crate::limits::{Admission, Candidates, Job, Origin, Phase, Project};
 pub(super) enum Pending {
     /// The job's association may still arrive with a push.
     Unavailable,
-    /// The job belongs to the instance owner, whose record may still arrive: a push of flux-accounting
-    /// contains that record after its reprioritize.
+    /// The job belongs to the instance owner. flux-accounting pushes the record of the owner after its
+    /// `reprioritize`, so the record may still arrive.
     Expected,
-    /// The job was accepted earlier, but the pushed data lack its association. The text is logged once.
+    /// The plugin accepted the job earlier, but the pushed data lack the association of the job. The text is a log
+    /// line, which is written once for each job.
     Missed(String),
     /// The job can never have a priority.
     Fatal(String),
@@ -52,7 +53,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
     if job.origin == Origin::Submitted
         && let Some(text) = rejection_in_association(shared, association, job)
     {
-        // The rest of an incomplete push may permit the queue and the project.
+        // While a push is incomplete, a later part of it may permit the queue and the project.
         return Err(if shared.due.has_push_ended() { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
@@ -104,7 +105,7 @@ pub fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
         }
         Some(_) if is_submission => Pending::Fatal(text),
         Some(_) if was_passed_over => Pending::Unavailable,
-        // The job was accepted earlier. A push without its association does not end it.
+        // The plugin accepted the job earlier, so a push without the association of the job does not end the job.
         Some(bank) => Pending::Missed(format!(
             "job {id}: {text}, bank {bank}; the job waits until a push adds this entry"
         )),

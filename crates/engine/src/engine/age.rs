@@ -134,7 +134,7 @@ pub fn store_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<E
 /// Stores the number of nodes of the site; `None` if it cannot be read.
 pub fn store_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
-    // If Flux does not know the number, or the reply cannot be read, ask again later.
+    // If Flux cannot report the number, or the reply cannot be read, the engine asks again later.
     let mut effects = Vec::from_iter(ask_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
     if shared.site_nodes != before && shared.weighed.weight(SIZE) != 0 {
         effects.extend(reprioritize_all());
@@ -206,8 +206,8 @@ pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_bef
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Returns true if the job has reached the maximum age: its age counts no more, so its priority falls with the
-/// term of the common reference time.
+/// Returns true if the job has reached the maximum age. The age term of such a job no longer grows, so its priority
+/// falls as the common reference time comes closer.
 pub fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Posts the annotations of jobs, which `flux jobs` shows.
 //!
-//! Flux accepts annotations only in the answers to a few callbacks. It accepts none in answers to `job.priority.get`,
-//! and none by job id. So annotations are posted as volatile memos. Flux shows these among the annotations, and does
-//! not write them to the eventlog. Each refresh posts the annotations that are out of date.
+//! Flux accepts annotations only in the answers to a few callbacks. It accepts none in answers to
+//! `job.priority.get`, and none by job id. So the engine posts annotations as volatile memos, which Flux shows
+//! among the annotations and does not write to the eventlog. Each refresh posts the annotations that are out of
+//! date.
 
 use super::{Effect, Shared, Timer, answers::find_rank};
 use crate::ids::JobId;

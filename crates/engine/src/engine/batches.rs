@@ -17,12 +17,11 @@ pub struct Batches {
     /// The largest number of subscriptions. Flux takes 0.3 us to skip a subscription in its list, so ending a
     /// subscription takes at most 150 us. With 20,000 subscriptions, each end took 6 ms.
     pub subscribed: usize,
-    /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current
-    /// priorities. Schedulers look at fewer: Fluxion at 32 in a cycle by default (`queue-depth`,
-    /// flux-config-sched-fluxion-qmanager(5)). Each post lengthens an eventlog permanently (K21): posting the
-    /// order of all 20,000 jobs takes 5 to 8 times as many posts (docs/evidence/posting.md). With
-    /// `interleave`, this is also the number of jobs of each association that have turns
-    /// (`refresh/interleave.rs`).
+    /// The number of pending jobs at the head of each scheduler queue that a refresh keeps in the order of their
+    /// current priorities. Schedulers consider fewer jobs in a cycle: Fluxion considers 32 by default
+    /// (`queue-depth`, flux-config-sched-fluxion-qmanager(5)). Each post lengthens an eventlog permanently (K21):
+    /// posting the order of all 20,000 jobs takes 5 to 8 times as many posts (docs/evidence/posting.md). With
+    /// `interleave`, this is also the number of jobs of each association that have turns (`refresh/interleave.rs`).
     pub ordered: usize,
     /// The largest number of priorities that a refresh posts; the next refresh continues. Usually a refresh posts at most 800
     /// (docs/evidence/posting.md, "Growth of eventlogs").

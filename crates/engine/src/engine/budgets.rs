@@ -53,8 +53,8 @@ fn apply_windows(shared: &mut Shared) {
     shared.ledger.adopt_budgets(&shared.book, accounts);
 }
 
-/// If a window has started or ended, puts the windows that contain the present time in force. Does the same
-/// if the ended jobs have become known or unknown. A release scan of all held jobs follows.
+/// If a window has started or ended, or if the ended jobs have become known or unknown, puts the windows that
+/// contain the present time in force. Then requests a release scan of all held jobs.
 pub(super) fn follow_clock(shared: &mut Shared, recovery: &mut Recovery) {
     if shared.budgets.is_outdated(shared.now, shared.ended.is_done()) {
         apply_windows(shared);
@@ -84,8 +84,8 @@ pub(super) fn charge_at_end<R>(
     result
 }
 
-/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. A job without a record has no charge. A job whose charge is
-/// added ended after the last push.
+/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. Does nothing for a job without a
+/// record. A job whose charge is added ended after the last push, even if the push has a later watermark.
 fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     let Shared { budgets, standing, book, ledger, now, .. } = shared;
     let Some(run) = standing.usages.ended_job(id) else { return };

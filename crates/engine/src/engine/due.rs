@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Work that must not be done at the place that calls for it: scans for the end of the event, and tasks for the next reactor turn.
 //!
-//! While Flux loops over its jobs to reprioritize them, or over its plugins to pass a configuration to them, no other job may be changed.
-//! While another plugin releases a job, that job must not end. While Flux asks for a priority, that priority must not be posted. Such
-//! work is noted here by id and decided when it is carried out, because a decision of an earlier turn would be stale. The cost of a turn
-//! depends on the number of noted jobs, not on the number of live jobs.
+//! While Flux iterates over its jobs to reprioritize them, or over its plugins to pass a configuration to them, the
+//! plugin must change no other job. While another plugin releases a job, our plugin must not end that job. While
+//! Flux asks for the priority of a job, the plugin must not post that priority. So the engine stores such work here
+//! by job id. It decides about the job when it carries the work out, because an earlier decision would be stale.
+//! The cost of a turn depends on the number of stored jobs, not on the number of live jobs.
 
 use super::{Effect, Timer};
 use crate::accounts::AssociationId;

@@ -47,7 +47,7 @@ pub enum Effect {
     RejectPush(String),
     /// Answer with a priority.
     SetPriority(u32),
-    /// Leave a job in SCHED at its priority, and leave a job in PRIORITY in this state.
+    /// Let a job in SCHED keep its priority, and let a job in PRIORITY stay there.
     KeepPriority,
     /// Leave the job in PRIORITY.
     PriorityUnavailable,
@@ -118,7 +118,7 @@ pub enum Effect {
     /// Post the priority of a job by id. This moves a job from PRIORITY to SCHED even if its priority does
     /// not change.
     Prioritize(JobId, u32),
-    /// Have Flux ask for the priority of every pending job.
+    /// Make Flux ask for the priority of every pending job.
     ReprioritizeAll,
     /// Continue with this step after the effects before it.
     Then(Step),

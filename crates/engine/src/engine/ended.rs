@@ -39,9 +39,9 @@ pub(super) struct EndedJobs {
 /// The largest number of requests without an answer. The engine stops after one minute if job-list refuses
 /// the requests, and after 12 minutes if job-list does not reply.
 const MAX_UNANSWERED: u32 = 12;
-/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. job-list may
-/// have much to read first. The number is limited, because the engine evicts no ended job before the last
-/// page.
+/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. The engine waits
+/// several periods, because job-list may have much to read before it answers. It does not wait longer, because it
+/// evicts no ended job before the last page.
 const MAX_SILENT_PERIODS: u32 = 12;
 
 impl EndedJobs {

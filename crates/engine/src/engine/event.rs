@@ -138,7 +138,7 @@ pub enum Event<'a> {
         id: JobId,
         /// Its present state.
         state: State,
-        /// True if the jobspec declares dependencies. Other plugins will block such a job in DEPEND.
+        /// True if the jobspec declares dependencies, by which other plugins will block the job in DEPEND.
         has_dependencies: bool,
     },
     /// `job.validate`: may the job be accepted, or updated as shown?
@@ -273,7 +273,8 @@ pub enum Event<'a> {
     Dependencies(JobId, Option<Vec<String>>),
     /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A callback or a request panicked. If there is a job, the callback or request may have been about it.
+    /// A callback or a request panicked. The id is that of the job that the callback or request may have been
+    /// about.
     Panicked(Option<JobId>),
     /// Compare jobs with Flux again, if the engine abandoned the comparison after too many panics.
     TryAgain,

@@ -2,12 +2,12 @@
 //! Prepares the return to flux-accounting's plugin: computes the fate of each held job under that plugin, and
 //! saves jobs that would end.
 //!
-//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes
-//! only names that it has added itself. So a job with any other name waits forever. Such a name has a
-//! number, or is the name of a limit that the plugin does not have, or of a limit that has headroom when the
-//! plugin is loaded. A plain name that was removed from a job once cannot be added again, but Flux reports no
-//! error. When there is headroom, the plugin tries to remove the name, fails, and ends the job. The plugin
-//! does nothing to jobs with urgency 0 in SCHED.
+//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes only
+//! the names that it has added. So a job that has a name which that plugin did not add stays in DEPEND
+//! indefinitely. Such a name has a number, or belongs to a limit that the plugin does not have, or belongs to a
+//! limit that has headroom when the plugin is loaded. A plain name that was removed from a job once cannot be added
+//! again, but Flux reports no error. When there is headroom, the plugin tries to remove the name, fails, and ends
+//! the job. The plugin does nothing to jobs with urgency 0 in SCHED.
 //!
 //! A job that other plugins block too does not reach SCHED at urgency 0. Without its names, it would stay in
 //! DEPEND, where names that were removed once cannot be added again. So the job keeps its names, and is safe

@@ -101,7 +101,8 @@ pub fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
 }
 
-/// Moves a job to a later phase. If other plugins blocked the released job, its reservation is made again.
+/// Moves a job to a later phase. If the job was released while other plugins blocked it, makes its reservation
+/// again.
 pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;

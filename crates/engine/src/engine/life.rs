@@ -183,7 +183,8 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     effects
 }
 
-/// Schedules release scans after a job has left: for jobs that waited for its eventlog or for its headroom.
+/// Requests release scans after a job has left its association. They are for held jobs that waited for the eventlog
+/// of that job, or for its headroom.
 fn scan_after_leaving(
     shared: &mut Shared,
     recovery: &mut Recovery,

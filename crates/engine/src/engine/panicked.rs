@@ -14,7 +14,8 @@ impl Engine {
         let is_compared = self.recovery.note_panic(&mut self.shared, id);
         let mut effects =
             if is_compared { self.recovery.begin_comparison(&mut self.shared) } else { self.keep_records() };
-        // The panicked callback may have lost pending requests to Flux and timers, so the engine sends and arms them again.
+        // The panicked callback may have lost requests to Flux and timers. So the engine sends the requests and
+        // arms the timers again.
         self.shared.queues.ask_again();
         self.shared.time_left.note_lost_timer();
         effects.extend(self.store_ended_jobs(None));

@@ -38,8 +38,8 @@ impl Engine {
             if let Some(posted) = self.view().priorities_of(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // If jobs are interleaved, every priority depends on all jobs. So the comparison leaves the
-                // turns out.
+                // If jobs are interleaved, every priority depends on all jobs, and the copy has no jobs. So the
+                // comparison leaves the turns out.
                 let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)

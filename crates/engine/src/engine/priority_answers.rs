@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
-//! handle_urgency          answer to AskUrgency: the priority is posted by id
+//! handle_urgency        answer to AskUrgency: the priority is posted by id
 //! ├── answer_held_in_priority, answer_held_in_loop   limits hold the job: no priority, or 0 in SCHED (hold.rs)
 //! └── compute_priority
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)

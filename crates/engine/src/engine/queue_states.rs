@@ -20,9 +20,9 @@ pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     shared.queues.make_question(is_needed).into_iter().collect()
 }
 
-/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did
-/// not answer for a queue, the queue has no state in `states`. Before the scheduler is loaded, Flux does not
-/// know the states of queues: `states` does not contain these queues, and the engine asks again soon.
+/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did not
+/// answer for a queue, the queue has no state in `states`. Before the scheduler is loaded, Flux cannot report the
+/// states of queues. Then `states` does not contain these queues, and the engine asks again soon.
 pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueReport)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
     let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
@@ -88,8 +88,8 @@ fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName
     let pending =
         shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
     let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    // Only jobs outside stopped queues can take the headroom of suspended reservations. So the start of a
-    // queue may release held jobs, too.
+    // Only jobs outside of stopped queues can take the headroom of suspended reservations. So when a queue starts,
+    // held jobs of this queue may fit, and a release scan is needed in this case too.
     let mut associations = BTreeSet::new();
     for id in pending {
         let Some(job) = shared.ledger.job(id) else { continue };

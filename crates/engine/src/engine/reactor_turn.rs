@@ -24,7 +24,7 @@ impl Engine {
         effects.extend(unmoved::ask_next_unmoved(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
         effects.extend(keepers::watch_blocked(&mut self.shared));
-        // The engine must know which eventlogs to read before it releases a job.
+        // The engine must determine which eventlogs to read before it releases a job.
         let replayed = self.recovery.finish_replay(&mut self.shared);
         let due_scans = self.shared.due.take_later_scans();
         effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));

@@ -25,8 +25,8 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to add dependency {name}"))
             }
-            // Most likely the job has ended. If not, it reserves headroom of limits on running jobs, as if
-            // Flux would schedule it.
+            // Most likely the job has ended. If it has not ended, it reserves headroom of limits on running jobs as
+            // a job does that Flux would schedule.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = log_refusal(format!("job {id}: failed to look up its urgency"));
@@ -52,7 +52,7 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
-            // Either the name is gone, or the job has left DEPEND: this name does not hold the job.
+            // The name does not hold the job: either the job has lost the name, or the job has left DEPEND.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
                 self.shared.ledger.change(id, |job| {

@@ -8,7 +8,7 @@
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   the next job that loses a name (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
-//! scan_all_held           the scans after a push or a reprioritize
+//! scan_all_held         the scans after a push or a reprioritize
 //! ```
 
 use super::{
@@ -25,9 +25,10 @@ use crate::limits::{Candidates, Keepers, Phase, Released, Reservation, ScanCurso
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseScan {
-    /// Whether Flux loops over its jobs. Then no job except the one that it asks about may be changed.
+    /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
     is_looping: bool,
-    /// True if a scan has released a job, and continues when the release was carried out.
+    /// True from the release of a job by a scan until the plugin has carried out this release. The scan continues
+    /// then.
     is_releasing: bool,
 }
 
@@ -85,9 +86,8 @@ impl ReleaseScan {
         effects
     }
 
-    /// Begins scans of several associations. Each scan begins after the effects of the previous scan were
-    /// carried out. Only then the engine knows whether the released jobs reserve headroom of limits on
-    /// running jobs.
+    /// Begins scans of several associations. Each scan begins after the effects of the previous scan were carried
+    /// out, because only these effects show whether the released jobs reserve headroom of limits on running jobs.
     pub fn scan_associations(
         &mut self,
         shared: &mut Shared,
@@ -109,8 +109,8 @@ impl ReleaseScan {
 
     pub fn scan_all_held(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.take_later_scans();
-        // This comes before the scans, because an association whose eventlogs must be read first gets no
-        // scan.
+        // The requests come before the scans, because an association gets no scan before its requested eventlogs
+        // are read.
         let eventlog_requests = recovery.ask_where_limits_moved(shared);
         let to_hold = recovery.end_push(|_| true);
         shared.ledger.recompute_all_places();

@@ -33,7 +33,7 @@ pub struct Shared {
     pub(super) batches: Batches,
     pub(super) standing: Standing,
     pub(super) budgets: Budgets,
-    /// Whether budgets have changed so that held jobs may fit.
+    /// True if the budgets have changed in such a way that held jobs may fit.
     pub(super) needs_budget_scan: bool,
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,

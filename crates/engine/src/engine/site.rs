@@ -170,7 +170,8 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         }
         if job.origin == Origin::Replayed {
             recovery.note_half_pushed(association);
-            // At the replay the job had no association, so no limit was in reach, and its eventlog was not read.
+            // At its replay the job had no association, so it could reach no limit, and the engine did not read its
+            // eventlog.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.assign_scopes(&shared.book, association);

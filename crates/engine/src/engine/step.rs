@@ -21,9 +21,9 @@ pub enum Step {
     LoopEnded,
 }
 
-/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. Only
-/// then the engine knows which changes the callbacks of the job made, and whether the job reserves headroom
-/// of limits on running jobs. It does not if its urgency is 0 by then.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. Only the
+/// callbacks of the released job show which changes they make, and whether this job reserves headroom of limits on
+/// running jobs. A job whose urgency is 0 by then reserves none.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

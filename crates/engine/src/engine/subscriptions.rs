@@ -2,8 +2,8 @@
 //! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins block in DEPEND, and
 //! overtaken jobs whose urgency may change in DEPEND or PRIORITY.
 //!
-//! Flux searches its list of subscriptions from the front, so the number of subscriptions is bounded. A job
-//! beyond the bound is unwatched: no event reports when other plugins release it.
+//! Flux searches its list of subscriptions from the front, so the number of subscriptions is bounded. A further job
+//! is unwatched: no event reports when other plugins release the job.
 
 use super::{Effect, foreign::ForeignNames};
 use crate::ids::JobId;

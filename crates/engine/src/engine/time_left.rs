@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The time that running jobs have left, for limits on node-hours of running jobs.
 //!
-//! A counter is a function of the jobs, so the elapsed time is a field of the job. A timer updates the field of each running job under such a
-//! limit. Between two updates the counter is too large, never too small.
+//! A counter is a function of the jobs alone, so the elapsed time is a field of each job. A timer updates this
+//! field of each running job under such a limit. Between two updates the counter is too large, and never too small.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;

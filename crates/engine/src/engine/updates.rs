@@ -248,7 +248,7 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     {
         return rejected("max-run-jobs");
     }
-    // If the job is in DEPEND, the limits of the new bank hold the job, and the update is not rejected.
+    // The limits of the new bank can hold a job in DEPEND, so the update of such a job is not rejected.
     if !matches!(state, State::Priority | State::Sched) {
         return None;
     }

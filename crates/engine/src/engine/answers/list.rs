@@ -97,10 +97,10 @@ pub struct JobsPage {
     pub jobs: Vec<ListedJob>,
     /// The job after which the next page begins; `None` if this is the last.
     pub next: Option<JobId>,
-    /// On an empty page: true if the plugin knows the bank of the request.
+    /// On an empty page: true if the bank of the request exists.
     #[serde(default = "default_true")]
     pub has_bank: bool,
-    /// On an empty page: true if the plugin knows the queue of the request.
+    /// On an empty page: true if the queue of the request exists.
     #[serde(default = "default_true")]
     pub has_queue: bool,
     /// Set while another priority plugin sets the priorities of jobs.

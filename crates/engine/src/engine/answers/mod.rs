@@ -2,9 +2,9 @@
 //! Answers to people and programs, computed from a [`View`](super::View). Answers change no state. They are
 //! computed by the functions that make the decisions of the engine.
 //!
-//! The types of answers are the JSON of the plugin's methods: the plugin sends them, and the command reads them. A reader ignores
-//! fields that it does not know, so that the versions of plugin and command may differ. In types that an older plugin may send with
-//! fewer fields, a missing field has its default.
+//! The types of answers are the JSON of the plugin's methods: the plugin sends them, and the command reads them. A
+//! reader ignores unknown fields, so that the versions of plugin and command may differ. In types that an older
+//! plugin may send with fewer fields, a missing field has its default.
 //!
 //! | file | answer |
 //! |---|---|

@@ -233,8 +233,9 @@ impl PostedPriorities {
         }
     }
 
-    /// Notes which push changed the fair-share of an association since a priority was posted. Returns the
-    /// reason if no push changed the fair-share.
+    /// Adds to `changes` the inputs by which pushes changed the fair-share of an association since its job's
+    /// priority was posted. Returns the reason that applies if there is no other change: usage, or the turn of the
+    /// job.
     fn fairshare_change(
         &self,
         before: &Posted,

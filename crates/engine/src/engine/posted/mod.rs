@@ -197,13 +197,13 @@ impl PostedPriorities {
         self.has_changed
     }
 
-    /// Drops the former priorities: Flux has accepted all posts.
+    /// Drops the former priorities, because Flux has accepted all posts.
     pub fn end_posts(&mut self) {
         self.under_way.clear();
     }
 
-    /// Marks all posted priorities as incomparable. All current priorities may have changed by the same
-    /// amount, which their order does not show.
+    /// Marks all posted priorities as incomparable. All current priorities may have changed by the same amount, and
+    /// such a change does not show in their order.
     pub fn mark_incomparable(&mut self) {
         self.pending.mark_incomparable();
     }

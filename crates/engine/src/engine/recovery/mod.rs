@@ -33,8 +33,8 @@ pub(super) struct Recovery {
     /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
     /// eventlogs of the association are read, and those of jobs under the same limits.
     undecided: BTreeSet<AssociationId>,
-    /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
-    /// eventlog may run.
+    /// Associations whose release scans may have waited for the eventlog of a job that has left the association, or
+    /// that can no longer be released there.
     unread_left: BTreeSet<AssociationId>,
     /// True if limits may have changed since the engine last decided which unasked eventlogs it must read.
     limits_moved: bool,

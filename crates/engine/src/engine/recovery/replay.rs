@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that Flux shows when the plugin is loaded or the job manager restarts.
 //!
-//! The callbacks for these jobs do not give all facts. Dependencies that were added before are only in the
-//! eventlog. Flux does not ask for the priority of jobs in PRIORITY. Jobspec updates posted from these
-//! callbacks may reach other jobs. So the callbacks only count the jobs. When Flux has shown all jobs, a
-//! timer without delay does the rest. The jobs of an association are released when the eventlogs of all its
-//! jobs are known.
+//! In the callback of a replayed job, the engine only counts the job, for three reasons. Dependencies that were
+//! added before the replay are only in the eventlog. Flux does not ask for the priority of a replayed job in
+//! PRIORITY. A jobspec update that is posted in this callback may reach another job. When Flux has shown all jobs,
+//! a timer without delay starts the reads of eventlogs and the requests for priorities. The engine releases jobs of
+//! an association when it has read the eventlogs of all its jobs.
 
 use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;

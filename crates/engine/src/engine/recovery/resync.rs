@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The comparison of all jobs with Flux after a panic.
 //!
-//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of the callback are lost. So
-//! each known job is looked up in Flux, a slice in every reactor turn, and replayed with the names from its eventlog. A job that Flux does
-//! not have is removed. No release scan runs before the last lookup. Then Flux asks for all priorities. `panicked.rs` carries this out.
+//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of
+//! the callback are lost. So the engine looks up each known job in Flux, some of them in every reactor turn, and
+//! replays the job with the names from its eventlog. It removes a job that Flux does not have. No release scan runs
+//! before the last lookup. After the last lookup, Flux asks for all priorities. `panicked.rs` has the code for
+//! these steps.
 
 use super::Recovery;
 use crate::engine::{Effect, Shared, Timer};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach
-//! ([`is_in_reach`]). A push, a configuration or further jobs may bring a limit in reach later. Then the
-//! eventlogs are read before any other job takes the reservation of one of these jobs.
+//! ([`is_in_reach`]). A push, a configuration or further jobs may bring a limit in reach later. Then the engine
+//! reads the eventlogs before another job takes the reservation of one of these jobs.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -75,8 +75,8 @@ impl Recovery {
     }
 }
 
-/// Returns true if the active jobs of an association could reach a limit on running jobs, for jobs in `queue`. If they cannot, it does
-/// not matter which jobs have reservations.
+/// Returns true if the active jobs of an association could reach a limit on running jobs, for jobs in `queue`. If
+/// they cannot, the reservations of these jobs affect no decision.
 pub fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&QueueName>) -> bool {
     if shared.book.association(association).is_none() {
         return false;

@@ -2,17 +2,17 @@
 //! Interleave: the priority of a pending job is computed as if the jobs before it in its association had been charged.
 //!
 //! # Rules
-//! - An association's jobs come in the order of their priorities without interleave, the earlier id first.
-//!   Held and zero-score jobs have no turn. The first [`Batches::ordered`](super::super::Batches) of each
-//!   association have one; later jobs have the fair-share of the last turn until they move up.
+//! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and
+//!   zero-score jobs have no turn. The first [`Batches::ordered`](super::super::Batches) jobs of each association
+//!   have a turn. Each later job has the fair-share of the last turn until it moves up.
 //! - A job is charged for its nodes and cores, by the weights of the tree, over its time limit. A job without a time limit is charged for a
 //!   day.
 //! - Under a policy with a formula, the fair-share of a turn is the fair-share of the association after the
 //!   charges, with all other associations unchanged. Under a policy of ranks and under pbs, the later jobs of
 //!   all associations would then be equal. Under these policies the turns are those of OpenPBS: each job that
 //!   gets a turn is charged at once, and [`Charging::list_fairshares`] computes the fair-shares.
-//! - Turns are as of the last refresh. A job that came after that refresh began, or that moved from another
-//!   association, has the turn of the last job of its association.
+//! - Each refresh computes the turns again. A job that came after the last refresh began, or that has moved from
+//!   another association since, has the turn of the last job of its association.
 //! - A turn never holds a job: if the turn would make the priority 0, the job keeps the fair-share of its association.
 //!
 //! [`Charging::list_fairshares`]: crate::standing::Charging::list_fairshares

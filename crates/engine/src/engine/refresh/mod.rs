@@ -58,7 +58,7 @@ pub(super) struct Refresh {
     /// True if a push waits for its refresh. After this refresh, jobs without a priority get one, and a
     /// release scan covers all associations.
     pushed: bool,
-    /// Set while Flux asks for priorities because of a refresh.
+    /// The posts that Flux's loop makes for a refresh; `None` outside of such a loop.
     loop_posts: Option<LoopPosts>,
     /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
     is_misplaced: bool,

@@ -180,7 +180,7 @@ impl Refresh {
     /// Computes the next slice of a refresh.
     pub fn continue_refresh(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         if recovery.is_comparing() {
-            // The jobs in Flux are not known yet.
+            // Flux has not shown all of its jobs yet.
             return vec![Effect::Arm(Timer::Slice)];
         }
         if !shared.is_live() {
