@@ -208,7 +208,7 @@ impl Accounts {
     /// Adopts the limits over scopes in `book` and the `accounts` of budgets. Returns true if the caller must count all live jobs in the
     /// scopes again.
     pub(super) fn adopt_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
-        // If the limits are the same, so are the budgets.
+        // Each change of a budget changes the limits too, so equal limits mean equal budgets.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
         if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
             && list_windows(self.scopes.accounts()) == list_windows(&accounts)

@@ -78,8 +78,9 @@ impl Counter {
         size.amount(self.amount) > self.headroom()
     }
 
-    /// Returns true if an anti-starvation reservation for a job of `size` keeps the headroom. No reservation keeps a budget: the job may
-    /// never fit, and then no other job could spend the rest.
+    /// Returns true if an anti-starvation reservation for a job of `size` keeps the headroom. Such a reservation
+    /// keeps no headroom of a budget: if the job never fitted into the budget, no other job could spend the rest of
+    /// it.
     pub fn is_kept_for(&self, size: Size) -> bool {
         !self.amount.is_budget() && self.lacks_headroom(size)
     }
@@ -570,8 +571,8 @@ impl<'a> Limits<'a> {
         scopes.filter(|(id, scope)| !counts_moved(*id, scope)).filter_map(to_limit).collect()
     }
 
-    /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`. `moved` is a live job that
-    /// would move there. It exceeds no limit under which it counts already.
+    /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`.
+    /// `moved` is a live job that would move there. The limits under which `moved` counts already are left out.
     pub fn full_of_active_jobs(
         self,
         association: AssociationId,

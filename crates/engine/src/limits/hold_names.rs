@@ -131,8 +131,9 @@ impl HoldNames {
         }
     }
 
-    /// Returns the names of a job whose removed names are unrestored. The numbers of new names begin at `now`, in seconds since the epoch. No job
-    /// uses that many names, and an earlier instance of the plugin began at a lower number. So no new name repeats an old one.
+    /// Returns the names of a job whose removed names are unknown. The numbers of new names begin at `now`, in
+    /// seconds since the epoch. No job uses that many names, and an earlier instance of the plugin began at a lower
+    /// number. So no new name repeats an old one.
     pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut restored = HoldNames::default();
         for hold in rules.names() {

@@ -171,7 +171,7 @@ pub struct Job {
     pub knowledge: Knowledge,
     /// Whether the queue of the job is stopped.
     pub is_queue_stopped: bool,
-    /// True if the job is held past DEPEND and is in SCHED at priority 0. A job that is held past DEPEND is usually in PRIORITY.
+    /// True if the job is held in SCHED at priority 0, and false if it is held in PRIORITY or not held past DEPEND.
     pub is_in_sched: bool,
     /// The association, and what remains to be done for the job there.
     pub admission: Admission,
@@ -247,8 +247,8 @@ impl Footprint {
         (charged * charged_each, reserved * each, suspended * each)
     }
 
-    /// Returns true if a limit on `amount` counts the same for this footprint as for `other`. For limits that count time or allocated
-    /// resources, always returns false.
+    /// Returns true if a limit on `amount` counts the same amount for this footprint as for `other`. For limits
+    /// that count time or allocated resources, always returns false.
     pub fn counts_like(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
         let counts = |it: &Footprint| (it.jobs.in_stage(amount.stage), it.size);
         !is_given && !amount.measure.is_time() && counts(self) == counts(other)
@@ -274,8 +274,9 @@ impl Footprint {
 impl Job {
     /// Returns the footprint. It depends on the job alone, so that counters are exact.
     ///
-    /// There is no reservation for RUN at urgency or priority 0, and it is suspended while the queue of the job is stopped. Under the strict
-    /// rule, a stopped queue suspends no reservation, because Flux starts jobs without a callback when the queue starts.
+    /// A job at urgency or priority 0 has no reservation for RUN. The reservation of a job in a stopped queue is
+    /// suspended. Under the strict rule, a stopped queue suspends no reservation, because Flux starts jobs without
+    /// a callback when the queue starts.
     pub fn footprint(&self) -> Footprint {
         let is_counted = !matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_));
         let is_before_sched = matches!(self.phase, Phase::Depend | Phase::Priority);
@@ -343,7 +344,8 @@ impl Job {
         start.map_or(0, |start| ((now - start) * 1000.0) as u64).min(self.size.time_limit_ms)
     }
 
-    /// Returns the size with the charge factor of the queue: of a job in RUN that at its start, otherwise the present one.
+    /// Returns the size with the charge factor of the queue. For a job in RUN this is the factor at the start of
+    /// the job, and for any other job the present factor.
     pub fn charged_size(&self, charges: &ChargeHistory) -> Size {
         if charges.is_empty() {
             return Size { charge_factor: ChargeFactor::ONE, ..self.size };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live jobs and their counters.
 //!
-//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which removes the old
-//! state of the job from all indexes, and adds the new state. If the footprint of the job differs, it does the same with all counters.
+//! Invariant: every counter and index is a function of the live jobs. A job changes only through
+//! [`Ledger::change`], which removes the old state of the job from all indexes, and adds the new state. If the
+//! footprint of the job differs, it replaces the old footprint by the new one in all counters.
 
 mod account;
 mod excerpt;

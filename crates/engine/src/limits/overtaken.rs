@@ -7,8 +7,8 @@
 //! - A scope keeps headroom only while the overtaken job does not fit. Each limit that the job would exceed keeps its remaining headroom,
 //!   which is less than the size of the job.
 //! - A job that a budget holds has no reservation, because the job may never fit.
-//! - If several scopes have too little headroom for the job, only the narrowest scope keeps headroom. The other scopes do not delay their
-//!   jobs for a job that the narrowest scope holds anyway.
+//! - If several scopes have too little headroom for the job, only the narrowest scope keeps headroom. The narrowest
+//!   scope holds the job in any case, so the other scopes need not delay their jobs.
 //! - The reservation ends when the job leaves, when its urgency becomes 0, or when its queue is stopped. The reservation is suspended while
 //!   the limits of the job's own association hold the job.
 //!

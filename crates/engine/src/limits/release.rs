@@ -11,7 +11,7 @@ use crate::ids::JobId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// A decision about one held job, which the ledger has already recorded.
+/// A decision of a release scan about one held job. The ledger has already recorded this decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
     /// The job.
@@ -35,9 +35,10 @@ pub enum Candidates {
 /// The cursor of a release scan over the held jobs of an association, and of all associations that share a limit with it. The caller carries
 /// out each step before it asks for the next step.
 ///
-/// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The lines of scopes (`place.rs`) order
-/// the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back begins another scan. So after
-/// the scan has found nothing to change in an association, it skips that association.
+/// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The lines of
+/// scopes (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that
+/// gives headroom back starts another scan. So when the scan has found nothing to change in an association, it
+/// skips that association from then on.
 #[derive(Clone, Debug)]
 pub struct ScanCursor {
     association: AssociationId,
@@ -99,8 +100,9 @@ impl ScanCursor {
                     self.scans.insert(association, scan);
                     return Some(released);
                 }
-                // An earlier step of this scan may have skipped a job for which there is headroom now, because a released job has ended.
-                // So only a scan that has just begun shows that nothing in the association changes.
+                // A job that this scan released may have ended, so an earlier step may have skipped a job for which
+                // there is headroom now. Only a scan that has just begun shows that nothing in the association
+                // changes.
                 if is_new {
                     ledger.held.note_searched(association, self.candidates);
                 }

@@ -109,7 +109,8 @@ pub(super) struct ScopeIds {
     pub all: Box<[ScopeId]>,
     /// The scopes with limits that can hold jobs.
     pub holding: Box<[ScopeId]>,
-    /// The scopes with a limit on active jobs. No other scope is read or changed when a job comes that takes no headroom.
+    /// The scopes with a limit on active jobs. Only these scopes are read and changed when a job comes that takes
+    /// no headroom.
     pub active: Box<[ScopeId]>,
 }
 

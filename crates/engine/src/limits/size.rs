@@ -70,8 +70,8 @@ impl Size {
         }
     }
 
-    /// Returns true if the size equals `least` in at least one measure. If a member with such a size leaves a set whose least size is
-    /// `least`, the least size of the set may grow.
+    /// Returns true if the size equals `least` in at least one measure. `least` has the least amount of each
+    /// measure over a set. If a member with an equal amount leaves the set, the least amount may grow.
     pub fn equals_in_a_measure(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores

@@ -12,7 +12,7 @@ use super::usage::Usage;
 use crate::accounts::{Association, Book, Cap, Queue};
 use crate::ids::{Amount, Limit, Measure, QueueName, Stage};
 
-/// The caps in a record of type `T`, a queue or an association. Each is on one measure.
+/// The caps in a record of type `T`, which is a queue or an association. Each cap limits one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
 
 /// The caps of a limit. A job that exceeds any of them exceeds the limit.

@@ -21,7 +21,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UsageInQueue {
     active_jobs: u64,
-    /// `None` if no job was ever counted except as an active job.
+    /// `None` if jobs were only ever counted as active jobs.
     tally: Option<Tally>,
 }
 
