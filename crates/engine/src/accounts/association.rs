@@ -38,7 +38,8 @@ impl Association {
         if is_limited { self.max_active_jobs.cap().saturating_sub(active_jobs) } else { u64::MAX }
     }
 
-    /// Returns true if the jobs of the association must fail in DEPEND. flux-accounting's test suite sets the cap -1 for this purpose.
+    /// Returns true if flux-accounting's test suite marks the association as broken, by the cap -1 on running jobs.
+    /// The jobs of such an association must fail in DEPEND.
     pub fn is_broken(&self) -> bool {
         self.max_running_jobs.0 == -1
     }

@@ -199,7 +199,7 @@ impl Book {
         *staged.count_mut(RecordChange::compare(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Most records of a push are unchanged, and an unchanged record needs no second copy.
+            // Most records of a push equal the record in force. Such a record is not copied.
             if entry.present(&self.epochs) == Some(&association) {
                 entry.stage_unchanged(&self.epochs);
             } else {

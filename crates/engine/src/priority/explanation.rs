@@ -183,8 +183,8 @@ pub struct Score {
     pub outcome: Outcome,
     /// The priority.
     pub priority: u32,
-    /// True if the age is in the sum. If the other terms sum to 0 or less, the age does not count, so that no such job
-    /// runs because it has waited long.
+    /// True if the age is in the sum. If the other terms sum to 0 or less, the age does not count. Otherwise a job
+    /// whose score is 0 could run only because it has waited long.
     pub counts_age: bool,
 }
 

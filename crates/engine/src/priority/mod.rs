@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The priority of a job: the sum of factors times weights. The plugin stores the values of the factors, so
-//! that it can show the terms.
+//! The priority of a job: the sum of factors times weights. The plugin stores the values of the factors, so that
+//! answers can show the terms of each posted priority.
 //!
 //! `factor` is the table of factors. `explanation` computes the terms of a job, their sum, and the priority that the
 //! plugin posts. `age` defines how jobs age without a change of their priorities. `pending` stores the posted and the

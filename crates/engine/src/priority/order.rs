@@ -11,7 +11,7 @@
 //! priority, and only neighbours have to be compared. The plan also posts each other job whose posted priority is above
 //! the priority of the last of the K jobs. This is one pass over the queue, after the first K jobs are sorted.
 //!
-//! Any other stale priority is no reason to post: if the order of a queue is correct, its job is not in the plan.
+//! While the order of a queue is correct, the plan posts no other stale priority.
 //!
 //! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale
 //! job if the budget allows. If the budget is smaller, no **incomparable** priority stays in the head. There is one

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Exports the pushed usages, and the usage that no push covers, for the snapshot; and restores them after a restart.
 //!
-//! The jobs must be restored before the push, because the push may leave evicted usage as it is. The export takes many turns: if
-//! jobs are evicted meanwhile, they are in a sum that is exported after them.
+//! The plugin must restore the jobs before the push, because a push may leave evicted usage unchanged. An export
+//! takes many reactor turns. Jobs that are evicted between two turns are in a sum that the export returns later.
 
 use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
@@ -19,7 +19,7 @@ pub struct Ended {
     pub end: f64,
 }
 
-/// The usage of an association's evicted jobs, and the pushed usage that belongs to it.
+/// The usage of an association's evicted jobs, and the pushed usage to which this usage is added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictedUsage {
     /// The user id.

@@ -161,7 +161,7 @@ impl RefreshState {
         } else {
             agenda.list_due(entries, now, &mut self.list);
         }
-        // A usage that was computed for a time before the push is invalid at the next refresh.
+        // A usage that was computed for a time before the push is invalid, so the next refresh computes all usages.
         self.all = early;
         // An initial usage does not decay, so time alone can change the ranks.
         let initial_usage = site.rule.policy.initial_usage(&site.rule.options);

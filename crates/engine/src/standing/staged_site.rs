@@ -31,7 +31,7 @@ pub struct Charges {
     pub rules: Vec<ChargeByChange>,
 }
 
-/// The parts of a site so far. Each part is indexed when it arrives, so that neither a part nor the commit takes long.
+/// The parts of a site so far. Each part is indexed when it arrives, so that no part and no commit takes long.
 #[derive(Clone, Debug, Default)]
 pub struct StagedSite {
     part: SitePart,

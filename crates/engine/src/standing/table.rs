@@ -54,7 +54,8 @@ pub struct UsageTable {
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
-    /// Whether ended jobs that no push covers are kept, whatever their number. Budgets need these jobs one by one, with time limits.
+    /// Whether the table keeps all ended jobs that no push covers. Budgets charge each of these jobs separately, up
+    /// to its time limit.
     pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,

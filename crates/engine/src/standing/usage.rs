@@ -169,8 +169,9 @@ impl UsageEntry {
         })
     }
 
-    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` if the push had come after the restore. So the order of push
-    /// and restore does not matter. A sum of jobs that this instance evicted is never replaced.
+    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` if the push had come after the restore.
+    /// With this test, the order of push and restore does not matter. The restore never replaces a sum of jobs that
+    /// this instance of the plugin evicted.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers(evicted.horizon)
