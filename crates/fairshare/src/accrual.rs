@@ -2,14 +2,14 @@
 //! Usage of a job at an instant, while the job runs and after its end, in closed form.
 //!
 //! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the usage `w *
-//! h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T is a function of the job and of T alone: there is no
-//! sum per second and no state between two instants. A clock that is set back or forward therefore leaves no error
-//! behind.
+//! h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T is a function of the job and of T alone, without a
+//! sum per second and without state between two instants. A clock that is set back or forward therefore causes no
+//! lasting error.
 //!
-//! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage
-//! of an association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are
-//! compared without a power of two. Conversely, a constant in plain usage varies in scaled usage: the minimum
-//! usage of `pbs` must be scaled at each instant, and [`NEGLIGIBLE`] applies to plain usage.
+//! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage of an
+//! association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are compared without a
+//! power of two. Conversely, a constant plain usage is a varying scaled usage. So the minimum usage of `pbs` is
+//! scaled at each instant, and [`NEGLIGIBLE`] is compared with plain usage.
 
 use std::f64::consts::LN_2;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the fair-share that an association would have with a different usage, without ranking the whole tree.
 //!
-//! Formula policies: the usage counts in the banks above and in the root, so only the numbers of one path are
-//! recomputed. Rank policies: the fair-share follows from the number of associations ahead. Among siblings only the
-//! quotient usage / shares decides, and the totals of the siblings do not change their order. So at each level a
-//! binary search among the sorted siblings gives the position. Ties (shared ranks, merged banks) need a full ranking:
-//! if a sibling is equal to a node of the path, or nearly equal, or if a node has parent shares, the whole tree is
-//! ranked.
+//! Under a formula policy, the usage of an association counts only in the banks above it, so only the numbers of
+//! one path are recomputed. Under a rank policy, the fair-share follows from the number of associations ahead.
+//! Siblings are ordered by the quotient usage / shares alone. So at each level, a binary search among the sorted
+//! siblings gives the new position of the node. This method cannot handle ties, which lead to shared ranks and
+//! merged banks. So the whole tree is ranked if a sibling is equal or nearly equal to a node of the path, or if a
+//! node has parent shares.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use super::{NodeId, Ranking, Tree};
 pub struct Charged<'a> {
     tree: &'a Tree,
     ranking: &'a Ranking,
-    /// By bank: its children sorted by quotient.
+    /// The children of each bank, sorted by quotient.
     sorted: HashMap<u32, Vec<Sibling>>,
     has_parent_shares: Option<bool>,
     /// A copy of the tree, ranked with the usage of a request.

@@ -66,7 +66,7 @@ pub struct ChargeByChange {
 /// The rules by which jobs are charged, and the charge factors of all queues. Each applies from a time on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChargeHistory {
-    /// By queue: the times in ascending order, each with its factor. No factor equals the one before it.
+    /// The changes of each queue: their times in ascending order, each with its factor. Successive factors differ.
     queues: BTreeMap<Box<str>, Vec<(f64, f64)>>,
     /// In ascending order of time.
     rules: Vec<ChargeByChange>,

@@ -82,7 +82,7 @@ impl Sums {
         self.arena[bank as usize]
     }
 
-    /// Returns true if the children of `bank` compete further up.
+    /// Returns true if the children of `bank` compete in a bank above it.
     pub fn vanishes(&self, bank: u32) -> bool {
         self.arena[bank as usize] != bank
     }

@@ -18,7 +18,8 @@ impl Policy {
 /// Returns the effective usage, which is R * norm shares.
 fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
-    // As in Slurm, if one of these is 0 there is no ratio, and the effective usage is the node's own usage.
+    // If one of these numbers is 0, there is no ratio. Then the effective usage is the node's own usage, as in
+    // Slurm.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
         return step.norm_usage;
     }

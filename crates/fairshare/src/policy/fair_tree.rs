@@ -3,8 +3,8 @@
 //!
 //! Level fair-share = fraction of the siblings' shares / fraction of the parent's usage. The visit is that of
 //! [`super::weighted_walk`], except that values are compared exactly and the first user below an account shares the
-//! rank of a user equal to that account. Numbers have 64 bits. Slurm divides in 80 bits, so ties that exist in one
-//! width only are ranked differently.
+//! rank of a user equal to that account. This crate computes with 64 bits, and Slurm divides with 80 bits. So two
+//! values may be tied in one of the two programs only, which then ranks them differently.
 
 use super::{Policy, RankingPolicy};
 use crate::sums::{Sums, level};

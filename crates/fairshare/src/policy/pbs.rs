@@ -263,7 +263,8 @@ impl SiblingRule for UsageOverTarget<'_> {
 
     fn value(&self, tree: &Tree, _: &Sums, node: NodeId, _: u32) -> f64 {
         let ratio = self.0.usage_over_target(tree, node).unwrap_or(f64::INFINITY);
-        // Smaller comes first. Inverting the bits instead of the value keeps different numbers different.
+        // The smaller quotient comes first, so the order is inverted. The inversion of the bits, unlike that of the
+        // value, maps different numbers to different numbers.
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
     }
 
