@@ -2,8 +2,8 @@
 //! The arguments of a callback: typed views of IN, and writers of OUT.
 //!
 //! All plugins share IN and OUT of a call, so writers merge into OUT. Both are jansson objects that Flux passes by
-//! reference. Members are read one by one: unpacking by a format would make jansson build a table of keys in every
-//! call.
+//! reference. This module reads the members one by one, because unpacking by a format would make jansson build a
+//! table of keys in every call.
 
 use super::error::{EPROTO, Error};
 use super::json::Json;

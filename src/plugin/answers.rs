@@ -180,9 +180,9 @@ impl MfPriority {
         self.answer_delayed_requests(host);
     }
 
-    /// Restores the delayed requests after a panic: Flux will not reply to open questions, and the timer may be lost.
-    /// An answer to a guest may have caused the panic, and each panic makes the engine compare all jobs, so answers
-    /// to guests pause.
+    /// Restores the delayed requests after a panic, because Flux will not reply to open questions, and the timer
+    /// may be lost. Then pauses the answers to guests: such an answer may have caused the panic, and each panic
+    /// makes the engine compare all jobs.
     pub(super) fn recover_answers(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_questions();

@@ -114,7 +114,7 @@ impl Costs {
         reply
     }
 
-    /// Runs `work`. If a refresh goes on during `work`, adds the time of `work` to the cost of the refresh.
+    /// Runs `work`. If `work` continues a refresh, adds the time of `work` to the cost of the refresh.
     pub fn time_refresh<R>(
         &self,
         host: Host<'_, MfPriority>,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and
-//! all guests share a further bucket. A guest whose bucket is empty waits in a FIFO. The wait slows down a
-//! client that sends the next request after each answer; a refusal would make it retry at once.
+//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and all
+//! guests share a further bucket. If the bucket of a guest is empty, the requests of this guest wait in a FIFO. The
+//! wait slows down a client that sends its next request after each answer. A refusal would make such a client retry
+//! at once.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +18,8 @@ const MAX_OF_ONE_GUEST: usize = 8;
 const MAX_OF_ALL_USERS: usize = 1024;
 /// The seconds that receiving a request and sending its answer take.
 const OVERHEAD: f64 = 50e-6;
-/// The seconds after a panic in which no guest is answered. So an answer that always panics does so once in this time.
+/// The seconds after a panic in which the plugin answers no guest. So a request whose answer always panics causes
+/// at most one panic in this time.
 const PAUSE_SECONDS: f64 = 1.0;
 
 struct Bucket {

@@ -38,7 +38,7 @@ enum ApplyStep {
     Later,
     Feed(Box<Event<'static>>),
     Commit,
-    /// Ends, because a push that was committed meanwhile takes precedence.
+    /// Ends without a commit, because a push that was committed meanwhile takes precedence.
     Done,
 }
 

@@ -75,8 +75,9 @@ impl EndedLog {
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
-    /// Returns true if the plugin must write the whole snapshot again. After a snapshot with nearly `MAX_LINES` lines
-    /// the log may grow to twice its lines. Otherwise the plugin would write the whole snapshot after each job.
+    /// Returns true if the plugin must write the whole snapshot again. After a snapshot with nearly `MAX_LINES`
+    /// lines, the log may grow to twice this number. Without this exception, the plugin would write the whole
+    /// snapshot after each job.
     pub(super) fn is_too_long(&self) -> bool {
         self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }

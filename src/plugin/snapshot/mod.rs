@@ -19,9 +19,9 @@
 //! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
 //!   push, the plugin still reads the ended jobs of the snapshot.
 //! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
-//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin
-//!   knows. The plugin reads a snapshot only as a whole: each chunk must have the hash in its key. The
-//!   snapshot is then applied and checked as a push.
+//! - The plugin reads a snapshot only if the owner of the instance wrote it in a format of this version. The plugin
+//!   reads a snapshot only as a whole: each chunk must have the hash in its key. The snapshot is then applied and
+//!   checked as a push.
 //! - A refused snapshot stays in the KVS until the next push replaces it.
 
 mod actions;
