@@ -68,7 +68,7 @@ pub struct ChargeByChange {
 pub struct ChargeHistory {
     /// The changes of each queue: their times in ascending order, each with its factor. Successive factors differ.
     queues: BTreeMap<Box<str>, Vec<(f64, f64)>>,
-    /// In ascending order of time.
+    /// The changes of the charged resources, in ascending order of time.
     rules: Vec<ChargeByChange>,
 }
 

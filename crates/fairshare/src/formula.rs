@@ -173,6 +173,7 @@ impl Arena {
 
 /// Returns 2^-exponent. The exponent is >= 0 and may be infinite.
 pub(super) fn power_of_half(exponent: f64) -> f64 {
-    // Only denormal numbers give NaN (0 / 0). NaN must not give a fair-share above 0.
+    // An exponent is NaN only after a division of 0 by 0, to which denormal numbers lead. It must not give a
+    // fair-share above 0.
     if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
 }

@@ -43,7 +43,7 @@ pub(super) fn bytes<T>(column: &Vec<T>) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interner {
     names: Names,
-    /// Its length is a power of two; at most half of the slots are used.
+    /// The slots. Their number is a power of two, and at most half of them are used.
     slots: Vec<Slot>,
     is_full: bool,
 }

@@ -16,12 +16,12 @@ pub struct Ranking {
     pub(super) policy: Policy,
     pub(super) options: Options,
     pub(super) sums: Sums,
-    /// Per association; 0 means no rank.
+    /// The rank of each association; 0 means no rank.
     rank: Vec<u32>,
     order: Vec<NodeId>,
-    /// Fair-share per node under a formula policy; empty under a rank policy.
+    /// The fair-share of each node under a formula policy; empty under a rank policy.
     factor: Vec<f64>,
-    /// Numbers per bank under a formula policy.
+    /// The numbers of each bank under a formula policy.
     pub(super) numbers: Vec<Numbers>,
     pub(super) visit: Visit,
 }
@@ -31,26 +31,29 @@ pub struct Ranking {
 pub struct NodeDetail {
     /// The shares of the input.
     pub shares: Shares,
-    /// Rank policies and `pbs`: fraction of the siblings' shares. `classic`, `depth-oblivious`: the product of these
-    /// fractions from the root down. 1 for the root. With [`Shares::Parent`]: the value of the bank that the node
-    /// competes under, as Slurm shows it (`fair-tree`: 0 under the root).
+    /// Under rank policies and `pbs`, the fraction of the siblings' shares. Under `classic` and `depth-oblivious`,
+    /// the product of these fractions from the root down. 1 for the root. For a node with [`Shares::Parent`], the
+    /// value of the bank under which the node competes, as Slurm shows it (under `fair-tree`, 0 below the root).
     pub norm_shares: f64,
     /// Usage of the node and of all nodes below (`pbs`: including the minimum usage).
     pub usage: f64,
     /// `usage` / usage of the root; 0 if the root has no usage or the node's usage does not count.
     pub norm_usage: f64,
-    /// Rank policies: fraction of the siblings' usage. Formula policies: the effective usage of the formula.
+    /// Under rank policies, the fraction of the siblings' usage. Under formula policies, the effective usage of the
+    /// formula.
     pub effective_usage: f64,
-    /// Rank policies: norm shares / effective usage, possibly infinite; `None` for the root, and for a bank with
-    /// [`Shares::Parent`].
+    /// Under rank policies, norm shares / effective usage, which may be infinite; `None` for the root, and for a
+    /// bank with [`Shares::Parent`].
     pub level_fs: Option<f64>,
-    /// `weighted-walk`: the value that siblings are sorted by, at most 2^64; `None` for the root.
+    /// Under `weighted-walk`, the value by which siblings are sorted, at most 2^64; `None` for the root.
     pub weight: Option<f64>,
-    /// N is the best, 1 the worst; tied associations share a rank. `None` for banks and inactive associations.
+    /// The rank, from 1 for the worst to N for the best. Tied associations share a rank. `None` for banks and
+    /// inactive associations.
     pub rank: Option<u32>,
-    /// 0 to 1, larger is better. `None` without a rank; formula policies also have a fair-share for banks.
+    /// The fair-share, from 0 to 1; a larger one is better. `None` for a node without a rank. Formula policies also
+    /// compute a fair-share for banks.
     pub fairshare: Option<f64>,
-    /// Set under `pbs` only.
+    /// The numbers under OpenPBS's names; `None` under other policies than `pbs`.
     pub pbs: Option<PbsDetail>,
 }
 
@@ -226,7 +229,8 @@ impl Ranking {
         let counted_fraction = if self.sums.is_left_out(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted_fraction, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
-            // As in Slurm: the value of the bank that the node competes under, and 0 if that is the root.
+            // As in Slurm, the node has the value of the bank under which it competes, or 0 if this bank is the
+            // root.
             let arena = tree.bank_node(self.sums.arena_of(tree, node));
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =

@@ -20,7 +20,7 @@ impl Default for Shares {
 /// An inner node of the tree (Slurm: account, PBS: group).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bank {
-    /// Unique in the site.
+    /// The name, which is unique in the site.
     pub name: String,
     /// The parent bank; `None` for the root.
     pub parent: Option<String>,
@@ -38,7 +38,7 @@ pub struct Association {
     pub user: String,
     /// Name of the bank.
     pub bank: String,
-    /// Relative to the siblings in the same bank, including its sub-banks.
+    /// The shares, relative to the siblings: the other associations and the banks right below the same bank.
     pub shares: Shares,
     /// The usage, 0 or more, in node-seconds unless resources have weights. `None` means that no usage was
     /// recorded. A missing usage counts as 0, except under `pbs`, where it counts as

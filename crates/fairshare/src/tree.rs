@@ -62,16 +62,16 @@ pub struct Tree {
     // Columns over all nodes: the associations, grouped by bank, then the banks, breadth-first. The associations of a
     // bank and its child banks are therefore two ranges, and no node needs a list of children.
     pub(super) parent: Vec<u32>,
-    /// 0 if the flag PARENT_SHARES is set.
+    /// The shares; 0 if the flag PARENT_SHARES is set.
     pub(super) shares: Vec<u64>,
-    /// 0 if the flag USAGE_UNSET is set.
+    /// The usage; 0 if the flag USAGE_UNSET is set.
     pub(super) usage: Vec<f64>,
     pub(super) flags: Vec<Flags>,
     pub(super) name: Vec<u32>,
     pub(super) list: Vec<u32>,
-    /// Per bank: the index of its first association; one more entry at the end.
+    /// The index of the first association of each bank, and one more entry at the end.
     pub(super) leaf_start: Vec<u32>,
-    /// Per bank: the number of its first child bank; one more entry at the end.
+    /// The number of the first child bank of each bank, and one more entry at the end.
     pub(super) bank_start: Vec<u32>,
     /// Bank numbers in name order.
     pub(super) by_name: Vec<u32>,

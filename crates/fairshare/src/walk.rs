@@ -96,9 +96,9 @@ impl Visit {
                 self.advance_frame(after);
                 self.open_frame(rule, tree, frame_start, is_tied && R::BANK_INHERITS_TIE);
             } else {
-                // Without BANK_INHERITS_TIE an association is tied only with another association. The order of
-                // entries and `move_associations_first` put associations before equal banks, so the sibling before this
-                // one is an association.
+                // Without BANK_INHERITS_TIE, an association can be tied only with another association. The order of
+                // entries and `move_associations_first` put associations before equal banks. So the sibling before
+                // this association is an association too.
                 if !is_tied {
                     current = left;
                 }

@@ -33,8 +33,8 @@ pub struct Level {
 pub struct Explanation {
     /// The levels from the root to the leaf.
     pub levels: Vec<Level>,
-    /// Index of the level below the root with the smallest value (the first, if several). `None` if the association
-    /// is not ranked or no level is above its share.
+    /// The index of the level with the smallest value, without the root; of several, the first. `None` if the
+    /// association is not ranked, or if no level used more than its share.
     pub worst: Option<usize>,
 }
 
@@ -59,9 +59,9 @@ pub struct Comparison {
     /// The nodes right below the ancestor on the path to each. Under rank policies their values decide, unless tied
     /// banks were merged: then [`Comparison::decisive`] is further down.
     pub fork: (Level, Level),
-    /// Rank policies: the pair of nodes whose values decide.
+    /// Under rank policies, the pair of nodes whose values decide.
     pub decisive: (Level, Level),
-    /// Rank policies: true if the policy treats the values of the decisive pair as equal.
+    /// Under rank policies, true if the policy treats the values of the decisive pair as equal.
     pub equal: bool,
     /// All levels of both associations.
     pub chains: (Explanation, Explanation),

@@ -89,7 +89,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     fn target(&self, detail: &NodeDetail) -> f64 {
         match detail.shares {
             Shares::Count(shares) => shares as f64,
-            // Such a node is visited before all others.
+            // A node with parent shares is visited before all others.
             Shares::Parent => f64::INFINITY,
         }
     }
