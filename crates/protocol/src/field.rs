@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Returns true if `value` has this type. The record checks the range.
+    /// Returns true if `value` has this type. The conversion of the record checks the range of the value.
     pub fn fits(self, value: &RawValue) -> bool {
         let text = value.get();
         let is_integer = || text.parse::<i64>().is_ok();

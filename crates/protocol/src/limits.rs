@@ -2,7 +2,7 @@
 //! The array `limits` of a push and of the table `[fairshare]`: limits that the site sets in addition to
 //! those of flux-accounting.
 //!
-//! Unknown keys are rejected, because a limit without effect is worse than an error.
+//! The reader rejects unknown keys, because a limit without effect is worse than an error.
 
 use crate::value::{Members, describe, members};
 use crate::wire::{Read, read_records};

@@ -51,7 +51,8 @@ pub struct Reader {
     names: Interner,
     /// The warnings so far.
     pub warnings: Warnings,
-    /// The number of records of each array so far. Indices in messages start after these records.
+    /// The number of records of each array in the parts so far. In messages, the indices of the next part continue
+    /// after them.
     read: BTreeMap<&'static str, usize>,
     /// The number of records of each array that no job can match.
     left_out: BTreeMap<&'static str, usize>,

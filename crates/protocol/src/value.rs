@@ -92,7 +92,7 @@ pub fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::E
     deserializer.deserialize_any(Saturated)
 }
 
-/// 2^63, the smallest number above all `i64`.
+/// 2^63, the smallest number above the range of `i64`.
 pub const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Returns the type of a value, with the value if it is a number or a boolean.

@@ -155,9 +155,8 @@ fn read_bool(key: &str, value: &RawValue) -> Read<bool> {
     }
 }
 
-/// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true
-/// for a dry run. `dry_run` is accepted in both places, so that a misplaced key does not make a dry run a
-/// push.
+/// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true for a
+/// dry run. `dry_run` is accepted in both places, so that a dry run with a misplaced key does not become a push.
 pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(Push, bool)> {
     let outer = read_object(payload)?;
     let inner =

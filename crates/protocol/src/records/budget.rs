@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The array `budgets` of a push: the deposited and the spent amount of each budget in each of its windows.
 //!
-//! Amounts are integers in unit-milliseconds: 3,600,000 are one node-hour, core-hour or GPU-hour. Unknown keys are
-//! rejected, because a budget without effect is worse than an error.
+//! Amounts are integers in unit-milliseconds: 3,600,000 are one node-hour, core-hour or GPU-hour. The reader
+//! rejects unknown keys, because a budget without effect is worse than an error.
 
 use crate::wire::{Read, read_records};
 use fairshare::shortened;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records of a site document. Each record has one description: its type names the keys, and its
-//! [`Field`]s add the columns of flux-accounting's database. The types of the engine are converted here.
+//! The records of a site document. Each record has one description: its type names the keys, and its [`Field`]s add
+//! the columns of flux-accounting's database. The modules also convert records to the types of the engine and back.
 //!
 //! The plugin reads records from pushes and writes them to its snapshot. The command reads records from the database and sends
 //! them.
