@@ -63,15 +63,15 @@ impl Event<'_> {
 /// A job as a callback reports it. Text is borrowed from the callback's arguments.
 #[derive(Clone, Debug)]
 pub struct JobFacts<'a> {
-    /// Its id.
+    /// The id of the job.
     pub id: JobId,
-    /// The user that submitted it.
+    /// The user that submitted the job.
     pub user: UserId,
-    /// Its present state.
+    /// The present state of the job.
     pub state: State,
     /// The urgency, 0 to 31.
     pub urgency: i64,
-    /// Its priority; -1 if it has none yet.
+    /// The priority of the job; -1 if it has none yet.
     pub priority: i64,
     /// `attributes.system.bank`.
     pub bank: Option<&'a str>,
@@ -79,13 +79,13 @@ pub struct JobFacts<'a> {
     pub queue: Option<&'a str>,
     /// `attributes.system.project`.
     pub project: Option<&'a str>,
-    /// The resources that it asks for, or why they cannot be counted.
+    /// The resources that the job requests, or why they cannot be counted.
     pub size: Result<Size, String>,
-    /// When it was submitted, in seconds since the epoch; `None` if Flux does not report it.
+    /// When the job was submitted, in seconds since the epoch; `None` if Flux does not report the time.
     pub submitted: Option<f64>,
-    /// Its time limit in seconds; 0 for none.
+    /// The time limit of the job in seconds; 0 for none.
     pub duration: f64,
-    /// The resources that Flux allocated to it.
+    /// The resources that Flux allocated to the job.
     pub resources: Resources,
 }
 
@@ -99,24 +99,24 @@ impl JobFacts<'_> {
 /// An ended job as job-list reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedJob {
-    /// Its id.
+    /// The id of the job.
     pub id: JobId,
-    /// The user that submitted it.
+    /// The user that submitted the job.
     pub user: UserId,
-    /// The bank that its jobspec names.
+    /// The bank that the jobspec names.
     pub bank: Option<BankName>,
-    /// The queue that its jobspec names.
+    /// The queue that the jobspec names.
     pub queue: Option<QueueName>,
     /// The number of nodes.
     pub nodes: u64,
     /// The number of cores on all nodes.
     pub cores: u64,
-    /// When it started and stopped running, in seconds since the epoch; `None` if it never ran.
+    /// When the job started and stopped running, in seconds since the epoch; `None` if the job never ran.
     pub ran: Option<(f64, f64)>,
     /// The start in its R and the end of its time limit, in seconds since the epoch; `None` without a time limit. `ran` begins later, by the
     /// time that Flux needs to store R.
     pub allocated: Option<(f64, f64)>,
-    /// When it became INACTIVE, in seconds since the epoch.
+    /// When the job became INACTIVE, in seconds since the epoch.
     pub end: f64,
 }
 

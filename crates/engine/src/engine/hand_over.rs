@@ -54,24 +54,24 @@ pub struct Resting {
 /// A job that is held, or that would end under flux-accounting's plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOver {
-    /// Its id.
+    /// The id of the job.
     pub id: JobId,
-    /// The user that submitted it.
+    /// The user that submitted the job.
     #[serde(rename = "userid")]
     pub user: UserId,
-    /// Its bank.
+    /// The bank of the job.
     pub bank: Option<BankName>,
-    /// The queue it names.
+    /// The queue that the job names.
     pub queue: Option<QueueName>,
-    /// Its urgency, 0 to 31. The engine leaves this field to the plugin.
+    /// The urgency of the job, 0 to 31. The engine leaves this field to the plugin.
     pub urgency: Option<i64>,
-    /// Its outstanding dependencies of this plugin. Empty in PRIORITY, and if only other plugins block the
+    /// The outstanding dependencies of this plugin on the job. Empty in PRIORITY, and if only other plugins block the
     /// job.
     pub names: Vec<String>,
     /// Whether other plugins block the job in DEPEND too, so that it cannot be put into SCHED at urgency 0.
     #[serde(rename = "kept", default)]
     pub is_kept: bool,
-    /// Its fate.
+    /// The fate of the job.
     pub fate: Fate,
 }
 

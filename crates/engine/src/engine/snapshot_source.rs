@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct SavedAssociation {
     /// The pushed record.
     pub record: AssociationRecord,
-    /// Its leaf in the tree with its usage; `None` if the association is not in the tree.
+    /// The leaf of the association in the tree, with its usage; `None` if the association is not in the tree.
     pub leaf: Option<Leaf>,
     /// True if its fair-share equals the fair-share computed from the pushed usage, so that the snapshot need
     /// not store it.

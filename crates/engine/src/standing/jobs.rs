@@ -9,7 +9,7 @@ use fairshare::periods::Resources;
 /// A job that started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Unique in the Flux instance.
+    /// The id, which is unique in the Flux instance.
     pub id: JobId,
     /// The user id of the job.
     pub user: UserId,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct TreePage {
     /// The time of the usages, in seconds since the epoch.
     pub now: f64,
-    /// Changes with each push and each refresh that changed a fair-share.
+    /// A number that changes with each push and with each refresh that changes a fair-share.
     pub generation: u64,
     /// The name of the ranking policy.
     pub policy: Word,
@@ -43,7 +43,7 @@ pub struct BankRow {
     /// The name.
     #[serde(rename = "bank")]
     pub name: String,
-    /// The bank above; `None` for the root.
+    /// The parent bank; `None` for the root.
     pub parent: Option<String>,
     /// The shares among its siblings.
     #[serde(with = "shares")]
@@ -57,7 +57,7 @@ pub struct BankRow {
 /// An association of the live tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeafRow {
-    /// Its place among the associations of the last push, which decides some ties.
+    /// The place of the leaf among the associations of the last push, which decides some ties.
     pub place: usize,
     /// The user's name.
     #[serde(rename = "username")]

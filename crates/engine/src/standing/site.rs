@@ -45,15 +45,15 @@ pub struct Site {
 /// A bank of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bank {
-    /// Unique in the tree.
+    /// The name, which is unique in the tree.
     pub name: BankName,
-    /// `None` for the root.
+    /// The parent bank; `None` for the root.
     pub parent: Option<BankName>,
     /// The shares among its siblings.
     pub shares: Shares,
     /// Usage of the bank itself in addition to the usage of its children; usually `None`.
     pub usage: Option<f64>,
-    /// Below an inactive bank all banks and associations are inactive.
+    /// False if the bank is inactive. All banks and associations below an inactive bank are inactive too.
     pub active: bool,
 }
 
@@ -68,10 +68,10 @@ pub struct Leaf {
     pub bank: BankName,
     /// The shares among its siblings.
     pub shares: Shares,
-    /// An inactive association is not ranked.
+    /// False if the association is inactive. Such an association is not ranked.
     pub active: bool,
-    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A negative usage
-    /// offsets the usage of later jobs; by itself it counts as 0.
+    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A
+    /// negative usage offsets the usage of later jobs. If no job has usage, a negative usage counts as 0.
     pub usage: Option<f64>,
     /// The watermark of `usage`.
     pub counted: Watermark,

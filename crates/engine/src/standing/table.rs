@@ -297,7 +297,7 @@ impl UsageTable {
         }
     }
 
-    /// Removes a running job that never started, or that this instance no longer has.
+    /// Removes a job that is stored as running but never started, or that this Flux instance no longer has.
     pub fn remove_running(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.take_running(at, slot);

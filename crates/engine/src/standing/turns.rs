@@ -20,12 +20,12 @@ use fairshare::{Charged, NodeId, Ranking, Tree};
 /// A sibling with its quotient as bits. Non-negative numbers and their bits have the same order.
 type Sibling = (u64, NodeId);
 
-/// The associations with pending jobs, and the usage charged so far.
+/// The associations with pending jobs, and the usage that was charged to them so far.
 #[derive(Clone, Debug)]
 pub struct Turns {
     nodes: HashMap<NodeId, Node>,
     root: NodeId,
-    /// For each bank its children that have jobs left.
+    /// The children of each bank that have jobs left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
     /// The number of siblings that were compared because their quotients were equal.
     pub(super) compared: usize,

@@ -38,11 +38,11 @@ pub struct JobsWanted {
 pub struct ListedJob {
     /// The job.
     pub id: JobId,
-    /// Its user.
+    /// The user of the job.
     pub userid: UserId,
-    /// The bank in which it counts; without an association, the bank of its jobspec.
+    /// The bank in which the job counts; without an association, the bank of the jobspec.
     pub bank: Option<BankName>,
-    /// The queue of its jobspec.
+    /// The queue of the jobspec.
     pub queue: Option<QueueName>,
     /// `depend`, `priority` or `sched`.
     pub state: Word,
@@ -52,13 +52,13 @@ pub struct ListedJob {
     pub nodes: u64,
     /// The requested cores.
     pub cores: u64,
-    /// When it was submitted, in seconds since the epoch.
+    /// When the job was submitted, in seconds since the epoch.
     pub submitted: Option<f64>,
-    /// Its posted priority, if it has one.
+    /// The posted priority of the job, if there is one.
     pub priority: Option<u32>,
-    /// Its place in its scheduler queue, if it is pending at a priority above 0 and the caller may see the jobs of others.
+    /// The place of the job in its scheduler queue, if the job is pending at a priority above 0 and the caller may see the jobs of others.
     pub place: Option<PlaceInLine>,
-    /// Its current priority as of the last refresh.
+    /// The current priority of the job as of the last refresh.
     pub exact: Option<u32>,
     /// The name of the [`Outcome`](crate::priority::Outcome) of the posted priority.
     pub outcome: Option<Word>,
@@ -70,9 +70,9 @@ pub struct ListedJob {
     pub sum: Option<f64>,
     /// When the priority was posted, in seconds since the epoch.
     pub when: Option<f64>,
-    /// The limits that it exceeds now.
+    /// The limits that the job exceeds now.
     pub holds: Vec<Word>,
-    /// True if other plugins block it in DEPEND.
+    /// True if other plugins block the job in DEPEND.
     #[serde(rename = "kept")]
     pub is_kept: bool,
 }

@@ -31,7 +31,7 @@ pub struct PrioritiesPage {
 pub struct ListedPriorities {
     /// The job.
     pub id: JobId,
-    /// When its priority was posted, in seconds since the epoch.
+    /// When the priority of the job was posted, in seconds since the epoch.
     pub when: f64,
     /// The generation of the live fair-shares from which the posted priority was computed.
     pub generation: u64,

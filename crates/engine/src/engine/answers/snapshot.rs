@@ -91,41 +91,41 @@ pub struct AssociationSnapshot {
     pub bank_name: BankName,
     /// The fair-share.
     pub fairshare: f64,
-    /// Cap on its running jobs.
+    /// Cap on the running jobs of the association.
     pub max_run_jobs: Limit,
-    /// Its running jobs.
+    /// The running jobs of the association.
     pub cur_run_jobs: i64,
-    /// Cap on its active jobs.
+    /// Cap on the active jobs of the association.
     pub max_active_jobs: Limit,
-    /// Its active jobs.
+    /// The active jobs of the association.
     pub cur_active_jobs: i64,
-    /// The queues that it may use.
+    /// The queues that the association may use.
     pub queues: Vec<QueueName>,
-    /// The priority of the queue of its latest job; 0 if that queue is unknown.
+    /// The priority of the queue of the latest job of the association; 0 if that queue is unknown.
     pub queue_factor: i64,
-    /// The projects that it may use.
+    /// The projects that the association may use.
     pub projects: Vec<ProjectName>,
     /// The default project; empty if there is none.
     pub def_project: ProjectName,
-    /// Cap on the nodes of its running jobs.
+    /// Cap on the nodes of the running jobs of the association.
     pub max_nodes: Limit,
-    /// Cap on the cores of its running jobs.
+    /// Cap on the cores of the running jobs of the association.
     pub max_cores: Limit,
-    /// The nodes of its running jobs.
+    /// The nodes of the running jobs of the association.
     pub cur_nodes: i64,
-    /// The cores of its running jobs.
+    /// The cores of the running jobs of the association.
     pub cur_cores: i64,
-    /// 1 if it may run jobs, 0 if not.
+    /// 1 if the association may run jobs, 0 if not.
     pub active: i64,
-    /// Its jobs in SCHED.
+    /// The jobs of the association in SCHED.
     pub cur_sched_jobs: i64,
-    /// Cap on its jobs in SCHED.
+    /// Cap on the jobs in SCHED of the association.
     pub max_sched_jobs: Limit,
     /// The resources of its jobs by queue. A queue stays listed once a job has counted in it. The key has
     /// another form in older versions of flux-accounting's plugin, so the command does not read it.
     #[serde(skip_deserializing)]
     pub queue_usage: BTreeMap<QueueName, QueueUsage>,
-    /// Its held jobs.
+    /// The held jobs of the association.
     pub held_jobs: BTreeMap<JobId, HeldJob>,
 }
 
@@ -134,13 +134,13 @@ pub struct AssociationSnapshot {
 pub struct QueueUsage {
     /// Running jobs.
     pub cur_run_jobs: i64,
-    /// Their nodes.
+    /// The nodes of the running jobs.
     pub cur_nodes: i64,
     /// Jobs in SCHED.
     pub cur_sched_jobs: i64,
-    /// Their nodes.
+    /// The nodes of the jobs in SCHED.
     pub cur_sched_nodes: i64,
-    /// Their cores.
+    /// The cores of the jobs in SCHED.
     pub cur_sched_cores: i64,
 }
 
@@ -152,10 +152,10 @@ pub struct HeldJob {
     pub nnodes: i64,
     /// The requested cores.
     pub ncores: i64,
-    /// The queue of its jobspec; empty if the jobspec names no queue.
+    /// The queue of the jobspec; empty if the jobspec names no queue.
     pub queue: QueueName,
-    /// The names of the dependencies that hold it. For a job in PRIORITY, and for a replayed job whose
-    /// eventlog is not read yet, these are the names of the limits that it exceeds now.
+    /// The names of the dependencies that hold the job. For a job in PRIORITY, and for a replayed job whose
+    /// eventlog is not read yet, these are the names of the limits that the job exceeds now.
     pub deps: Vec<String>,
 }
 

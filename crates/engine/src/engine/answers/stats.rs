@@ -91,9 +91,9 @@ pub struct Load {
     pub queue: Option<QueueName>,
     /// The number of jobs.
     pub jobs: u64,
-    /// Their nodes.
+    /// The nodes of these jobs.
     pub nodes: u64,
-    /// Their cores.
+    /// The cores of these jobs.
     pub cores: u64,
 }
 
@@ -101,24 +101,24 @@ pub struct Load {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BankStats {
-    /// Its name.
+    /// The name of the bank.
     pub bank: String,
-    /// The bank above.
+    /// The parent bank.
     pub parent: Option<String>,
-    /// Its shares.
+    /// The shares of the bank.
     #[serde(with = "crate::ids::shares")]
     pub shares: Shares,
-    /// Its fraction of the shares of all siblings, 0 to 1.
+    /// The fraction that the bank has of the shares of all siblings, 0 to 1.
     pub shares_part: f64,
-    /// Its fraction of the shares of the site, 0 to 1.
+    /// The fraction that the bank has of the shares of the site, 0 to 1.
     pub promised: f64,
-    /// Its usage at the time of the answer.
+    /// The usage of the bank at the time of the answer.
     pub usage: f64,
-    /// Its fraction of the usage of all siblings, 0 to 1.
+    /// The fraction that the bank has of the usage of all siblings, 0 to 1.
     pub usage_part: f64,
-    /// Its fraction of the usage of the site, 0 to 1.
+    /// The fraction that the bank has of the usage of the site, 0 to 1.
     pub delivered: f64,
-    /// Its fair-share, if the ranking policy computes one for banks.
+    /// The fair-share of the bank, if the ranking policy computes one for banks.
     pub fairshare: Option<f64>,
     /// The number of associations right below the bank.
     pub associations: usize,
@@ -170,7 +170,7 @@ pub struct PushStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastPush {
-    /// When it came, in seconds since the epoch.
+    /// When the push came, in seconds since the epoch.
     pub when: f64,
     /// The time that it took, in seconds.
     pub seconds: f64,

@@ -51,7 +51,7 @@ pub(super) struct PriorityContext {
 pub struct Posted {
     /// The association of the job.
     pub association: AssociationId,
-    /// When it was posted, in seconds since the epoch.
+    /// When the priority was posted, in seconds since the epoch.
     pub when: f64,
     /// The refresh that computed its fair-share.
     pub generation: u64,
@@ -60,7 +60,7 @@ pub struct Posted {
     /// The weights of its terms.
     pub weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
-    /// The urgency from which it was computed.
+    /// The urgency from which the priority was computed.
     pub urgency: u8,
     /// True if the sum of the terms exceeds the largest priority of the queue, so that this priority was
     /// posted.
