@@ -21,7 +21,7 @@ pub const EIO: i32 = 5;
 pub const EINVAL: i32 = 22;
 /// EPERM: the caller may not do this.
 pub const EPERM: i32 = 1;
-/// EAGAIN: the caller should try again.
+/// EAGAIN: the request cannot be answered now, and the caller may repeat it.
 pub const EAGAIN: i32 = 11;
 /// EPROTO, protocol error: the payload is absent or cannot be decoded.
 pub const EPROTO: i32 = 71;
