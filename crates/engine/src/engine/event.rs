@@ -145,7 +145,7 @@ pub enum Event<'a> {
     Validate(JobFacts<'a>),
     /// `job.new`: an accepted job, or a replayed job.
     New(JobFacts<'a>),
-    /// `job.state.depend`.
+    /// `job.state.depend`: the job has entered DEPEND.
     Depend(JobId),
     /// `job.event.dependency-add` and `-remove` of a job that the plugin subscribed to.
     Dependency {
@@ -173,13 +173,13 @@ pub enum Event<'a> {
     /// `job.priority.get`, with the urgency. If the engine returns no effects, the job is unknown: the caller
     /// then reports the job and repeats the event.
     PriorityGet(JobId, i64),
-    /// `job.state.sched`.
+    /// `job.state.sched`: the job has entered SCHED.
     Sched(JobId),
     /// `job.state.run`, with the allocated resources.
     Run(JobId, Resources),
-    /// `job.state.cleanup`.
+    /// `job.state.cleanup`: the job has entered CLEANUP, because it ended or was cancelled.
     Cleanup(JobId),
-    /// `job.state.inactive`.
+    /// `job.state.inactive`: the job has entered INACTIVE.
     Inactive(JobId),
     /// `job.destroy`, the last callback about any job, also about a rejected job.
     Gone(JobId),
@@ -210,32 +210,32 @@ pub enum Event<'a> {
 
     /// `conf.update`: the settings from now on.
     Settings(Settings),
-    /// `rec_update`.
+    /// `rec_update`: records of associations.
     Associations(Vec<AssociationRecord>),
-    /// `rec_q_update`.
+    /// `rec_q_update`: all queues.
     Queues(Vec<Queue>),
-    /// `rec_proj_update`.
+    /// `rec_proj_update`: all projects.
     Projects(Vec<ProjectName>),
-    /// `rec_bank_update`.
+    /// `rec_bank_update`: the priorities of all banks.
     Banks(Vec<(BankName, f64)>),
-    /// `rec_fac_update`.
+    /// `rec_fac_update`: weights of factors. Other weights do not change.
     Weights(Vec<(String, i64)>),
-    /// `rec_config_update`.
+    /// `rec_config_update`: switches of the site. Other switches do not change.
     Config(ConfigPatch),
-    /// `policy_update`.
+    /// `policy_update`: a whole site document.
     Policy(SiteRecords, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
         /// True if switches that no part contains keep their values, false if they get their defaults.
         keeps_config: bool,
     },
-    /// `policy_part`.
+    /// `policy_part`: a part of a site document.
     PolicyPart(SiteRecords, SitePart),
     /// `policy_commit`: all parts come into force.
     PolicyCommit,
     /// `policy_abort`, or no part came for too long: the parts are dropped.
     PolicyAbort,
-    /// `reprioritize`.
+    /// `reprioritize`: post the current priorities of all pending jobs.
     Reprioritize,
     /// `rest`: remove the dependencies of this plugin from these jobs, whose urgency is 0.
     Rest(Vec<JobId>),

@@ -10,7 +10,7 @@ use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
 
-/// A job that ended and that no push covers, for [`Standing::ended`].
+/// An ended job that no push covers. [`UsageTable::track_end`](super::UsageTable::track_end) restores such a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// The job with its start and its resources.

@@ -71,7 +71,7 @@ pub struct Leaf {
     /// False if the association is inactive. Such an association is not ranked.
     pub active: bool,
     /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A
-    /// negative usage offsets the usage of later jobs. If no job has usage, a negative usage counts as 0.
+    /// negative usage offsets the usage of later jobs. If the sum with these jobs is negative, it counts as 0.
     pub usage: Option<f64>,
     /// The watermark of `usage`.
     pub counted: Watermark,
