@@ -57,9 +57,10 @@ run_sanitized_tests() {
 	shift
 	mkdir -p "$out/$under-tests"
 	say "$under: cargo test $*"
-	# Sanitized stack frames are large, so tests with deep recursion need larger stacks.
+	# Sanitized stack frames are large, so tests with deep recursion need larger stacks. The tests build the .so by cargo, so the directory
+	# is in the environment.
 	RUST_MIN_STACK=67108864 ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:log_path=$out/$under-tests/r.log TSAN_OPTIONS=log_path=$out/$under-tests/r.log \
-		run_sanitized "$kind" cargo +nightly test --color never --target-dir "target/$under" "$@" >"$log" 2>&1
+		CARGO_TARGET_DIR=$PWD/target/$under run_sanitized "$kind" cargo +nightly test --color never "$@" >"$log" 2>&1
 	local rc=$?
 	grep -aE '^(test .* FAILED|error|test result)' "$log"
 	add_counts "$log"
