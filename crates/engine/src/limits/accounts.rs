@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Accounts {
     /// The account of each association of the book, beginning with the index `first`. The vector grows when an association gets a job.
     all: Vec<Account>,
-    /// The index of the association of the first account; 0 except in an excerpt.
+    /// The index of the association of `all[0]`; 0 except in an excerpt.
     first: usize,
     pub(super) scopes: LimitScopes,
     /// The number of jobs whose eventlog is being read.
@@ -58,12 +58,12 @@ impl Accounts {
         self.get(association)?.latest_queue.as_ref()
     }
 
-    /// Returns true if eventlogs of jobs of the association are being read.
+    /// Returns true if the eventlog of a job of the association is unread.
     pub fn is_unread(&self, association: AssociationId) -> bool {
         self.get(association).is_some_and(|account| account.unread > 0)
     }
 
-    /// Returns true if eventlogs are being read of jobs that share a limit scope with the jobs of an association in `queue`.
+    /// Returns true if a job with an unread eventlog shares a limit scope with the association's jobs in `queue`.
     pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         self.unread > 0 && self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
     }
@@ -96,7 +96,7 @@ impl Accounts {
         self.held_lines(association).map(|(_, line)| line.len()).sum()
     }
 
-    /// Returns the place of a job among the held jobs of its association, or `None` if it is not held.
+    /// Returns the position of a job among the held jobs of its association, or `None` if the job is not held.
     pub fn place_in_line(&self, id: JobId, job: &Job) -> Option<PlaceInLine> {
         let association = job.association().filter(|_| job.is_held())?;
         let before =
@@ -131,7 +131,7 @@ impl Accounts {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
-    /// Returns all scopes, and the account of `association`.
+    /// Returns all scopes, and the account of `association` if it has one.
     pub(super) fn scopes_and_account(
         &mut self,
         association: AssociationId,

@@ -27,13 +27,13 @@ pub(super) struct Counter {
     pub charged: u64,
     /// The amount reserved for released jobs.
     pub reserved: u64,
-    /// The suspended reservations of released jobs in stopped queues.
+    /// The headroom that released jobs will reserve when their stopped queue starts.
     suspended: u64,
     /// The default for a limit that is not a budget.
     pub account: BudgetAccount,
 }
 
-/// What ended jobs have spent of a budget, and the window in which jobs spend from it.
+/// The amount that ended jobs have spent of a budget, and its window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BudgetAccount {
     /// The charges of ended jobs, in unit-milliseconds.
@@ -134,7 +134,7 @@ impl<'a> AppliedLimit<'a> {
         self
     }
 
-    /// Returns the overtaken job for which the scope keeps headroom, if the asking job needs more than it already uses and reserves.
+    /// Returns the overtaken job for which the scope keeps headroom, if the asking job uses and reserves less than `needed`.
     fn reservation_against(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
@@ -187,7 +187,7 @@ impl Headroom {
 pub struct Holding {
     /// The limit.
     pub hold: Hold,
-    /// The jobs that the limit counts, and what is counted of each.
+    /// The amount that the limit counts.
     pub amount: Amount,
     /// The scope of the limit; `None` for a limit in the record of the association or of a queue.
     pub target: Option<Target>,
@@ -275,7 +275,7 @@ fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size)
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
 }
 
-/// Returns the limits of a scope, which may keep headroom for a job in `before`.
+/// Returns the limits of a scope. Each names the job in `before` for which the scope keeps headroom under it, if any.
 fn limits_of_scope<'a>(
     id: Option<ScopeId>,
     scope: &'a LimitScope,
@@ -301,7 +301,7 @@ impl<'a> Limits<'a> {
         Limits { ledger, book }
     }
 
-    /// Returns the results of `convert` for the limits in the records of an association and of `queue`. The amounts of `job` are not counted.
+    /// Returns the results of `convert` for the limits in the records of an association and of `queue`. Their counters do not include `job`.
     fn record_limits<T>(
         self,
         association: AssociationId,
@@ -322,7 +322,7 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Returns the limits over scopes that apply to `asker`. The amounts of `job` are not counted.
+    /// Returns the limits over scopes that apply to `asker`. Their counters do not include `job`.
     fn scope_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let ledger = self.ledger;
         let job_scopes = job
@@ -346,8 +346,8 @@ impl<'a> Limits<'a> {
         do_decide.then(|| scopes.flat_map(|(_, scope)| &scope.counters))
     }
 
-    /// Returns the assigned scopes that `select` returns, if they count jobs of an association in `queue`. If no scopes are assigned yet,
-    /// returns those that the association joins with its first job. Scopes that do not exist yet have no id.
+    /// Returns the scopes that `select` returns, if they count jobs of an association in `queue`. If the association has no scopes yet,
+    /// returns those that it will get with its first job. Scopes that do not exist yet have no id.
     fn counting_scopes(
         self,
         association: AssociationId,
@@ -357,7 +357,7 @@ impl<'a> Limits<'a> {
         let Limits { ledger, book } = self;
         let scopes = &ledger.accounts.scopes;
         let ids = ledger.accounts.get(association).and_then(|account| account.scope_ids.as_deref());
-        // Reading the assigned scopes is faster than searching the limits.
+        // Reading the stored scopes is faster than searching the limits.
         let joined = ids.into_iter().flat_map(select);
         let joined = joined.filter_map(|id| Some((Some(*id), Cow::Borrowed(scopes.get(*id)?))));
         let record = book.association(association).filter(|_| ids.is_none() && !scopes.has_no_limits());
@@ -365,7 +365,7 @@ impl<'a> Limits<'a> {
         joined.chain(unjoined).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
-    /// Returns all limits that apply to `asker`. The amounts of `job` are not counted.
+    /// Returns all limits that apply to `asker`. Their counters do not include `job`.
     fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let of_records = self.record_limits(asker.association, asker.queue, job, |limit| limit);
         of_records.into_iter().chain(self.scope_limits(asker, job))
@@ -407,7 +407,7 @@ impl<'a> Limits<'a> {
         of_records.or(list_exceeded(over_scopes, job.size))
     }
 
-    /// Returns true if a scope may keep headroom for the job, only limits over scopes hold it, and the job fits into each cap of its scopes.
+    /// Returns true if only limits over scopes hold the job, and the job could fit into its scopes. Then a scope may keep headroom for it.
     pub(super) fn is_held_by_scopes_alone(self, id: JobId) -> bool {
         let Some(job) = self.ledger.job(id).filter(|job| job.may_be_protected()) else { return false };
         let Some(association) = job.association() else { return false };
@@ -424,15 +424,14 @@ impl<'a> Limits<'a> {
         list_exceeded(limits.into_iter(), job.size)
     }
 
-    /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. The amounts of the job are not
-    /// counted.
+    /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. Their counters do not include the job.
     pub fn holding(self, id: JobId) -> Vec<Holding> {
         let mut holding = self.ledger.job(id).map(|job| self.limits_on_job(id, job)).unwrap_or_default();
         holding.retain(|limit| limit.count_fitting() == 0);
         holding
     }
 
-    /// Returns the limits that apply to a job, in the order of [`Hold`]. The amounts of the job are not counted. The job need not be live.
+    /// Returns the limits that apply to a job, in the order of [`Hold`]. Their counters do not include the job, which need not be live.
     pub fn limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
         let Some(association) = job.association() else { return Vec::new() };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
@@ -454,7 +453,7 @@ impl<'a> Limits<'a> {
         found
     }
 
-    /// Returns the number of active jobs and the amounts that the limits in the record of an association count over all queues.
+    /// Returns the active jobs and the amounts of an association in all queues, without queues that are exempt from its limits.
     pub fn usage_over_queues(self, association: AssociationId) -> (u64, Tally) {
         let usage = self.ledger.accounts.usage(association);
         usage.map(|usage| usage.without_exempt_queues(self.book.site_limits())).unwrap_or_default()
@@ -467,8 +466,8 @@ impl<'a> Limits<'a> {
         record.map_or(u64::MAX, |it| it.active_headroom(self.usage_over_queues(association).0))
     }
 
-    /// Returns the limits under which a job may come when it moves from the queue `former` to `next`. Budgets are among them if the charge
-    /// factor of `next` is higher.
+    /// Returns the limits that may newly apply to a job that moves from the queue `former` to `next`. These include budgets if `next` has a
+    /// higher charge factor.
     pub fn limits_on_move(self, former: Option<&QueueName>, next: Option<&QueueName>) -> HoldSet {
         let [former, next] = [former, next].map(|queue| queue.map(QueueName::as_str));
         let [before, after] = [former, next].map(|queue| self.ledger.charges.factor(queue, f64::INFINITY));

@@ -45,20 +45,20 @@ impl Amounts {
     }
 }
 
-/// What jobs use and reserve, by the state in which they count: an amount of each measure, or a number of jobs.
+/// The amounts that jobs use and reserve, by state. `T` is an amount of each measure, or a number of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally<T = Amounts> {
-    /// What jobs from RUN to INACTIVE requested.
+    /// The requests of jobs from RUN to INACTIVE.
     pub run: T,
-    /// What jobs in SCHED requested.
+    /// The requests of jobs in SCHED.
     pub sched: T,
-    /// What jobs from RUN to INACTIVE got.
+    /// The resources allocated to jobs from RUN to INACTIVE.
     pub given: T,
-    /// The reservations of released jobs for RUN.
+    /// The headroom that released jobs reserve for RUN.
     pub reserved_run: T,
-    /// The reservations of released jobs for SCHED.
+    /// The headroom that released jobs reserve for SCHED.
     pub reserved_sched: T,
-    /// The suspended reservations for RUN of released jobs in stopped queues.
+    /// The headroom for RUN that released jobs will reserve when their stopped queue starts.
     pub suspended: T,
 }
 
@@ -85,7 +85,7 @@ impl Tally<u64> {
             Stage::Scheduled => (self.sched, self.reserved_sched, 0),
             // A released job reserves its amounts in SCHED only, so that it counts once.
             Stage::RunningAndScheduled => (self.run.saturating_add(self.sched), self.reserved_sched, 0),
-            // Tallies count neither active jobs nor the size of single jobs.
+            // Active jobs and the size of single jobs are not in tallies.
             Stage::Active | Stage::OneJob => (0, 0, 0),
         }
     }

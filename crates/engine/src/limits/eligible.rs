@@ -14,7 +14,7 @@ pub enum Eligible {
 }
 
 impl Eligible {
-    /// Returns the eligible time of a job that is eligible from `now` on if `is_eligible` is true, and otherwise is not.
+    /// Returns the eligible time after counting starts or stops at `now`.
     #[must_use]
     pub fn with_eligibility(self, is_eligible: bool, now: f64) -> Eligible {
         match (self, is_eligible) {

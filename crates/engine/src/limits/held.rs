@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldAssociations {
     all: BTreeSet<AssociationId>,
-    /// Associations whose places in the lines of scopes must be computed again.
+    /// Associations whose positions in waiting lists must be computed again.
     unplaced: BTreeSet<AssociationId>,
     /// Associations in which a scan over the given jobs found nothing to change. No job or limit has changed since that scan.
     searched: BTreeMap<AssociationId, Candidates>,
-    /// Associations of `searched` that a later scan skipped, although a full scan would have computed their places again.
+    /// Associations of `searched` that a later scan skipped. A full scan would have computed their positions again.
     skipped: Vec<AssociationId>,
     /// Associations that a scan left out because eventlogs were being read.
     deferred: BTreeSet<AssociationId>,
@@ -30,33 +30,33 @@ impl HeldAssociations {
         set_membership(&mut self.all, association, is_held);
     }
 
-    /// Marks the places of all associations with held jobs as out of date.
+    /// Marks the positions of all associations with held jobs as out of date.
     pub fn mark_all_unplaced(&mut self) {
         self.unplaced.extend(&self.all);
     }
 
-    /// Marks the places of an association as out of date. An association that has no held jobs left then leaves its lines.
+    /// Marks the positions of an association as out of date. When they are computed again, an association without held jobs leaves its waiting lists.
     pub fn mark_unplaced(&mut self, association: AssociationId) {
         self.unplaced.insert(association);
     }
 
-    /// Removes the mark of an association that is in no line and has no held jobs.
+    /// Removes the mark of an association that has no held jobs and is in no waiting list.
     pub fn unmark_unplaced(&mut self, association: AssociationId) {
         self.unplaced.remove(&association);
     }
 
-    /// Returns true if the places of an association other than `own` are out of date.
+    /// Returns true if the positions of an association other than `own` are out of date.
     pub fn are_others_unplaced(&self, own: AssociationId) -> bool {
         self.unplaced.iter().chain(&self.skipped).any(|other| *other != own)
     }
 
-    /// Returns the associations whose places are out of date, and removes their marks.
+    /// Returns the associations whose positions are out of date, and removes their marks.
     pub fn take_unplaced(&mut self) -> BTreeSet<AssociationId> {
         self.skipped.clear();
         std::mem::take(&mut self.unplaced)
     }
 
-    /// Notes that a job or a limit has changed: clears `searched`, and marks the places of skipped associations as out of date.
+    /// Records that a job or a limit has changed: clears `searched`, and marks the positions of skipped associations as out of date.
     pub fn note_any_change(&mut self) {
         // Usually no scan has run since the last event, so both lists are empty.
         if !self.searched.is_empty() {
@@ -67,8 +67,8 @@ impl HeldAssociations {
         }
     }
 
-    /// Returns true if a scan over the jobs in `candidates` may skip an association, because an earlier scan over the same jobs or more changed
-    /// nothing there. `waits` is true if the association is in the line of a scope.
+    /// Returns true if a scan over `candidates` may skip an association, because an earlier scan over at least these jobs changed nothing
+    /// there. `waits` is true if the association is in a waiting list.
     pub fn skip_searched(&mut self, association: AssociationId, candidates: Candidates, waits: bool) -> bool {
         let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= candidates);
         self.skipped.extend(Some(association).filter(|_| is_searched && waits));
@@ -81,12 +81,12 @@ impl HeldAssociations {
         *scanned = candidates.max(*scanned);
     }
 
-    /// Removes all marks of outdated places and all results of scans.
+    /// Removes all marks of outdated positions, and all results of scans.
     pub fn clear_places(&mut self) {
         (self.unplaced, self.searched, self.skipped) = Default::default();
     }
 
-    /// Stores that a scan left out an association because eventlogs are being read.
+    /// Records that a scan left out an association because an eventlog is unread.
     pub fn defer_scan(&mut self, association: AssociationId) {
         self.deferred.insert(association);
     }

@@ -50,7 +50,7 @@ pub struct HoldNames {
 struct UseCounts(Vec<(u8, u32)>);
 
 impl HoldNames {
-    /// Returns the limits whose names hold the job.
+    /// Returns the limits that hold the job in DEPEND.
     pub fn outstanding(&self) -> HoldSet {
         self.outstanding
     }
@@ -86,8 +86,8 @@ impl HoldNames {
         Some(HoldName { hold, use_count })
     }
 
-    /// Adds a name for each limit of `exceeded` that has none. If the use counts of all of these limits would overflow, adds the name of
-    /// another limit, so that the job stays held.
+    /// Adds a name for each limit of `exceeded` that has none. If their use counts would all overflow, adds the name of any other limit, so
+    /// that the job stays held.
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
@@ -131,9 +131,8 @@ impl HoldNames {
         }
     }
 
-    /// Returns the names of a job whose removed names are unknown. The numbers of new names begin at `now`, in
-    /// seconds since the epoch. No job uses that many names, and an earlier instance of the plugin began at a lower
-    /// number. So no new name repeats an old one.
+    /// Returns the names of a job whose removed names are unknown. The numbers of new names begin at `now`, in seconds since the epoch. An
+    /// earlier instance of the plugin began at a lower number, and no job gets a name each second, so no new name repeats an old one.
     pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut restored = HoldNames::default();
         for hold in rules.names() {

@@ -11,8 +11,7 @@ use crate::ids::{Amount, BankName, ProjectName, QueueName, UserId};
 use fairshare::charging::ChargeHistory;
 use std::num::NonZeroU64;
 
-/// The state of a job, as limits distinguish it. If Flux sends a job from SCHED back to PRIORITY, the job stays in [`Phase::Sched`], unless a
-/// limit then holds it in PRIORITY.
+/// The state of a job as limits see it. A job that Flux sends from SCHED back to PRIORITY stays in [`Phase::Sched`], unless a limit then holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Flux has accepted the job, but the job is not in DEPEND yet.
@@ -54,7 +53,7 @@ pub enum Knowledge {
     Unreadable,
 }
 
-/// The association of a job, and what remains to be done for the job there.
+/// The association of a job, and which checks of the job are still due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The job has no association, and waits for a push.
@@ -82,7 +81,7 @@ impl Admission {
         }
     }
 
-    /// Returns the admission after a move to another association. A job without an association becomes attached.
+    /// Returns the admission after the job moves to `association`. A job without an association counts there from now on.
     pub fn moved_to(self, association: AssociationId) -> Admission {
         match self {
             Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
@@ -112,13 +111,13 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// Returns the demand of a job with a priority.
+    /// Returns [`Demand::Resting`] for priority 0, otherwise [`Demand::ToRun`].
     pub fn for_priority(priority: u32) -> Demand {
         if priority == 0 { Demand::Resting } else { Demand::ToRun }
     }
 }
 
-/// The event with which the plugin first got a job.
+/// How the plugin learned of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The submission of the job.
@@ -159,13 +158,13 @@ pub struct Job {
     pub phase: Phase,
     /// Whether other plugins block the job in DEPEND.
     pub keepers: Keepers,
-    /// Whether the job would be scheduled.
+    /// Whether the job would be scheduled if limits allowed it.
     pub demand: Demand,
     /// The rule of the job's queue that decides from when on the job counts under limits on running jobs.
     pub running: RunningLimits,
     /// The reservation of the job.
     pub reservation: Reservation,
-    /// The event with which the plugin first got the job.
+    /// How the plugin learned of the job.
     pub origin: Origin,
     /// Whether `names` has all dependency names of the job.
     pub knowledge: Knowledge,
@@ -173,7 +172,7 @@ pub struct Job {
     pub is_queue_stopped: bool,
     /// True if the job is held in SCHED at priority 0, and false if it is held in PRIORITY or not held past DEPEND.
     pub is_in_sched: bool,
-    /// The association, and what remains to be done for the job there.
+    /// The association, and which checks of the job are still due.
     pub admission: Admission,
     /// The user.
     pub user: UserId,
@@ -217,15 +216,15 @@ pub struct Footprint {
     pub is_unread: bool,
     /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// The states in which the job counts, each 1 or 0. The numbers of reservations depend on [`Job::reservation`], and the other numbers on the phase of the job.
+    /// The states in which the job counts, each 1 or 0. [`Job::reservation`] determines the reservations, and the job's phase the others.
     pub jobs: Tally<u64>,
     /// The size that the job requests.
     pub size: Size,
-    /// The size that a running job got, with the requested time limit; otherwise `size`.
+    /// The size that a running job got, with the requested time limit. For other jobs, this is `size`.
     pub given_size: Size,
     /// The time when the job started to run, in seconds since the epoch; `None` if the job does not run, or if its R cannot be read.
     pub start: Option<f64>,
-    /// The time that the job may still run, in milliseconds, at least.
+    /// An upper bound of the time that the job may still run, in milliseconds.
     pub time_left_ms: u64,
 }
 
@@ -254,7 +253,7 @@ impl Footprint {
         !is_given && !amount.measure.is_time() && counts(self) == counts(other)
     }
 
-    /// Returns the footprint of a job of the same association and queue that counts nowhere.
+    /// Returns a footprint with the same association and queue, and with all amounts 0.
     pub fn without_amounts(&self) -> Footprint {
         Footprint { jobs: Tally::default(), active_jobs: 0, is_unread: false, ..self.clone() }
     }
@@ -264,7 +263,7 @@ impl Footprint {
         self.jobs == Tally::default()
     }
 
-    /// Returns the amounts that the job uses and reserves, without those of time.
+    /// Returns the amounts that the job uses and reserves, except measures of time.
     pub fn tally(&self) -> Tally {
         let given = Amounts::of_jobs(self.jobs.given, self.given_size);
         Tally { given, ..self.jobs.map(|count| Amounts::of_jobs(count, self.size)) }
@@ -308,9 +307,8 @@ impl Job {
         }
     }
 
-    /// Returns true if the job reserves headroom for the states ahead of it. A released job reserves headroom. While the eventlog of a job in
-    /// SCHED is unread, the job reserves headroom, because it may have been released before the plugin was loaded. Under the strict rule,
-    /// each job past DEPEND reserves headroom.
+    /// Returns true if the job reserves headroom. A released job does. So does a job in SCHED whose eventlog is unread, because it may have
+    /// been released before the plugin was loaded. Under the strict rule, each job past DEPEND does.
     fn is_reserved(&self) -> bool {
         match (self.reservation, self.running) {
             (Reservation::Given, _) => true,

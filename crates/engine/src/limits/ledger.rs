@@ -165,7 +165,7 @@ impl Ledger {
         Some(result)
     }
 
-    /// Stores the fair-share that was posted as the memo of a job. `None` changes nothing.
+    /// Stores the fair-share that the plugin posted as a memo of the job. `None` changes nothing.
     pub fn set_memo(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
@@ -270,19 +270,19 @@ impl Ledger {
         }
     }
 
-    /// Notes that a job or a limit has changed, and so drops the results of earlier [scans](super::ScanCursor). Until then, a scan skips each
-    /// association in which an earlier scan found nothing to change. A push begins a scan for each association with held jobs. Without these results,
-    /// each of the scans would search all associations that wait for the same headroom.
+    /// Records that a job or a limit has changed, and drops the results of earlier [scans](super::ScanCursor). While these results are
+    /// valid, a scan skips associations in which an earlier scan changed nothing. A push scans each association with held jobs, so without
+    /// the results each scan would search the same waiting lists.
     pub fn note_any_change(&mut self) {
         self.held.note_any_change();
     }
 
-    /// Marks the order of all lines of scopes as out of date, because priorities have changed. The next scan that needs a line updates it.
+    /// Records that priorities have changed, so the order of all waiting lists is out of date. The next scan that needs a waiting list sorts it.
     pub fn note_priorities_changed(&mut self) {
         self.accounts.scopes.note_priorities_changed();
     }
 
-    /// Marks the places of all associations with held jobs as out of date, because limits may have changed.
+    /// Marks the positions of all associations with held jobs as out of date, because limits may have changed.
     pub fn recompute_all_places(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
             self.held.mark_all_unplaced();
@@ -299,7 +299,7 @@ impl Ledger {
         &self.overtaken
     }
 
-    /// Returns the overtaken jobs for the caller that takes their changes.
+    /// Returns the overtaken jobs, so that the caller can take their changes.
     pub fn overtaken_mut(&mut self) -> &mut OvertakenJobs {
         &mut self.overtaken
     }
@@ -309,7 +309,7 @@ impl Ledger {
         self.overtaken.protect_job(association, id, self.jobs.get(id).map(|row| &*row.job), is_active)
     }
 
-    /// Updates which scope keeps headroom for each overtaken job of `association`, or of all associations. Returns true if anything changed.
+    /// Decides again which scope keeps headroom for each overtaken job of `association`, or of all associations. Returns true if anything changed.
     pub(super) fn update_overtaken(&mut self, association: Option<AssociationId>) -> bool {
         self.overtaken.update_reservations(association, &self.jobs, &self.accounts, &mut self.held)
     }
@@ -331,7 +331,7 @@ impl Ledger {
         let was_held = !account.held.is_empty();
         account.index_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        // The association may now belong in the lines of other scopes.
+        // The association may now belong in other waiting lists.
         let is_displaced = !account.scope_ids().is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
@@ -368,7 +368,7 @@ impl Ledger {
         self.jobs = JobMap::default();
     }
 
-    /// Returns true if there is no limit scope, no association belongs to one, and no place is out of date.
+    /// Returns true if there are no limit scopes, no association has scopes, and no position in a waiting list is out of date.
     pub fn has_no_scope_data(&self) -> bool {
         let has_no_scopes = |(_, account): (AssociationId, &Account)| account.scope_ids.is_none();
         self.accounts.scopes.has_no_limits()

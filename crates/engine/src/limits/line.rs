@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ordered lines of members with sizes. A search for the first member that fits skips most members.
+//! Ordered lists of members with sizes. A search for the first member that fits skips most members.
 //!
 //! The members are in blocks. Each block stores the least nodes, cores and GPUs of its members. A limit that has headroom for a job has
 //! headroom for each smaller job. So if the least size of a block does not fit, no member of the block fits. A search takes O(number of
@@ -49,7 +49,7 @@ impl<K> Default for SizedLine<K> {
     }
 }
 
-/// Two lines with the same members are equal, whatever their blocks are.
+/// Two lists with the same members are equal, even if their blocks differ.
 impl<K: Ord + Copy> PartialEq for SizedLine<K> {
     fn eq(&self, other: &SizedLine<K>) -> bool {
         self.ids().eq(other.ids())
@@ -57,7 +57,7 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 }
 
 impl<K: Ord + Copy> SizedLine<K> {
-    /// Returns the least of each measure over all members; `None` if the line is empty.
+    /// Returns the least of each measure over all members; `None` if the list is empty.
     pub fn least_size(&self) -> Option<Size> {
         self.blocks.values().map(|block| block.least).reduce(Size::least_of_each)
     }
@@ -183,7 +183,7 @@ mod tests {
             let (mut line, mut plain) = (HeldLine::default(), BTreeMap::new());
             for (id, nodes, cores, is_inserted) in ops {
                 if is_inserted || !plain.contains_key(&JobId(id)) {
-                    // The size of a job does not change while the job is in a line.
+                    // The size of a job does not change while it is in the list.
                     if plain.insert(JobId(id), make_size(nodes, cores)).is_some() {
                         line.remove(JobId(id));
                     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Anti-starvation reservations: headroom that a limit scope keeps for a held job that was overtaken.
 //!
-//! A job is overtaken when [`OVERTAKEN`] other jobs have taken headroom in a scope since it became the first job of its association that
-//! waits there. While a scope keeps headroom, no other job becomes overtaken there. These rules say where headroom is kept:
+//! A job is overtaken when [`OVERTAKEN`] other jobs have taken headroom in a scope since the job became the first held job of its
+//! association there. While a scope keeps headroom, no other job becomes overtaken there. These rules say where headroom is kept:
 //!
 //! - A scope keeps headroom only while the overtaken job does not fit. Each limit that the job would exceed keeps its remaining headroom,
 //!   which is less than the size of the job.
@@ -24,7 +24,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::BTreeSet;
 
-/// How many jobs may take headroom in a scope before the first job of an association that waits there.
+/// A waiting job becomes overtaken when this number of other jobs have taken headroom in the scope.
 pub const OVERTAKEN: u64 = 100;
 
 /// An overtaken job.
@@ -34,7 +34,7 @@ pub(super) struct Overtaken {
     pub job: JobId,
     pub size: Size,
     queue: Option<QueueName>,
-    /// True if the job has a priority above 0, and only limits over scopes hold it. Otherwise no scope keeps headroom for the job.
+    /// True if the job has a priority above 0, and only limits over scopes hold it. A scope keeps headroom only for such jobs.
     is_active: bool,
     /// The scope that keeps headroom for the job now; `None` if no scope does.
     pub kept_in: Option<ScopeId>,
@@ -57,7 +57,7 @@ impl Overtaken {
         scopes().find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
     }
 
-    /// Returns true if `asker` is this job, or stands for the association and queue of this job.
+    /// Returns true if `asker` is this job or, if it names no job, has its association and queue.
     fn matches(&self, asker: Asker<'_>) -> bool {
         asker.job.map_or_else(
             || (self.association, self.queue.as_ref()) == (asker.association, asker.queue),
@@ -94,7 +94,7 @@ pub struct OvertakenJobs {
 }
 
 impl OvertakenJobs {
-    /// Returns true if job `id` is on the list of overtaken jobs.
+    /// Returns true if job `id` is overtaken.
     pub fn contains(&self, id: JobId) -> bool {
         self.all.iter().any(|it| it.job == id)
     }

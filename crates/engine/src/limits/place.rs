@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The lines of limit scopes: associations that wait for headroom, in the order in which their held jobs are released.
+//! The waiting lists of limit scopes: associations whose jobs lack headroom, in the order in which these jobs are released.
 //!
-//! The place of an association in a line depends on its first held job: on the priority that the job would have, and on the job id if
-//! priorities are equal. An association is only in lines in which a scan can find a job to release. If the limits of its own records hold
-//! all of its jobs, the association is in no line. If single scopes hold all of its jobs, it is only in the line of the narrowest of them.
-//! After priorities have changed, the ledger computes the places in a line again when a scan needs them.
+//! The position of an association depends on its first held job: on the priority that the job would have, then on the job id. An
+//! association is only in waiting lists in which a scan can find a job to release. If the limits of its own records hold all of its jobs,
+//! the association is in no waiting list. If single scopes hold all of its jobs, it is only in the list of the narrowest of them. When
+//! priorities change, the ledger sorts a waiting list when a scan next needs it.
 
 use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
@@ -16,7 +16,7 @@ use crate::ids::JobId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The place of an association in a line.
+/// The position of an association in a waiting list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineKey {
     pub keepers: Keepers,
@@ -25,28 +25,27 @@ pub(super) struct LineKey {
     pub association: AssociationId,
 }
 
-/// The places of an association in the lines of limit scopes.
+/// The positions of an association in the waiting lists of its scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScopePlaces {
-    /// The place of the association by its first held job in any queue.
+    /// The position that the association would have by its first held job in any queue.
     key: Option<LineKey>,
     by_scope: BTreeMap<ScopeId, ScopePlace>,
 }
 
-/// The present or former place of an association in the line of one scope.
+/// The position of an association in the waiting list of one scope, now or earlier.
 #[derive(Clone, Copy, Debug)]
 struct ScopePlace {
     /// The first held job of the association that counts in the scope.
     head: JobId,
-    /// How many jobs had taken headroom in the scope when `head` became the first job.
+    /// The value of `taken` in the scope when `head` became the first job.
     since: u64,
-    /// The place in the line; `None` if the association is not in the line now.
+    /// The position; `None` if the association is not in the waiting list now.
     key: Option<LineKey>,
 }
 
 impl ScopePlaces {
-    /// Returns the places of the association in lines. The last value is the number of jobs that had taken headroom in the scope when the
-    /// first job of the association there became the first.
+    /// Returns the scope and the position of each waiting list that the association is in, with the value of `since` there.
     pub fn places(&self) -> impl Iterator<Item = (ScopeId, LineKey, u64)> {
         self.by_scope.iter().filter_map(|(id, place)| Some((*id, place.key?, place.since)))
     }
@@ -56,14 +55,14 @@ impl ScopePlaces {
     }
 }
 
-/// An association whose places are out of date, with the inputs of its places except the priorities.
+/// An association whose positions must be computed again, and what the computation needs besides priorities.
 #[derive(Clone, Debug)]
 pub struct Unplaced {
     association: AssociationId,
-    /// The first held job of the association; `None` if the association belongs in no line.
+    /// The first held job of the association; `None` if the association belongs in no waiting list.
     first: Option<HeadJob>,
-    /// The scopes in whose lines the association belongs. Each has the first held job there, and the least of each measure that the held
-    /// jobs there request.
+    /// The scopes in whose waiting lists the association belongs. Each has the first of its held jobs there, and the least that these jobs
+    /// request of each measure.
     lines: Vec<(ScopeId, HeadJob, Size)>,
     /// The overtaken jobs of the association.
     overtaken: Vec<JobId>,
@@ -73,8 +72,8 @@ pub struct Unplaced {
 type HeadJob = (Keepers, JobId);
 
 impl Unplaced {
-    /// Finds the scopes in whose lines an association belongs. Returns `None` if the association is in no line, belongs in none, and has no
-    /// overtaken jobs.
+    /// Finds the waiting lists in which an association belongs. Returns `None` if there are none, the association is in none now, and it
+    /// has no overtaken jobs.
     fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Option<Unplaced> {
         let line = |id: ScopeId| {
             let scope = ledger.accounts.scopes.get(id)?;
@@ -92,7 +91,7 @@ impl Unplaced {
         (is_placed || !overtaken.is_empty()).then_some(Unplaced { association, first, lines, overtaken })
     }
 
-    /// Returns the held jobs whose priorities determine the places.
+    /// Returns the held jobs whose priorities determine the positions.
     pub fn heads(&self) -> BTreeSet<JobId> {
         let heads = self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head));
         heads.map(|(_, id)| *id).chain(self.overtaken.iter().copied()).collect()
@@ -100,12 +99,12 @@ impl Unplaced {
 }
 
 impl ScanCursor {
-    /// Returns the associations whose places the scan needs next, and which are out of date.
+    /// Returns the associations whose positions the scan needs next and are out of date.
     pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
         let own = self.association();
         let is_alone = ledger.overtaken.iter().next().is_none()
             && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty());
-        // If no other association waits in the same scopes, the place of this association does not matter.
+        // If no other association waits in the same scopes, the position does not matter.
         if is_alone && !ledger.held.are_others_unplaced(own) {
             return Vec::new();
         }
@@ -121,8 +120,8 @@ impl ScanCursor {
         outdated.into_iter().filter_map(|association| Unplaced::find(ledger, book, association)).collect()
     }
 
-    /// Puts an association into its lines in the middle of a scan, and protects its jobs that were overtaken. `priorities` has the priority
-    /// that each job of [`Unplaced::heads`] would have.
+    /// Puts an association into its waiting lists during a scan, and protects its overtaken jobs. `priorities` has the priority that each
+    /// job of [`Unplaced::heads`] would have.
     pub fn place_association(
         &mut self,
         ledger: &mut Ledger,
@@ -204,8 +203,8 @@ impl ScanCursor {
         best.map(|key| key.association).or(own)
     }
 
-    /// Returns the first association in the line of scope `id` that the scan has not searched and that has a job that fits, or `None` if
-    /// there is no such association.
+    /// Returns the first association in the waiting list of scope `id` that the scan has not searched and that has a fitting job. Returns
+    /// `None` if there is none.
     fn find_next_in_scope(
         &mut self,
         overtaken: &OvertakenJobs,
@@ -262,7 +261,7 @@ fn find_head_job(
     lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
 }
 
-/// Returns the scopes in whose lines an association belongs.
+/// Returns the scopes in whose waiting lists an association belongs.
 fn list_awaited_scopes(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
     let mut awaited = BTreeSet::new();
     if ledger.accounts.is_unread(association) {
@@ -283,7 +282,7 @@ fn list_awaited_scopes(ledger: &Ledger, book: &Book, association: AssociationId)
     awaited
 }
 
-/// Removes an association from the lines of all scopes.
+/// Removes an association from all waiting lists.
 fn leave_lines(accounts: &mut Accounts, association: AssociationId) {
     let (scopes, account) = accounts.scopes_and_account(association);
     for (id, place) in account.into_iter().flat_map(|account| &mut account.waiting.by_scope) {

@@ -23,7 +23,7 @@ pub struct Released {
     pub is_free: bool,
 }
 
-/// The held jobs that take part in a release scan.
+/// The held jobs that a release scan may release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Candidates {
     /// The held jobs that no other plugin blocks in DEPEND.
@@ -35,10 +35,9 @@ pub enum Candidates {
 /// The cursor of a release scan over the held jobs of an association, and of all associations that share a limit with it. The caller carries
 /// out each step before it asks for the next step.
 ///
-/// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The lines of
-/// scopes (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that
-/// gives headroom back starts another scan. So when the scan has found nothing to change in an association, it
-/// skips that association from then on.
+/// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The waiting lists of scopes
+/// (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back starts
+/// another scan. So when the scan has found nothing to change in an association, it skips that association from then on.
 #[derive(Clone, Debug)]
 pub struct ScanCursor {
     association: AssociationId,
@@ -47,18 +46,18 @@ pub struct ScanCursor {
     scans: BTreeMap<AssociationId, AssociationScan>,
     /// Associations in which the scan has found nothing more to change.
     tried: BTreeSet<AssociationId>,
-    /// The position that the scan has reached in the line of each scope.
+    /// Where the search has stopped in the waiting list of each scope.
     search_ends: BTreeMap<ScopeId, SearchEnd>,
     /// The cost of the scan so far, as a number of comparisons of a size with headroom.
     comparisons: usize,
 }
 
-/// The position that a scan has reached in the line of a scope.
+/// Where a search has stopped in the waiting list of a scope.
 #[derive(Clone, Debug)]
 struct SearchEnd {
-    /// The last place that was searched. Each association up to this place was searched, has no job that fits, or takes no part.
+    /// The last position that was searched. Up to here, no association has another job that the scan could release.
     upto: LineKey,
-    /// The amounts in use under each limit of the scope at that time. If one has fallen since then, the scan searches the line again.
+    /// The amount in use under each limit of the scope when the search stopped. If one of them falls, the search starts again.
     used: Box<[u64]>,
 }
 
@@ -100,13 +99,12 @@ impl ScanCursor {
                     self.scans.insert(association, scan);
                     return Some(released);
                 }
-                // A job that this scan released may have ended, so an earlier step may have skipped a job for which
-                // there is headroom now. Only a scan that has just begun shows that nothing in the association
-                // changes.
+                // This scan may have released a job that has ended since, so an earlier step may have skipped a job that fits now. Only a
+                // new scan shows that nothing changes in the association.
                 if is_new {
                     ledger.held.note_searched(association, self.candidates);
                 }
-                // The association may now belong in the lines of other scopes.
+                // The association may now belong in other waiting lists.
                 if waits {
                     ledger.held.mark_unplaced(association);
                 }
@@ -140,8 +138,7 @@ impl ScanCursor {
         self.tried.contains(&association)
     }
 
-    /// Returns the place in the line of scope `id` after which the search continues, or `None` if the search begins at the head of the
-    /// line.
+    /// Returns the position in the waiting list of scope `id` after which the search continues, or `None` if the search begins at the front.
     pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<LineKey> {
         let end = self.search_ends.get(&id)?;
         let gave_headroom =
@@ -149,7 +146,7 @@ impl ScanCursor {
         (!gave_headroom).then_some(end.upto)
     }
 
-    /// Stores that the search in the line of scope `id` has reached the place `upto`; if `upto` is `None`, the position does not change. Adds
+    /// Records that the search in the waiting list of scope `id` has reached `upto`; `None` does not change the position. Adds
     /// `comparisons` to the cost.
     pub(super) fn note_search(
         &mut self,
@@ -165,14 +162,14 @@ impl ScanCursor {
         }
     }
 
-    /// Notes that an association got the place `key` in the line of scope `id`. If the search has already passed this place, it starts again.
+    /// Records that an association got position `key` in the waiting list of scope `id`. If the search has passed `key`, it starts again.
     pub(super) fn note_place(&mut self, id: ScopeId, key: LineKey) {
         if !self.was_tried(key.association) && self.search_ends.get(&id).is_some_and(|end| key < end.upto) {
             self.search_ends.remove(&id);
         }
     }
 
-    /// Returns true if jobs with these `keepers` take part in the scan.
+    /// Returns true if the scan includes jobs with these `keepers`.
     pub(super) fn admits(&self, keepers: Keepers) -> bool {
         self.candidates == Candidates::All || keepers == Keepers::NobodyElse
     }
@@ -186,15 +183,15 @@ impl ScanCursor {
 /// A scan over the held jobs of one association. It makes O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
 struct AssociationScan {
-    /// For each searched class, the first job that could be released or lose a name at the time of the search.
+    /// For each searched class, the first job that the search found to release or to remove a name from.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
-    /// Classes to search, each with the job after which the search continues. A class is searched after the last step was carried out,
-    /// because only that step shows whether the released job reserves headroom in RUN.
+    /// Classes to search, each with the job after which the search continues. The search waits until the caller has carried out the last
+    /// step, because only then is it known whether the released job reserves headroom in RUN.
     unsearched: Vec<(Class, Option<JobId>)>,
 }
 
 impl AssociationScan {
-    /// Begins the scan over one association. Leaves out a class while eventlogs are being read of jobs that share a limit with the class.
+    /// Begins the scan over one association. Leaves out classes that share a limit with a job whose eventlog is unread.
     fn begin(ledger: &mut Ledger, association: AssociationId, candidates: Candidates) -> AssociationScan {
         let mut unsearched = Vec::new();
         let accounts = &ledger.accounts;
@@ -240,7 +237,7 @@ impl AssociationScan {
             let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;
             self.unsearched.push((class, Some(id)));
-            // Since the search found the job, the job may have left the line, or other jobs may have taken the headroom.
+            // Since the search, the job may have stopped waiting, or other jobs may have taken the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
             let (is_free, removed) = (exceeded.is_empty(), names_to_remove(names, exceeded));
             let rules = ledger.rules();

@@ -2,8 +2,8 @@
 //! Limit scopes: jobs that count together under limits that a site sets on associations, banks,
 //! users and queues.
 //!
-//! The ledger assigns scopes to an association when its first job is validated or replayed, and again when the limits change. A scope is
-//! created when it is first assigned.
+//! An association gets its scopes when its first job is validated or replayed, and again when the limits change. A scope is created when
+//! the first association gets it.
 
 use super::counter::{BudgetAccount, Counter};
 use super::counts::Tally;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScopeId(u32);
 
-/// A limit scope: the counters of the jobs that count together, and the line of associations that wait for headroom.
+/// A limit scope: the counters of jobs that count together, and the waiting list of associations whose jobs lack headroom.
 #[derive(Clone, Debug)]
 pub(super) struct LimitScope {
     pub target: Target,
@@ -39,8 +39,8 @@ pub(super) struct LimitScope {
     pub active_jobs: u64,
     /// The number of jobs that have taken headroom in the scope so far.
     pub taken: u64,
-    /// The associations that wait for headroom in the scope, in the order in which their jobs are released. The size of a member is the
-    /// least of each measure that its held jobs request.
+    /// The waiting list: associations whose jobs lack headroom, in the order of release. The size of a member is the least that its held
+    /// jobs request of each measure.
     pub line: SizedLine<LineKey>,
     /// The associations in `line`, sorted by the value that `taken` had when their first held job became the first.
     pub since: BTreeSet<(u64, AssociationId)>,
@@ -109,8 +109,7 @@ pub(super) struct ScopeIds {
     pub all: Box<[ScopeId]>,
     /// The scopes with limits that can hold jobs.
     pub holding: Box<[ScopeId]>,
-    /// The scopes with a limit on active jobs. Only these scopes are read and changed when a job comes that takes
-    /// no headroom.
+    /// The scopes with a limit on active jobs. If a new job takes no headroom, only these scopes count it.
     pub active: Box<[ScopeId]>,
 }
 
@@ -146,7 +145,7 @@ impl LimitScopes {
         if amount.is_budget() { account().unwrap_or_default() } else { BudgetAccount::default() }
     }
 
-    /// Sets what ended jobs have spent of a budget.
+    /// Sets the amount that ended jobs have spent of a budget.
     pub fn set_spent(&mut self, target: Target, amount: Amount, spent: u64) {
         let id = self.ids.get(&(target.clone(), None, true)).copied();
         let Some(account) = self.accounts.get_mut(&(target, amount)) else { return };
@@ -165,7 +164,7 @@ impl LimitScopes {
         self.limits.is_empty()
     }
 
-    /// Returns the scopes with counters of 0 and empty lines.
+    /// Returns the scopes with counters of 0 and empty waiting lists.
     pub fn without_jobs(mut self) -> LimitScopes {
         for scope in &mut self.all {
             scope.counters.iter_mut().for_each(Counter::clear);
@@ -186,12 +185,12 @@ impl LimitScopes {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// Marks the order of the waiting associations of all scopes as stale.
+    /// Marks the order of all waiting lists as out of date.
     pub fn note_priorities_changed(&mut self) {
         self.epoch += 1;
     }
 
-    /// Returns the associations in the line of scope `id` if priorities have changed since the last call for this scope, otherwise none.
+    /// Returns the associations in the waiting list of scope `id` if priorities have changed since the last call for `id`, otherwise none.
     pub fn take_stale(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
         let epoch = self.epoch;
         let scope = self.get_mut(id).filter(|scope| scope.epoch != epoch);
@@ -219,8 +218,8 @@ impl LimitScopes {
         ScopeIds { all, holding, active }
     }
 
-    /// Returns the scopes that [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) would return, without adding those that do not exist
-    /// yet. These have no id.
+    /// Returns the same scopes as [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) without adding any. Scopes that do not exist yet
+    /// have no id.
     pub fn scopes_to_join(
         &self,
         user: UserId,
@@ -314,7 +313,7 @@ impl LimitScopes {
         });
     }
 
-    /// Counts that a job took headroom in `scopes`.
+    /// Counts one more job that took headroom in `scopes`.
     pub fn note_taken(&mut self, scopes: &[ScopeId], footprint: &Footprint) {
         self.update_scopes(scopes, footprint, |scope| scope.taken += 1);
     }

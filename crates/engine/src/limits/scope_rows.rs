@@ -10,9 +10,9 @@ use crate::ids::{Amount, Measure, QueueName, Stage};
 /// A row of the table of limits over scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScopeRow {
-    /// Whose jobs count together.
+    /// The jobs that count together.
     pub scope: Scope,
-    /// The jobs that count, and what is counted of each.
+    /// The amount that the limit counts.
     pub amount: Amount,
 }
 
@@ -53,7 +53,7 @@ const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
 /// The number of rows of limits that can hold jobs. The rows of budgets follow.
 const HOLDING_ROWS: usize = Amount::HOLDING * Scope::ALL.len();
 
-/// A [`HoldSet`] has a bit for each row of a limit that can hold jobs, and of a budget.
+/// A [`HoldSet`] has one bit for each row of a limit that can hold jobs, and one for each budget.
 const _: () = assert!(HOLDING_ROWS + BUDGET_NAMES.len() <= MOST_ROWS);
 
 impl ScopeRow {
@@ -115,8 +115,8 @@ pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
     (0..HOLDING_ROWS + BUDGET_NAMES.len()).filter_map(ScopeRow::from_index)
 }
 
-/// Returns the limits over scopes under which a job may come when it leaves a queue with `exemptions`: those that count only the jobs of
-/// one queue, those of the exempt scopes, and budgets if the job `charges_more`.
+/// Returns the limits over scopes that may newly apply to a job that leaves a queue with `exemptions`: limits on one queue, limits of the
+/// exempt scopes and, if `charges_more` is true, budgets.
 pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> HoldSet {
     let is_new = |row: &ScopeRow| match row.amount.is_budget() {
         true => charges_more,

@@ -9,7 +9,7 @@ use fairshare::charging::budget_charge;
 pub struct ChargeFactor(u64);
 
 impl ChargeFactor {
-    /// The factor of a queue that has no other.
+    /// The charge factor of a queue for which none is set.
     pub const ONE: ChargeFactor = ChargeFactor::new(1.0);
 
     /// Returns a factor, which must not be negative.
@@ -41,8 +41,8 @@ impl Size {
     /// subtracts the amount that it has added.
     pub const MOST: u64 = 1 << 40;
 
-    /// The most that a job counts as in a measure of time, and the time limit of a job without one, in milliseconds. So sums over 16,000 such
-    /// jobs fit into 64 bits.
+    /// The maximum of a job's amount in a measure of time, which is also the time limit of a job without one, in milliseconds. Sums over
+    /// 16,000 such jobs fit into 64 bits.
     pub const MOST_TIME: u64 = 1 << 50;
 
     /// Returns the size of a job without a time limit.
@@ -85,7 +85,7 @@ impl Size {
         self.time_limit_ms < Size::MOST_TIME
     }
 
-    /// Returns how much of `amount` a job of this size counts as. For a budget, it is the charge for the whole time limit.
+    /// Returns the amount that a job of this size adds to a counter of `amount`. For a budget, this is the charge for the whole time limit.
     pub fn amount(self, amount: Amount) -> u64 {
         match amount.is_budget() {
             true => self.charge(amount.measure, self.time_limit_ms).min(Size::MOST_TIME),

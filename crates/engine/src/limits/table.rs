@@ -229,7 +229,7 @@ impl Rules {
         self.all().map(|(hold, _)| hold).chain(list_rows().map(ScopeRow::hold))
     }
 
-    /// Returns the members of `set` in the order in which names are added and shown.
+    /// Returns the members of `set` in the order in which dependency names are added and shown.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
         let counters = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
         counters.chain(set.row_indices().filter_map(ScopeRow::from_index).map(ScopeRow::hold))

@@ -17,7 +17,7 @@ pub struct Usage {
     queues: Vec<(QueueName, UsageInQueue)>,
 }
 
-/// The counters of one association in one queue.
+/// The counters of one association for its jobs in one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UsageInQueue {
     active_jobs: u64,

@@ -30,7 +30,7 @@ pub(in crate::limits) struct Account {
     pub usage: Usage,
     /// The limit scopes in which the jobs of the association count too; `None` before its first job.
     pub scope_ids: Option<Box<ScopeIds>>,
-    /// The places of the association in the lines of these scopes.
+    /// The association's positions in waiting lists.
     pub waiting: ScopePlaces,
     /// The held jobs by class.
     pub held: BTreeMap<Class, HeldLine>,
@@ -40,7 +40,7 @@ pub(in crate::limits) struct Account {
     pub before_sched: BTreeSet<JobId>,
     /// Jobs that limits count, sorted by their latest end.
     pub counted: BTreeSet<(LatestEnd, JobId)>,
-    /// The number of replayed jobs whose eventlog is not read yet. While it is above 0 the headroom is unknown, and no job is released.
+    /// The number of replayed jobs whose eventlog is unread. While there are any, the headroom is unknown, and no job is released.
     pub unread: u64,
 }
 

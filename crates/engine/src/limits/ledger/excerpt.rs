@@ -7,20 +7,20 @@ use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
 
-/// The place of a held job among the held jobs of its association, in the order of release. For a pending job, its place in its scheduler
-/// queue, by posted priority.
+/// The position of a held job among the held jobs of its association, in the order of release. For a pending job, its position in its
+/// scheduler queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceInLine {
-    /// 1 for the first.
+    /// The position: 1 for the first job.
     pub place: usize,
-    /// The number of jobs with a place.
+    /// The number of jobs that have a position.
     pub of: usize,
 }
 
 impl Ledger {
-    /// Returns the held jobs of the same association that may be released before job `id`, or take headroom that it needs. These are all
-    /// jobs before it, and the later jobs that request less or have other names. Returns `None` if there are more than `most`.
+    /// Returns the held jobs of the association that may be released before job `id`, or take headroom that the job needs. These are all
+    /// jobs before it, and later jobs that request less or belong to another class. Returns `None` if there are more than `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
         let own = Class::for_job(job);
@@ -73,8 +73,7 @@ impl Ledger {
 }
 
 impl Stage {
-    /// Returns the amount of `measure` that a job uses or reserves under limits on this stage. Suspended reservations are included if
-    /// `counts_suspended` is true.
+    /// Returns the amount of `measure` that a job uses or reserves in this stage. Includes suspended reservations if `counts_suspended` is true.
     pub fn amount_taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
         let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
         let suspended = if counts_suspended { suspended } else { 0 };

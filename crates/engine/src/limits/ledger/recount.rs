@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Recounts all counters, and compares the counters in use with a recount.
+//! Counts all counters again from the live jobs, and compares them with the counters in use.
 
 use super::{Account, Ledger};
 use crate::accounts::AssociationId;
@@ -51,7 +51,7 @@ impl Ledger {
                 drift.push((id, "lists of jobs".to_owned()));
             }
         }
-        // The line of a scope must list exactly the associations that have a place there.
+        // A waiting list must have exactly the associations that store a position in it.
         let places = || self.accounts.iter().flat_map(|(_, account)| account.waiting.places());
         let scopes = || self.accounts.scopes.iter();
         let from_accounts: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
@@ -66,7 +66,7 @@ impl Ledger {
         let wrong = from_accounts.symmetric_difference(&from_scopes);
         drift.extend(wrong.map(|(id, _, of)| (*of, format!("since when it waits in {id:?}"))));
         drift.extend(self.overtaken.drift(&self.accounts));
-        // An association without live jobs must count nothing.
+        // The counters of an association without live jobs must be 0.
         let stale = self
             .accounts
             .iter()

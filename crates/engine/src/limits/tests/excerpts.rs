@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers about one association: the use of its limits, the places of its held jobs, and the jobs that may be released before a job.
+//! Answers about one association: the use of its limits, the positions of its held jobs, and the rivals of a job.
 
 use super::*;
 use crate::ids::{Measure, Stage};
@@ -49,7 +49,7 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     }
 }
 
-/// Blocked jobs of any queue come after jobs that are not blocked. Otherwise the lower id comes first.
+/// Jobs that another plugin blocks come last, in whichever queue they are. Otherwise the lower id comes first.
 #[test]
 fn the_place_of_a_held_job_is_by_keepers_and_id() {
     let book = make_book(0);
@@ -93,8 +93,8 @@ fn any_held_job() -> impl Strategy<Value = HeldJob> {
 }
 
 proptest! {
-    /// The rivals of a job are all earlier jobs, and the later jobs that request less or belong to another class. A blocked job is not a rival
-    /// of a job that is not blocked.
+    /// The rivals of a job are all earlier jobs, and later jobs that request less or belong to another class. A blocked job is no rival of
+    /// an unblocked job.
     #[test]
     fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = make_book(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares scans that skip associations with scans that visit all associations: both must release the same jobs in the same order, and
-//! leave the same places in all scopes.
+//! leave the same positions in all waiting lists.
 
 use super::super::place::LineKey;
 use super::super::scope::ScopeId;
@@ -58,12 +58,12 @@ enum Op {
         runs: bool,
     },
     End(usize),
-    /// In each scope, the counter of jobs that took headroom increases by this number.
+    /// In each scope, this number of jobs takes headroom.
     TakeHeadroom(u64),
     ChangePriorities,
     /// Consecutive scans, each from a user's association. They release no job of the users in the set.
     Scans(Vec<(u32, Candidates)>, BTreeSet<u32>),
-    /// Places all associations again, then scans from each association with held jobs.
+    /// Computes all positions again, then scans from each association with held jobs.
     ScanAll,
 }
 
@@ -88,13 +88,13 @@ struct World {
     ledger: Ledger,
     /// True if each scan visits all associations.
     visits_all: bool,
-    /// Increases when the priorities change, which are computed from this number and the job ids.
+    /// Priorities are computed from this number and the job ids, so they change when it increases.
     shift: u64,
     /// The number of comparisons in all scans until now.
     comparisons: usize,
 }
 
-/// The places in each scope, and the overtaken jobs in the order of their overtaking.
+/// The positions in each waiting list, and the overtaken jobs in the order in which they were overtaken.
 type Places = (Vec<(ScopeId, LineKey, u64)>, Vec<JobId>);
 
 impl World {
@@ -201,7 +201,6 @@ impl World {
     }
 
     fn apply(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
-        // The engine calls `note_any_change` at each event.
         self.ledger.note_any_change();
         match op {
             Op::Submit { user, queue, nodes, cores, is_blocked, runs } => {
@@ -268,8 +267,8 @@ proptest! {
     }
 }
 
-/// Returns a site with one running job. Each other user has a held job that lacks nodes and a held job that lacks cores. The least nodes
-/// and the least cores of the two together would fit.
+/// Returns a site with one running job. Each other user has one held job that lacks nodes and one that lacks cores. A job with the least
+/// nodes and the least cores of both would fit.
 fn world_without_headroom(users: u32) -> World {
     let mut world = World::new(&make_book_with_caps(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
@@ -294,7 +293,7 @@ fn measure_scan_cost(world: &mut World, user: u32) -> usize {
     world.comparisons - before
 }
 
-/// Many associations wait for the same headroom. The first scan visits each association, and later scans only read the list of the scope.
+/// Many associations wait for the same headroom. The first scan visits each of them, and later scans only read the waiting list.
 #[test]
 fn no_scan_visits_an_association_again_while_nothing_changes() {
     let mut world = world_without_headroom(USERS);
@@ -307,12 +306,12 @@ fn no_scan_visits_an_association_again_while_nothing_changes() {
     assert!(again * 2 > first, "{first} {again}");
 }
 
-/// If a scan restarted at the front of the list for each association, its cost would be quadratic in the number of users.
+/// If a scan started at the front of the waiting list for each association, its cost would be quadratic in the number of users.
 #[test]
 fn a_scan_visits_each_association_of_a_scope_once() {
     let measure_costs = |users: u32| {
         let mut world = world_without_headroom(users);
-        // The first scan places the associations.
+        // The first scan puts the associations into the waiting list.
         (measure_scan_cost(&mut world, 2), add_and_remove_job(&mut world), measure_scan_cost(&mut world, 3))
     };
     let ((_, (), few), (_, (), many)) = (measure_costs(100), measure_costs(400));

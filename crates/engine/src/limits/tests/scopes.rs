@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: the changes after which the ledger places an association again in the order of its scopes. `engine/tests/scopes.rs`
-//! tests which jobs are released.
+//! The changes after which the ledger computes the positions of an association again. `engine/tests/scopes.rs` tests which jobs are released.
 
 use super::super::place::Unplaced;
 use super::*;
@@ -64,8 +63,7 @@ fn make_held_job_of_user(book: &Book, user: u32) -> Job {
     job
 }
 
-/// Places all unplaced associations at equal priorities. Returns the first held jobs of these associations, whose priorities the placement
-/// needs.
+/// Puts all unplaced associations into their waiting lists, at equal priorities. Returns the jobs in [`Unplaced::heads`].
 fn place_associations(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor) -> Vec<JobId> {
     let unplaced_associations = cursor.unplaced(ledger, book);
     let heads: Vec<JobId> = unplaced_associations.iter().flat_map(Unplaced::heads).collect();
@@ -111,8 +109,8 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     assert_eq!((ledger.accounts.iter().count() > 1, count_members(&ledger)), (true, 1));
 }
 
-/// An association with a held job gets another job, which is then removed. Only a change of held jobs or counters can move the place of the
-/// association.
+/// An association with a held job gets another job, which is then removed. Only a change of held jobs or counters can change the
+/// association's position.
 #[test]
 fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
     let (book, mut ledger) = make_site();
@@ -135,7 +133,7 @@ fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
     }
 }
 
-/// If a scan releases no job of an association with a place in a scope, another scope may hold these jobs. So the place is computed again.
+/// If a scan releases no job of an association in a waiting list, another scope may hold its jobs. So its positions are computed again.
 #[test]
 fn an_association_with_a_place_is_placed_again_if_a_scan_releases_none_of_its_jobs() {
     let (book, mut ledger) = make_site();
