@@ -58,7 +58,7 @@ impl Agenda {
         std::mem::take(&mut self.removed)
     }
 
-    /// Moves the associations that changed to `list`.
+    /// Moves the changed associations into `list`.
     pub fn take_changed(&mut self, list: &mut Vec<u32>) {
         list.clear();
         list.append(&mut self.changed);

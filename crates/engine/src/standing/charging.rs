@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The charge factors by which the plugin charges jobs: the factors of the last push, continued by the
+//! The charge factors of queues over time: the changes of the last push, followed by those of the
 //! configurations that the plugin has read since it was loaded.
 
 use crate::ids::QueueName;
@@ -14,7 +14,7 @@ pub struct ChargeFactors {
     seen: ChargeHistory,
     /// The time of the first configuration, in seconds since the epoch.
     seen_since: Option<f64>,
-    /// `pushed`, continued by `seen`.
+    /// The changes in `pushed`, followed by those in `seen`.
     history: ChargeHistory,
     /// The queues of jobs. The number of a queue is its index + 1.
     queues: Vec<QueueName>,
@@ -40,7 +40,7 @@ impl ChargeFactors {
         self.continue_pushed()
     }
 
-    /// Replaces the changes of the last push. Returns true if a factor or a rule changed.
+    /// Replaces the pushed changes of charge factors, and the pushed rules. Returns true if a factor or a rule changed.
     pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>, rules: Vec<ChargeByChange>) -> bool {
         self.pushed = changes.into_iter().collect::<ChargeHistory>().with_rules(rules);
         self.continue_pushed()

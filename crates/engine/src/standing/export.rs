@@ -46,7 +46,7 @@ pub struct Bookmark {
     entry: usize,
     /// The index among the ended jobs of the association `entry`.
     job: usize,
-    /// [`UsageEntry::version`](super::usage::UsageEntry::version) at that position.
+    /// The [`UsageEntry::version`](super::usage::UsageEntry::version) of the association when the position was stored.
     version: u32,
 }
 

@@ -89,7 +89,7 @@ impl Index {
 /// Leaves that share a user id with a later leaf of the same bank. Jobs with that id count in the later leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedIds {
-    /// The number of leaves that no job matches for this reason.
+    /// The number of leaves that no job matches because they share a user id.
     pub leaves: usize,
     /// The user name, user id and bank of one of these leaves.
     pub example: (Box<str>, UserId, BankName),
@@ -100,7 +100,7 @@ pub struct SharedIds {
 /// The limits on the number of ended jobs that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Jobs of all associations together. If there are more, jobs are evicted.
+    /// The maximum number of ended jobs of all associations together. Ended jobs beyond it are evicted.
     pub jobs: usize,
     /// The number of the latest jobs of each association that are never evicted.
     pub each: usize,
@@ -203,8 +203,8 @@ impl Standing {
         in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
-    /// Returns the usage reset period of the last push, in seconds. The engine reads no earlier ended jobs
-    /// from job-list.
+    /// Returns the usage reset period of the last push, in seconds. The engine reads from job-list only jobs
+    /// that ended within this period.
     pub fn reset(&self) -> f64 {
         self.rule().map_or(RESET, |rule| rule.reset)
     }

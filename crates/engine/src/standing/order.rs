@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fair-shares for jobs that start in turns ([`super::Turns`]): numbers that fall in the order of the turns and stay close to the
-//! real fair-shares.
+//! Fair-shares for jobs in the order of their starts ([`super::Turns`]): numbers that fall from start to start and stay close to the real
+//! fair-shares.
 //!
-//! The k-th association that gets its first turn gets the k-th highest fair-share; under a policy of ranks,
-//! this is its own fair-share. Repeated turns in between get numbers that are evenly spaced down to the next
-//! lower fair-share. If each association has one job, each job therefore gets the fair-share of its
-//! association. Priorities are whole numbers. If two fair-shares are too close to give different priorities,
-//! the higher one is raised by the smallest sufficient step.
+//! The k-th association that starts its first job gets the k-th highest fair-share; under a policy of ranks,
+//! this is its own fair-share. Starts of second and later jobs in between get numbers that are evenly spaced
+//! down to the next lower fair-share. If each association has one job, each job therefore gets the fair-share
+//! of its association. Priorities are whole numbers. If two fair-shares are too close to give different
+//! priorities, the higher one is raised by the smallest sufficient step.
 
-/// Returns one number for each turn in `turns`. A turn is an association with its fair-share. The numbers
-/// never rise. Two numbers are equal only for the first turns of associations with the same fair-share,
-/// before any repeated turn. Other numbers differ by at least `least`, or by less if `least` times the number
-/// of turns exceeds 1.
+/// Returns a fair-share for each job start in `turns`, which has the association and its fair-share. The
+/// numbers never rise. Two are equal only for the first starts of associations with equal fair-shares, before
+/// any association has started a second job. Others differ by at least `least`, or less if there are more
+/// than 1 / `least` starts.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
@@ -25,8 +25,8 @@ pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> V
     let mut numbers = Vec::with_capacity(turns.len());
     let mut levels = levels.into_iter().peekable();
     let mut level = 0.0;
-    // The number of turns since the first repeated turn on this level. Their numbers are computed when the
-    // next level is known.
+    // The number of starts since the first repeated start at this level. They get their numbers when the next
+    // level is known.
     let mut between = 0usize;
     let spread = |numbers: &mut Vec<f64>, level: f64, next: f64, between: usize| {
         let step = (level - next) / (between + 1) as f64;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The answer to `tree`: some leaves of the live tree, and the rules of all of it.
+/// The answer to `tree`: some leaves of the live tree, and the rules of the tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreePage {
     /// The time of the usages, in seconds since the epoch.
@@ -33,7 +33,7 @@ pub struct TreePage {
     /// The leaves of this page.
     #[serde(rename = "associations")]
     pub leaves: Vec<LeafRow>,
-    /// The place at which the next page begins; `None` on the last page.
+    /// The position at which the next page begins; `None` on the last page.
     pub next: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ pub struct BankRow {
 /// An association of the live tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeafRow {
-    /// The place of the leaf among the associations of the last push, which decides some ties.
+    /// The position of the leaf among the associations of the last push, which decides some ties.
     pub place: usize,
     /// The user's name.
     #[serde(rename = "username")]
@@ -70,7 +70,7 @@ pub struct LeafRow {
     /// The shares among its siblings.
     #[serde(with = "shares")]
     pub shares: Shares,
-    /// False if the association is not ranked.
+    /// False if the association is inactive and therefore not ranked.
     pub active: bool,
     /// The usage at `now`.
     pub usage: f64,
@@ -79,8 +79,7 @@ pub struct LeafRow {
 }
 
 impl Standing {
-    /// Returns at most `most` leaves from the place `first` on, with their usage at `now` in seconds since the epoch; `None` if there
-    /// is no tree.
+    /// Returns at most `most` leaves from the position `first` on, with their usage at `now` in seconds since the epoch; `None` if there is no tree.
     pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
         let site = self.site.as_ref()?;
         let tree = &site.tree;

@@ -186,7 +186,7 @@ fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
 }
 
 impl CompleteSite {
-    /// Adds the index of each association. Indices that were found for the parts are valid unless entries were freed since.
+    /// Finds the index of each association, unless the indices that were found when the parts arrived are still valid.
     fn with_indices(mut self, table: &mut UsageTable) -> CompleteSite {
         if self.freed != table.freed() || self.indices.len() != self.site.associations.len() {
             let CompleteSite { site, rows, indices, .. } = &mut self;
@@ -229,7 +229,7 @@ impl CompleteSite {
             }
             *entry = Index(table.entry_for_leaf(leaf, name));
         }
-        // Two rows with the same name and bank may both have become leaves that no job matches.
+        // A row that became a leaf without jobs may have the name and bank of another such row.
         let mut seen = HashSet::new();
         for (row, entry) in self.indices.iter().enumerate().rev() {
             if !dropped.contains(&row) && !seen.insert(*entry) {
@@ -241,7 +241,7 @@ impl CompleteSite {
         (complete, shared_ids)
     }
 
-    /// Keeps the rows for which `keeps` returns true, with the present values of the site.
+    /// Removes the rows for which `keeps` returns false, and builds the others again from the site.
     fn retain_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
         let CompleteSite { site, rows, indices, .. } = &mut self;
         for (row, leaf) in site.associations.iter_mut().enumerate() {

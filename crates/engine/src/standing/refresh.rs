@@ -35,10 +35,10 @@ pub struct Refreshed {
 enum Stage {
     #[default]
     Idle,
-    /// Compute usages, from this index of `list` on.
+    /// Computing usages, from this index of `list` on.
     Usages(usize),
     Rank,
-    /// Compare fair-shares, from this association on.
+    /// Comparing fair-shares, from this association on.
     Compare(usize),
 }
 
@@ -74,15 +74,15 @@ impl Standing {
         }
     }
 
-    /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree.
-    /// Returns the result when the refresh is complete, or at once if none is in progress.
+    /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree. Returns the
+    /// result if the refresh is complete, or `None` if it is not, or if none is in progress.
     pub fn compute_slice(&mut self, budget: usize) -> Option<Refreshed> {
         let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());
         Some(done)
     }
 
-    /// Makes the next refresh compute all usages. Called after a push or a panic. If a refresh is in progress, it starts again.
+    /// Makes the next refresh compute all usages, after a push or a panic. Restarts a refresh that is in progress.
     pub fn recompute_all(&mut self) {
         self.work.restart(&mut self.usages, self.site.as_mut());
     }

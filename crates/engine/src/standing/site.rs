@@ -16,8 +16,8 @@ pub struct Rule {
     pub instant: f64,
     /// How usage decays.
     pub half_life: HalfLife,
-    /// flux-accounting's usage reset period, in seconds. The engine reads no earlier ended jobs from
-    /// job-list.
+    /// flux-accounting's usage reset period, in seconds. The engine reads from job-list only jobs that ended
+    /// within this period.
     pub reset: f64,
     /// The usage per second of a node, a core and a GPU.
     pub weights: Weights,
@@ -70,8 +70,8 @@ pub struct Leaf {
     pub shares: Shares,
     /// False if the association is inactive. Such an association is not ranked.
     pub active: bool,
-    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A
-    /// negative usage offsets the usage of later jobs. If the sum with these jobs is negative, it counts as 0.
+    /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A negative usage offsets
+    /// the usage of later jobs; the total is at least 0.
     pub usage: Option<f64>,
     /// The watermark of `usage`.
     pub counted: Watermark,

@@ -12,17 +12,17 @@ use fairshare::charging::{ChargeByChange, ChargeChange};
 pub struct SitePart {
     /// The rule, if this part has a rule. If several parts have a rule, the last rule applies.
     pub rule: Option<Rule>,
-    /// Banks with their place in the tree.
+    /// Banks, each with its parent and shares.
     pub banks: Vec<Bank>,
     /// Associations with a leaf in the tree.
     pub associations: Vec<Leaf>,
     /// How jobs are charged.
     pub charges: Charges,
-    /// Budgets, which need a tree for the watermarks.
+    /// Budgets. They need a tree, because its associations have the watermarks.
     pub budgets: Vec<Budget>,
 }
 
-/// The changes in how jobs are charged, in one part of a push.
+/// How one part of a push changes the charging of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Charges {
     /// Changes of the charge factors of queues.
@@ -31,26 +31,26 @@ pub struct Charges {
     pub rules: Vec<ChargeByChange>,
 }
 
-/// The parts of a site so far. Each part is indexed when it arrives, so that no part and no commit takes long.
+/// The parts of a site that have arrived. The index is built part by part, so that the commit is fast.
 #[derive(Clone, Debug, Default)]
 pub struct StagedSite {
     part: SitePart,
     rows: Builder,
-    /// The index of each association when its part came.
+    /// The index of each association, found when its part arrived.
     indices: Vec<Index>,
-    /// [`UsageTable::freed`](super::table::UsageTable::freed) before the first part.
+    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived.
     freed: u64,
 }
 
 /// The parts of a site, put together.
 pub(super) struct CompleteSite {
-    /// The associations may have no names; `rows` has them.
+    /// The site. The names of its associations may be empty; `rows` has them.
     pub site: Site,
-    /// The rows of the tree.
+    /// The rows from which the tree is built.
     pub rows: Builder,
-    /// The index of each association when its part came.
+    /// The index of each association, found when its part arrived.
     pub indices: Vec<Index>,
-    /// [`UsageTable::freed`](super::table::UsageTable::freed) before the first part. If the number changed since, `indices` may be out of date.
+    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived. After a change, `indices` may be invalid.
     pub freed: u64,
 }
 
@@ -75,7 +75,7 @@ impl StagedSite {
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {
             leaf.add_row(&mut self.rows);
-            // `rows` has the name now. Freeing 100,000 names at the commit would take too long.
+            // `add_row` has copied the name. Freeing 100,000 names at the commit would take too long.
             leaf.name = Box::default();
         }
         self.part.rule = part.rule.or(self.part.rule.take());

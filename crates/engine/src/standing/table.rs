@@ -131,7 +131,7 @@ impl UsageTable {
         self.entries.get(at as usize).filter(|entry| entry.key.is_some())
     }
 
-    /// Returns how often an entry was freed.
+    /// Returns how many times entries have been freed.
     pub(super) fn freed(&self) -> u64 {
         self.freed
     }
@@ -289,7 +289,7 @@ impl UsageTable {
         Ok(())
     }
 
-    /// Schedules an association for the next refresh, including the sum of its ended jobs.
+    /// Makes the next refresh compute the usage of an association again, including its ended jobs.
     fn clear_sum(&mut self, at: u32) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
             entry.clear_sum();
@@ -379,7 +379,7 @@ impl UsageTable {
     }
 
     /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
-    /// nothing: many jobs may end in one turn.
+    /// nothing, because many jobs may end at once.
     pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
         let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
@@ -408,8 +408,8 @@ impl UsageTable {
         tracked.run = tracked.run.with_rate(tracked_rate(tracked, weights, charging));
     }
 
-    /// Restores the usage of evicted jobs in place of the jobs that this usage includes, if the entry accepts
-    /// it and `is_replaced` is false.
+    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. Changes no usage if
+    /// the entry rejects it or `is_replaced` is true.
     pub(super) fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
         let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);

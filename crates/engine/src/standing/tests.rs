@@ -263,7 +263,7 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
     standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     let in_one_step = { standing.clone().refresh(T0 + 60.0) };
-    // In each round, the push arrives after another number of steps.
+    // Each iteration pushes after a different number of steps.
     for steps in 0..8 {
         let mut sliced = standing.clone();
         sliced.begin_computation(T0 + 60.0);

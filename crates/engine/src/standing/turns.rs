@@ -2,8 +2,8 @@
 //! Computes the order in which jobs would start if each start charged the requested usage to its association
 //! at once.
 //!
-//! OpenPBS does this within its cycle: the most deserving association starts a job. The usage of the
-//! association and of all banks above it increases by the request, and the search starts again. Siblings are
+//! OpenPBS does this within its cycle: the most deserving association starts a job, which increases the usage
+//! of the association and of all banks above it by the request. Then the search starts again. Siblings are
 //! compared by usage / target, the smaller first, level by level from the root; the rank policies compare
 //! their siblings by the same quotient, with shares as the target. A charge moves the nodes of one path among
 //! their siblings, in O(depth * log siblings).
@@ -25,7 +25,7 @@ type Sibling = (u64, NodeId);
 pub struct Turns {
     nodes: HashMap<NodeId, Node>,
     root: NodeId,
-    /// The children of each bank that have jobs left.
+    /// For each bank, its children with jobs that have not started.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
     /// The number of siblings that were compared because their quotients were equal.
     pub(super) compared: usize,
@@ -36,7 +36,7 @@ struct Node {
     above: Option<NodeId>,
     usage: f64,
     target: f64,
-    /// The number of jobs left at this node and below.
+    /// The number of jobs at or below this node that have not started.
     left: usize,
 }
 
@@ -48,8 +48,8 @@ impl Node {
 }
 
 impl Turns {
-    /// Prepares the turns of the associations in `pending`, each with its number of jobs. Inactive associations are left out.
-    /// Returns `None` if the policy does not compare quotients.
+    /// Prepares the job starts of the associations in `pending`, each with its number of jobs. Leaves out inactive associations. Returns
+    /// `None` if the policy does not compare quotients.
     pub fn new(
         tree: &Tree,
         ranking: &Ranking,
@@ -79,14 +79,14 @@ impl Turns {
         Some(turns)
     }
 
-    /// Returns the association with the next turn, or `None` if no job is left. Charges it with `cost`, a usage in the units of
-    /// the tree.
+    /// Returns the association whose job starts next, or `None` if no job is left. Charges the association with `cost`, a usage in the
+    /// units of the tree.
     pub fn next(&mut self, cost: f64) -> Option<NodeId> {
         self.take(|_| cost)
     }
 
-    /// Returns the association with the next turn, like [`Turns::next`], with a `cost` that depends on the association. Returns `None` if
-    /// there are no turns.
+    /// Returns the association whose job starts next, like [`Turns::next`]. `cost` computes the charge from the association. Returns `None`
+    /// if no job is left.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
         let leaf = self.first()?;
         self.charge(leaf, cost(leaf))?;
@@ -113,7 +113,7 @@ impl Turns {
         Some(())
     }
 
-    /// Returns all turns. `cost` returns the cost of an association's job from its index among the association's jobs.
+    /// Returns the association of each job start, in order. `cost` computes the charge from an association and the index of its job.
     pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
         let mut taken: HashMap<NodeId, usize> = HashMap::new();
         let mut order = Vec::new();
@@ -140,7 +140,7 @@ impl Turns {
         leaf.filter(|leaf| *leaf != self.root)
     }
 
-    /// Returns the most deserving association below a node. If banks are equal, all of them are searched.
+    /// Returns the most deserving association below a node. Searches all banks that are equal.
     fn most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
@@ -155,9 +155,9 @@ impl Turns {
         }
     }
 
-    /// Returns the siblings whose quotient equals the quotient of the first sibling. If the first sibling is
-    /// an association, returns only that association: in the tree all associations precede all banks, so it
-    /// wins each tie. Most users of a site may have the same usage, 0.
+    /// Returns the siblings whose quotient equals that of the first sibling. If the first sibling is an
+    /// association, returns only the first, because associations precede banks in the tree and so win ties.
+    /// Most users of a site may have the same usage, 0.
     fn ties<'a>(&self, siblings: &'a BTreeSet<Sibling>) -> impl Iterator<Item = NodeId> + use<'a> {
         let first = siblings.first().copied();
         let is_bank = first.is_some_and(|(_, node)| self.waiting.contains_key(&node));
@@ -165,9 +165,8 @@ impl Turns {
         equal.map(|(_, node)| *node).take(if is_bank { usize::MAX } else { 1 })
     }
 
-    /// Returns the best of equal siblings, level by level. If a path ends, or no sibling has a target, the first node in the
-    /// order of the tree wins. That order is breadth first, so an association precedes all associations below the banks of its
-    /// level.
+    /// Returns the best of equal siblings, compared level by level. If a path ends, or no sibling has a target, the first node in the order
+    /// of the tree wins. That order is breadth first, so an association precedes all associations below banks of its level.
     fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
@@ -207,7 +206,7 @@ pub struct Charging {
     by_leaf: HashMap<NodeId, usize>,
     /// The number of charged jobs of each association.
     taken: Vec<usize>,
-    /// The association of each turn, as an index of `asked`.
+    /// The association of each job start, as an index of `asked`.
     order: Vec<usize>,
     /// The fair-shares by association, under a policy that does not compare quotients.
     fairshares: Vec<Vec<f64>>,
@@ -228,8 +227,8 @@ impl Charging {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges at most `budget` more jobs, or fewer if banks are equal; under a policy with a formula, at
-    /// least the jobs of one association. Returns true if all jobs are charged.
+    /// Charges at most `budget` more jobs, or fewer if equal banks must be compared. Under a policy with a
+    /// formula, charges at least the jobs of one association. Returns true if all jobs are charged.
     pub fn charge(&mut self, standing: &Standing, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = self;
         let factor = standing.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -241,7 +240,7 @@ impl Charging {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            // If banks are equal, a turn costs one comparison for each bank and for the first child of each.
+            // If banks are equal, each start costs one comparison for each bank and for the first child of each.
             let (before, mut charged) = (turns.compared, 0);
             while charged + turns.compared - before < budget {
                 if turns.take(&mut cost).is_none() {
@@ -296,10 +295,10 @@ impl Charging {
     }
 }
 
-/// Returns one fair-share for each pending job of an association, as if the earlier jobs had been charged and
-/// all other associations were unchanged. `costs` has the requests of the jobs in order, in seconds times
-/// weight. `factor` is one second times weight in the units of the tree. The first job gets the association's
-/// own fair-share. Calls for siblings share one `charged`.
+/// Returns one fair-share for each pending job of an association, as if its earlier jobs had been charged and
+/// other associations were unchanged. `costs` has the charge of each job, in seconds times weight. `factor`
+/// converts this to the units of the tree. The first job gets the association's own fair-share. Siblings can
+/// use the same `charged`.
 pub(super) fn compute_fairshares_in_turn(
     charged: &mut Charged<'_>,
     leaf: NodeId,

@@ -17,7 +17,7 @@ pub(super) struct Tracked {
     pub ran_on: [u32; 3],
     /// The number of the job's queue; 0 without a queue.
     pub queue: u16,
-    /// True if jobs that ended later were evicted before the start was recorded. The evicted sum may then include this job.
+    /// True if jobs that ended later were evicted before this start was recorded. Their sum may include this job too.
     pub doubtful: bool,
 }
 
@@ -85,8 +85,7 @@ pub(super) struct UsageEntry {
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
-    /// The scaled usage without running jobs. `None` if it must be computed again, or if some of the usage begins after the time of
-    /// the refresh.
+    /// The scaled usage without running jobs. `None` if it must be computed again, also because some of the usage begins after the last refresh.
     ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
     /// True if the next refresh updates this association.
@@ -145,9 +144,9 @@ impl UsageEntry {
         self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
-    /// Returns the usage of evicted jobs, and the pushed usage that belongs to it. If the clock went back, a
-    /// job may have ended before the last evicted job. Its usage is included, because a restore could not
-    /// distinguish the job from evicted jobs.
+    /// Returns the usage of evicted jobs, with the pushed usage that it adds to. If the clock was set back,
+    /// includes kept jobs that ended before the last evicted job, because a restore would take them for
+    /// evicted jobs.
     pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
@@ -169,9 +168,8 @@ impl UsageEntry {
         })
     }
 
-    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` if the push had come after the restore.
-    /// With this test, the order of push and restore does not matter. The restore never replaces a sum of jobs that
-    /// this instance of the plugin evicted.
+    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` after a restore, so that a restore may also come after the
+    /// push. Returns false if this instance of the plugin has evicted jobs itself.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers(evicted.horizon)
@@ -240,7 +238,7 @@ impl UsageEntry {
             Some(ended_sum) => ended_sum,
             None => {
                 let ended_sum = self.without_running(now, mode, scale);
-                // A usage that begins after `now` differs at each later time, so it is not stored.
+                // A usage that begins after `now` must be computed again for each later time.
                 self.ended_sum = (self.latest() <= now).then_some(ended_sum);
                 ended_sum
             }
@@ -298,8 +296,8 @@ impl UsageEntry {
         let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
         let mut gone = Vec::new();
         let end = |job: &Tracked| job.run.end().unwrap_or(f64::INFINITY);
-        // If many jobs ended at the first time, none can be evicted. This check avoids a sort of these jobs
-        // at each further end.
+        // If many jobs have the same earliest end, none of them can be evicted. This check avoids sorting
+        // them each time a job ends.
         let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
         let at_first = jobs.ended.iter().filter(|job| end(job) == first).count();
         if first > now || at_first.saturating_add(keep) > jobs.ended.len() {

@@ -148,7 +148,7 @@ fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// Usages decay with time. The ranking as pushed must still use the pushed usages.
+/// Usages decay with time, but the ranking as pushed must use the usages of the push.
 #[test]
 fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     let mut used = site(Policy::Classic);

@@ -55,7 +55,7 @@ fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f
     usages
 }
 
-/// A push from a database that has fetched all jobs of each association up to the end of one record.
+/// A push whose database includes the jobs of each association up to one record.
 #[derive(Clone, Debug)]
 struct GeneratedPush {
     /// The last included record of each association, if any.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the order of turns with a search of all associations before each turn, and checks the fair-shares of charged jobs.
+//! Compares the order of job starts with a full search before each start, and checks the fair-shares of charged jobs.
 
 use std::collections::HashMap;
 
@@ -87,8 +87,7 @@ fn associations_without_a_target_are_equally_deserving() {
     }
 }
 
-/// If banks are equal, their best associations are compared. If these associations are equal too, the one that comes first in the tree gets
-/// the turn.
+/// If banks are equal, their best associations are compared. If these are equal too, the first association in the tree starts a job.
 #[test]
 fn the_best_associations_of_equal_banks_are_compared() {
     let mut mixed = site(Policy::FairTree);
@@ -134,7 +133,7 @@ fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
 
 #[test]
 fn comparisons_of_equal_banks_use_the_budget() {
-    // The second turn compares one bank fewer, because the first bank has been charged.
+    // The second start needs one comparison fewer, because the first bank has been charged.
     for (users_per_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = standing_with_idle_users(users_per_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
@@ -146,7 +145,7 @@ fn comparisons_of_equal_banks_use_the_budget() {
     }
 }
 
-/// Returns the users of all turns, in the order of the fair-shares of the turns.
+/// Returns the users in the order in which their jobs start, by the fair-shares of the jobs.
 fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut turns: Vec<(f64, u32)> = charging
         .list_fairshares(standing, 1e-6)
@@ -220,7 +219,7 @@ fn compare_paths(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// All leaves have the same depth: only then is the comparison of paths an order. Usages other than 0 are hardly ever equal.
+    /// All leaves have the same depth, because paths of different lengths cannot be ordered. Usages are random, so two are equal only if they are 0.
     #[test]
     fn the_next_turn_goes_to_the_most_deserving_association(
         rows in prop::collection::vec((0..3usize, 0..5u64, prop_oneof![Just(0.0), 0.0..1e4f64], 1..6usize), 1..12),
@@ -277,8 +276,7 @@ proptest! {
         }
     }
 
-    /// Usages are whole numbers, so ties occur on each level. If the paths of several leaves are equal, the leaf that comes first in the tree
-    /// gets the turn.
+    /// Usages are whole numbers, so ties occur on each level. If the paths of several leaves are equal, the first leaf in the tree starts a job.
     #[test]
     fn ties_are_resolved_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
