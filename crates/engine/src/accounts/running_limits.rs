@@ -48,7 +48,7 @@ pub struct RunningLimitsOf {
 }
 
 impl RunningLimitsOf {
-    /// Returns the rule for jobs in a queue.
+    /// Returns the rule that decides when a job in `queue` begins to count under limits on running jobs.
     pub fn queue(&self, queue: Option<&QueueName>) -> RunningLimits {
         queue.and_then(|queue| self.queues.get(queue)).copied().unwrap_or(self.others)
     }

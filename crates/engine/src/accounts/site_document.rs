@@ -44,7 +44,7 @@ pub struct ChangeCounts {
     pub added: usize,
     /// Records whose value changed.
     pub changed: usize,
-    /// Records that the new document lacks.
+    /// Records in force that the new document does not contain.
     pub removed: usize,
 }
 
@@ -80,7 +80,7 @@ impl ChangeCounts {
     }
 }
 
-/// The changes of a push to the tree, which is not part of the book.
+/// The changes that a push makes to the tree, which a `Book` does not store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeChange {
     /// Associations whose shares changed, or that became active or inactive in the tree.
@@ -93,7 +93,7 @@ pub struct TreeChange {
     pub budgets: ChangeCounts,
 }
 
-/// The number of changes of the configuration, which has a fixed set of switches and settings.
+/// The number of changed settings. Settings cannot be added or removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigChanges {

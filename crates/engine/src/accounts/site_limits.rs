@@ -97,8 +97,8 @@ impl Target {
         }
     }
 
-    /// Returns true if flux-accounting's record of an association has a cap on `amount`. A site sets such a
-    /// limit in the record.
+    /// Returns true if sites set limits on `amount` in flux-accounting's record of an association, and not
+    /// over a scope.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
@@ -190,7 +190,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// Returns the cap in the unit in which `amount` is counted. Caps of budgets are in unit-milliseconds already.
+    /// Converts the cap from the unit of caps to the unit of counters. Caps of budgets are in that unit already.
     #[must_use]
     pub fn in_counted_units(self, amount: Amount) -> Cap {
         let unit = if amount.is_budget() { 1 } else { amount.measure.cap_unit() };
@@ -204,8 +204,7 @@ impl Cap {
 pub struct SiteLimit {
     /// The jobs that are counted together.
     pub target: Target,
-    /// The queue of the counted jobs. `None` counts jobs in all queues and jobs without a queue. A limit on a
-    /// queue has that queue here, and a limit on each queue has `None`.
+    /// The queue whose jobs count; `None` for all jobs. For a limit on each queue, this is `None`.
     pub queue: Option<QueueName>,
     /// The amount that is limited.
     pub amount: Amount,
@@ -213,7 +212,7 @@ pub struct SiteLimit {
     pub cap: Cap,
 }
 
-/// The cap of a budget that holds no job, as in the mode "warn". Any smaller cap is an amount.
+/// The cap of a budget that holds no job, as in the mode "warn". No other budget has this cap.
 pub const UNLIMITED_BUDGET: Limit = Limit(i64::MAX);
 
 /// The caps of a limit scope, by amount.
@@ -422,7 +421,7 @@ impl LimitSources {
 }
 
 impl Book {
-    /// Returns the site limits in force. Each change of the limits creates a new `Arc`, so readers compare addresses.
+    /// Returns the site limits in force. Each change of the limits creates a new `Arc`, so comparing addresses shows whether they changed.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
     }

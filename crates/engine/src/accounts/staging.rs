@@ -12,7 +12,7 @@ use super::{
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The staged push, except the values that are stored in the tables of the book.
+/// The staged push, except the values that the tables of the book store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
     /// The differences between the records in force and the parts so far. `removed` is computed at the commit.
@@ -36,7 +36,7 @@ impl Staged {
         before.patched(self.config)
     }
 
-    /// Returns the counter of associations with the given change.
+    /// Returns the counter for associations with the change `change`.
     fn count_mut(&mut self, change: RecordChange) -> &mut usize {
         match change {
             RecordChange::Added => &mut self.difference.added,

@@ -61,7 +61,7 @@ impl Epochs {
     }
 }
 
-/// A value with the version in force and the last pushed version.
+/// A value in two versions: the one in force, and the one of the last push.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
     /// A value that was or is in force, with its epoch. After a commit, the value in force may be in `pushed`

@@ -44,7 +44,7 @@ impl Window {
         self.budget.spent.unsigned_abs().saturating_add(self.charged)
     }
 
-    /// Returns true if a job that starts at `start` spends from the window.
+    /// Returns true if the window contains `start`. A job spends from the window in which it starts.
     pub fn contains(&self, start: f64) -> bool {
         (self.budget.start as f64..self.budget.end as f64).contains(&start)
     }
@@ -60,8 +60,7 @@ impl Window {
 pub struct Budgets {
     /// The windows by target. Windows of the same target and measure do not overlap.
     windows: FxHashMap<Target, Vec<Window>>,
-    /// The times between which no window starts or ends, around the time for which the windows in force were last computed; `None` if they
-    /// must be computed.
+    /// The period, around the time of the last computation, in which no window starts or ends. `None` if the windows in force must be computed.
     unchanged: Option<(f64, f64)>,
     mode: BudgetMode,
     /// False if some of the ended jobs that the push does not include are unknown. Then the balance of every budget is unknown, and no job

@@ -56,12 +56,12 @@ impl Measure {
         format!("{} {unit}", self.show_number(amount))
     }
 
-    /// Returns `amount` in the unit of caps, without a unit. A fraction is rounded up to three decimals; an amount below 0.1 has more.
+    /// Returns `amount` as a number in the unit of caps. Rounds up to three decimals, or to more if the amount is below 0.1.
     pub fn show_number(self, amount: u64) -> String {
         self.show_rounded(amount, u128::div_ceil)
     }
 
-    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down, so that a larger amount looks larger.
+    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down. Amounts above it then show larger numbers.
     pub fn show_headroom(self, amount: u64) -> String {
         self.show_rounded(amount, |amount, unit| amount / unit)
     }
@@ -94,7 +94,7 @@ impl Measure {
 /// The states of the jobs that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Jobs that have resources, and jobs with a reservation under the limits on running jobs.
+    /// Jobs from RUN to INACTIVE, and released jobs that have a reservation for RUN.
     Running,
     /// Jobs in SCHED, and released jobs that are about to enter SCHED.
     Scheduled,
@@ -111,7 +111,7 @@ impl Stage {
     pub const ALL: [Stage; 5] =
         [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active, Stage::OneJob];
 
-    /// Returns the name in the names of amounts.
+    /// Returns the stage's part of the names of amounts, such as `run` in `run-gpus`.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Running => "run",
@@ -243,7 +243,7 @@ mod tests {
         ] {
             assert_eq!(measure.show_amount(amount), shown);
         }
-        // A job that needs 1 ms more than the headroom is shown to need more.
+        // If a job needs 1 ms more than the headroom, the shown need must exceed the shown headroom.
         for headroom in [0, 1, 359, 360, 3_599_999, 3_600_000, 3_600_001] {
             let [needed, left] =
                 [Measure::NodeTime.show_number(headroom + 1), Measure::NodeTime.show_headroom(headroom)]

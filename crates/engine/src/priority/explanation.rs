@@ -26,9 +26,9 @@ pub struct Term<Name = &'static str> {
 pub enum Outcome {
     /// The priority is the rounded sum.
     Taken,
-    /// The sum is 0 or less, and the site holds such jobs.
+    /// The sum is 0 or less, and the site is configured to hold such jobs.
     HeldByScore,
-    /// The sum is 0 or less, and the site raises such priorities to 1.
+    /// The sum is 0 or less, and the site is configured to raise such priorities to 1.
     Raised,
     /// The sum exceeds the largest priority of a job that is not expedited.
     Lowered,
@@ -183,8 +183,8 @@ pub struct Score {
     pub outcome: Outcome,
     /// The priority.
     pub priority: u32,
-    /// True if the age is in the sum. If the other terms sum to 0 or less, the age does not count. Otherwise a job
-    /// whose score is 0 could run only because it has waited long.
+    /// True if the age is in the sum. The age is left out if the other terms sum to 0 or less: otherwise a job with a score of 0 could run
+    /// just because it has waited long.
     pub counts_age: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct Factor {
     pub range: fn(&Book) -> f64,
 }
 
-/// The range of a factor whose value is the same for jobs of equal size and age.
+/// The range of factors that have the same value for all jobs of equal size and age.
 pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
 /// The factors of flux-accounting with its weights, and the factors [`AGE`] and [`SIZE`], which only a configuration gives a weight.
@@ -82,8 +82,8 @@ pub const FACTORS: [Factor; 6] = [
 pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows while a job is eligible.
 pub const AGE: &str = "age";
-/// The name, in answers, of the term for the time between now and the common reference of ages. The term is
-/// equal for all jobs.
+/// The name, in answers, of the term for the difference between now and the reference time of ages. All jobs
+/// have the same term.
 pub const AGE_OFFSET: &str = "age_offset";
 /// The name of the factor that is the job's nodes divided by the site's nodes.
 pub const SIZE: &str = "size";
@@ -140,7 +140,7 @@ impl Default for Factors {
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedFactors {
     factors: Factors,
-    /// The weight of each row.
+    /// The weight of each factor.
     weights: [i64; MAX_FACTORS],
 }
 

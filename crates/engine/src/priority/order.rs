@@ -13,17 +13,16 @@
 //!
 //! While the order of a queue is correct, the plan posts no other stale priority.
 //!
-//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale
-//! job if the budget allows. If the budget is smaller, no **incomparable** priority stays in the head. There is one
-//! exception: all priorities fell, and the budget is smaller than the number of jobs that would precede the first job.
-//! Then the head keeps its incomparable priorities. If only some of them were posted, the head would fall behind other
-//! jobs.
+//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale job if the budget
+//! allows. If the budget is smaller, no **incomparable** priority stays in the head. Exception: if all priorities fell and the budget is
+//! too small to post all jobs that would overtake the first job, the head keeps its incomparable priorities. Otherwise the posted part of
+//! the head would fall behind other jobs.
 
 use super::PRIORITY_MAX;
 use super::pending::{Pending, PendingJob};
 use crate::ids::JobId;
 
-/// The limits of a plan.
+/// What a plan must achieve, and how many jobs it may post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The number of jobs at the head of each queue that must be in the correct order.
@@ -41,7 +40,7 @@ pub struct Plan {
     pub jobs_to_post: Vec<(JobId, u32)>,
     /// The number of stale priorities that remain.
     pub stale: usize,
-    /// The depth to which each queue will be correct; `None` if it is `Bounds::depth`.
+    /// The depth to which each queue will be correct, or `None` if that is `Bounds::depth`.
     pub correct_depth: Option<usize>,
 }
 
@@ -137,7 +136,7 @@ fn list_fewest(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
     Head::new(jobs.to_vec(), depth).list_fewest(depth)
 }
 
-/// The jobs of a queue. The first jobs by current priority, the head, are sorted and come first.
+/// The jobs of a queue. The head, its first jobs by current priority, is sorted and comes first.
 struct Head {
     jobs: Vec<PendingJob>,
     /// For each job of the head, the fewest jobs to post up to it.
@@ -155,9 +154,8 @@ struct Fewest {
     limit: Option<SortKey>,
 }
 
-/// The fewest jobs to post among the jobs of the head up to one job. `kept` is the number if that job keeps its posted
-/// priority; `current` is the number if it gets its current priority. `kept_after_kept` and `current_after_kept` are
-/// true if the previous job keeps its posted priority in that case.
+/// The fewest jobs to post in the head up to one job: `kept` if that job keeps its posted priority, `current` if it gets its current
+/// priority. `kept_after_kept` and `current_after_kept` are true if the job before it then keeps its posted priority.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,
@@ -185,7 +183,7 @@ impl Head {
         Head { jobs, steps }
     }
 
-    /// Does the same as [`Head::new`], but treats incomparable priorities as comparable, so that the head may keep them.
+    /// Like [`Head::new`], but the head may keep incomparable priorities.
     fn with_incomparable(jobs: &[PendingJob], depth: usize) -> Head {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
         Head::new(jobs.collect(), depth)
@@ -271,9 +269,8 @@ impl Head {
         (to_post, enough)
     }
 
-    /// Lists as many of the jobs for depth 1 as `budget` allows, so that a later plan has fewer jobs to post and ends
-    /// with the correct first job. The jobs with the lowest posted priorities come first, because the order of the
-    /// other jobs then does not change.
+    /// Lists as many of the jobs that depth 1 needs as `budget` allows, so that a later plan has fewer jobs to post and ends with the
+    /// correct first job. The lowest posted priorities come first: then the order of the other jobs does not change.
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
         let mut to_post = self.list_fewest(0);
         let behind = find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.find_fewest(1).limit);
@@ -291,13 +288,13 @@ fn find_jobs_behind(rest: &[PendingJob], limit: Option<SortKey>) -> impl Iterato
     rest.iter().filter(move |job| job.must_be_posted() || is_before(job))
 }
 
-/// Returns the fewest jobs to post up to `job`. `before` is the previous job of the head with its step.
+/// Returns the fewest jobs to post up to `job`. `before` is the job before it in the head, with the result for that job.
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let own = usize::from(job.is_stale());
     let Some((above, last)) = before else {
         return Step { kept: job.may_stay().then_some(0), current: own, ..Step::default() };
     };
-    // Returns the fewest jobs to post so that `key` comes behind the previous job.
+    // Returns the fewest jobs to post so that the previous job precedes `key`.
     let find_behind = |key: SortKey| {
         let current = above.current_key().is_before(key).then_some((last.current, false));
         let kept = last.kept.filter(|_| above.posted_key().is_before(key)).map(|kept| (kept, true));

@@ -224,8 +224,8 @@ impl<T> Pending<T> {
         differs && by_posted.min(by_current) < depth
     }
 
-    /// Returns for each pending job of `ids` its place in its queue by posted priority, and the number of jobs with a place in that queue. A
-    /// job with posted priority 0 has no place, because Flux does not send it to the scheduler. Reads each queue once.
+    /// Returns for each pending job of `ids` its position in its queue by posted priority, and the number of jobs that have a position
+    /// there. A job with posted priority 0 has none, because Flux does not send it to the scheduler. Reads each queue once.
     pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
         let mut by_queue: BTreeMap<u32, Vec<PendingJob>> = BTreeMap::new();
         for id in ids {

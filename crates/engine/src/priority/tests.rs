@@ -75,7 +75,7 @@ fn a_score_becomes_a_priority() {
 
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
-    // In another order, the small products would be lost in the rounding of the large one.
+    // In another order, rounding would lose the small products.
     let explanation = explain_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
     assert_eq!((explanation.sum, explanation.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
     let products: Vec<f64> = explanation.terms().iter().map(|term| term.product).collect();

@@ -50,7 +50,7 @@ fn is_head_comparable(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bo
     jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || is_posted(job))
 }
 
-/// Returns the size of the smallest set of jobs whose posts give a correct order.
+/// Tries all sets of jobs, and returns the size of the smallest whose posts give a correct order.
 fn find_smallest_plan_size(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
