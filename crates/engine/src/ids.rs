@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A word in an answer that programs compare, such as the code of a reason.
+/// A constant string in an answer, such as the code of a reason. Programs compare it.
 pub type Word = Cow<'static, str>;
 
 /// A Flux job id (RFC 19, 64 bit). A job that was submitted later has a larger id.

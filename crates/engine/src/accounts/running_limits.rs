@@ -43,7 +43,7 @@ pub struct RunningLimitsOf {
     /// The rule for jobs in other queues or without a queue.
     #[serde(rename = "default")]
     pub others: RunningLimits,
-    /// The rules for jobs in certain queues.
+    /// The rules of queues that have their own rule.
     pub queues: BTreeMap<QueueName, RunningLimits>,
 }
 

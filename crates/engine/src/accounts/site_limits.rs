@@ -240,8 +240,8 @@ pub struct SiteLimits {
     exempt: ExemptQueues,
 }
 
-/// The exempt queues, with the scopes from whose limits each queue is exempt. Limits of these scopes that
-/// have no queue neither count nor hold the jobs in an exempt queue. [`Scope::Association`] includes the
+/// The exempt queues, with the scopes from whose limits each queue is exempt. Limits of these scopes, except
+/// limits on one queue, neither count nor hold jobs in the exempt queue. [`Scope::Association`] includes the
 /// limits in the record of an association. A virtual queue is exempt if its parent is.
 pub type ExemptQueues = BTreeMap<QueueName, BTreeSet<Scope>>;
 

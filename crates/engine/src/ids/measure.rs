@@ -61,7 +61,7 @@ impl Measure {
         self.show_rounded(amount, u128::div_ceil)
     }
 
-    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down. Amounts above it then show larger numbers.
+    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down: a larger amount must show a larger number.
     pub fn show_headroom(self, amount: u64) -> String {
         self.show_rounded(amount, |amount, unit| amount / unit)
     }

@@ -275,7 +275,7 @@ fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size)
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
 }
 
-/// Returns the limits of a scope. Each names the job in `before` for which the scope keeps headroom under it, if any.
+/// Returns the limits of a scope. Each has the job in `before` for which the limit keeps headroom, if any.
 fn limits_of_scope<'a>(
     id: Option<ScopeId>,
     scope: &'a LimitScope,

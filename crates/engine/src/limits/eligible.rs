@@ -7,9 +7,9 @@
 /// The eligible seconds of a job as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Eligible {
-    /// The job is eligible, and all time since this instant counts. The instant is earlier if the job was eligible before.
+    /// The job is eligible, and all time since this instant counts. Time that counted earlier moves the instant back.
     Since(f64),
-    /// The job is not eligible. This number of seconds has counted.
+    /// The job is not eligible now. It has been eligible for this number of seconds.
     For(f64),
 }
 

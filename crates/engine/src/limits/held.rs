@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The associations with held jobs, and what release scans have found there.
+//! The associations with held jobs, and the results of release scans.
 
 use super::Candidates;
 use super::ledger::set_membership;
 use crate::accounts::AssociationId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The associations with held jobs, and what release scans have found there.
+/// The associations with held jobs, and the results of release scans.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldAssociations {
     all: BTreeSet<AssociationId>,

@@ -120,7 +120,7 @@ impl HoldNames {
         }
     }
 
-    /// Applies an event of the eventlog: `name` was added or removed. If a name is added that was used before, it does not hold the job.
+    /// Applies an event of the eventlog: `name` was added or removed. An added name that was used before does not hold the job.
     pub fn replay(&mut self, name: HoldName, added: bool) {
         let uses = self.use_count(name.hold);
         self.set_use_count(name.hold, uses.max(name.use_count));

@@ -105,8 +105,8 @@ pub enum Keepers {
 pub enum Demand {
     /// The job would be scheduled.
     ToRun,
-    /// The urgency or the priority is 0. The job reserves no headroom for RUN. In DEPEND, Flux reports no change of urgency, so there the
-    /// urgency at the time of the release counts.
+    /// The urgency or the priority is 0, so the job reserves no headroom for RUN. Flux reports no change of urgency in DEPEND, so the
+    /// urgency at the release counts.
     Resting,
 }
 
@@ -160,7 +160,7 @@ pub struct Job {
     pub keepers: Keepers,
     /// Whether the job would be scheduled if limits allowed it.
     pub demand: Demand,
-    /// The rule of the job's queue that decides from when on the job counts under limits on running jobs.
+    /// The rule of the job's queue for when the job begins to count under limits on running jobs.
     pub running: RunningLimits,
     /// The reservation of the job.
     pub reservation: Reservation,
@@ -216,7 +216,7 @@ pub struct Footprint {
     pub is_unread: bool,
     /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// The states in which the job counts, each 1 or 0. [`Job::reservation`] determines the reservations, and the job's phase the others.
+    /// The states in which the job counts, each 1 or 0. [`Job::reservation`] determines the reservations; the job's phase determines the rest.
     pub jobs: Tally<u64>,
     /// The size that the job requests.
     pub size: Size,

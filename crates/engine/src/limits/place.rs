@@ -99,7 +99,7 @@ impl Unplaced {
 }
 
 impl ScanCursor {
-    /// Returns the associations whose positions the scan needs next and are out of date.
+    /// Returns associations with outdated positions that the scan needs next.
     pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
         let own = self.association();
         let is_alone = ledger.overtaken.iter().next().is_none()

@@ -29,7 +29,7 @@ pub struct Size {
     pub gpus: u64,
     /// The time limit in milliseconds, rounded up; [`Size::MOST_TIME`] if the job has none.
     pub time_limit_ms: u64,
-    /// The charge factor of the job's queue, with which budgets count. It is [`ChargeFactor::ONE`] if there are no budgets.
+    /// The charge factor of the job's queue, for budgets. It is [`ChargeFactor::ONE`] if there are no budgets.
     pub charge_factor: ChargeFactor,
 }
 
@@ -143,7 +143,7 @@ pub struct Vertex {
     pub depth: usize,
     /// The kind of resource.
     pub kind: Kind,
-    /// The number of these resources in each resource of the parent vertex; positive.
+    /// The number of these resources in each resource of the parent vertex; at least 1.
     pub count: u64,
 }
 

@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// The bounds of the priorities in a queue, except of jobs with urgency 0 or 31.
+/// The bounds of the priorities of jobs in a queue. Jobs with urgency 0 or 31 have other priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityBounds {
     /// The rule for sums of 0 or less.
@@ -97,7 +97,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Returns the terms in the order of the table of factors. If the urgency alone decides, there are none.
+    /// Returns the terms in the order of the table of factors, or no terms if the urgency alone decides.
     pub fn terms(&self) -> &[Term] {
         self.terms.get(..self.count).unwrap_or_default()
     }

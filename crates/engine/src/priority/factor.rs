@@ -31,7 +31,7 @@ pub struct Subject<'a> {
     pub nodes: u64,
     /// The number of nodes of the site; 0 if it is unknown.
     pub site_nodes: u64,
-    /// The time since the job became eligible, divided by `age-max`, at the common reference ([`super::Ages`]).
+    /// The time from when the job became eligible to the common reference time ([`super::Ages`]), divided by `age-max`.
     pub age: f64,
 }
 

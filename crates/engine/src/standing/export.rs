@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Exports the pushed usages, and the usage that no push covers, for the snapshot; and restores them after a restart.
+//! Exports the pushed usages, and the usage that they do not include, for the snapshot; and restores them after a restart.
 //!
-//! The plugin must restore the jobs before the push, because a push may leave evicted usage unchanged. An export
-//! takes many reactor turns. Jobs that are evicted between two turns are in a sum that the export returns later.
+//! The plugin must restore the jobs before the push, because a push may leave evicted usage unchanged. An export takes many iterations of
+//! the reactor. If jobs are evicted in between, the export returns their sum later.
 
 use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
@@ -10,7 +10,7 @@ use crate::ids::{BankName, UserId};
 use fairshare::Ranking;
 use fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
 
-/// An ended job that no push covers. [`UsageTable::track_end`](super::UsageTable::track_end) restores such a job.
+/// An ended job that no pushed usage includes. [`UsageTable::track_end`](super::UsageTable::track_end) restores such a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// The job with its start and its resources.
@@ -78,10 +78,10 @@ impl Standing {
         ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
 
-    /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
-    /// `max` jobs of at most `max` associations. The sum of an association comes after its last job. If jobs were evicted
-    /// between two calls, the sum includes them although an earlier call returned them as jobs; [`Standing::restore_evicted`]
-    /// removes these jobs again. The last value is the position of the next call, or `None` at the end.
+    /// Returns ended jobs that no pushed usage includes, and the usage of evicted jobs, from the position `from` on. The result has at most
+    /// `max` jobs of at most `max` associations. The sum of an association comes after its last job. If jobs were evicted between two
+    /// calls, the sum includes them although an earlier call returned them as jobs; [`Standing::restore_evicted`] removes these jobs again.
+    /// The last value is the position of the next call, or `None` at the end.
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());

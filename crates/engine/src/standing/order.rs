@@ -8,10 +8,10 @@
 //! of its association. Priorities are whole numbers. If two fair-shares are too close to give different
 //! priorities, the higher one is raised by the smallest sufficient step.
 
-/// Returns a fair-share for each job start in `turns`, which has the association and its fair-share. The
-/// numbers never rise. Two are equal only for the first starts of associations with equal fair-shares, before
-/// any association has started a second job. Others differ by at least `least`, or less if there are more
-/// than 1 / `least` starts.
+/// Returns a fair-share for each job start in `turns`. Each entry has the association that starts a job, and
+/// its fair-share. The numbers never rise. Two are equal only for the first starts of associations with equal
+/// fair-shares, before any association has started a second job. Others differ by at least `least`, or less
+/// if there are more than 1 / `least` starts.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();

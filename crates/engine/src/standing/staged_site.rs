@@ -50,7 +50,7 @@ pub(super) struct CompleteSite {
     pub rows: Builder,
     /// The index of each association, found when its part arrived.
     pub indices: Vec<Index>,
-    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived. After a change, `indices` may be invalid.
+    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived. If it changes, `indices` may be invalid.
     pub freed: u64,
 }
 

@@ -54,8 +54,7 @@ pub struct UsageTable {
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
-    /// Whether the table keeps all ended jobs that no push covers. Budgets charge each of these jobs separately, up
-    /// to its time limit.
+    /// Whether the table keeps all ended jobs that no pushed usage includes. Budgets need them to charge each job separately, up to its time limit.
     pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,

@@ -85,7 +85,7 @@ pub(super) struct UsageEntry {
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
-    /// The scaled usage without running jobs. `None` if it must be computed again, also because some of the usage begins after the last refresh.
+    /// The scaled usage without running jobs. `None` if it must be computed again, or if some of the usage begins after the last refresh.
     ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
     /// True if the next refresh updates this association.

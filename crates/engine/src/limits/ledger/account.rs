@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The counters and indexes of one association: a function of its live jobs.
+//! The counters and indexes of one association, which depend only on its live jobs.
 
 use super::super::line::HeldLine;
 use super::super::place::ScopePlaces;

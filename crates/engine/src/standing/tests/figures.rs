@@ -11,8 +11,8 @@ fn a_slice_uses_its_whole_budget() {
     six_users.associations =
         (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
     let unrefreshed = standing(six_users);
-    // A refresh takes steps for the usages, one step for the ranking, and steps for comparisons. A comparison step handles four times as many
-    // associations as a usage step.
+    // A refresh takes steps for the usages, one step for the ranking, and steps for comparisons. The budget of a step allows four times as
+    // many comparisons as usages.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
         let mut standing = unrefreshed.clone();
         standing.begin_computation(T0);
