@@ -15,37 +15,17 @@ const TABLE: &str = "fairshare_deposit_table";
 const NAMES: [&str; 11] =
     ["id", "scope", "name", "unit", "milliseconds", "start", "end", "reason", "author", "created", "job"];
 /// The columns of the table of deposits. The ranges of the numbers are those of a [`BudgetRecord`].
-const COLUMNS: &str = "
-    id INTEGER PRIMARY KEY, scope TEXT NOT NULL CHECK (scope IN ('association', 'bank', 'user')),
-    name TEXT NOT NULL CHECK (typeof(name) = 'text'),
-    unit TEXT NOT NULL CHECK (unit IN ('node-hours', 'core-hours', 'gpu-hours')),
-    milliseconds INTEGER NOT NULL
-        CHECK (typeof(milliseconds) = 'integer' AND milliseconds BETWEEN -1000000000000000000 AND 1000000000000000000),
-    start INTEGER NOT NULL CHECK (typeof(start) = 'integer' AND start >= 0),
-    \"end\" INTEGER NOT NULL CHECK (typeof(\"end\") = 'integer' AND \"end\" > start AND \"end\" <= 100000000000),
-    reason TEXT NOT NULL CHECK (typeof(reason) = 'text'), author TEXT NOT NULL CHECK (typeof(author) = 'text'),
-    created INTEGER NOT NULL CHECK (typeof(created) = 'integer'), job TEXT NOT NULL CHECK (typeof(job) = 'text')";
+const COLUMNS: &str = include_str!("deposit_columns.sql");
 /// Creates the trigger that rejects overlapping windows of a budget. Drops the trigger of an earlier version
 /// first, because that trigger also compares windows of removed budgets.
-const REJECT_OVERLAP: &str = "
-    DROP TRIGGER IF EXISTS fairshare_deposit_table_overlap;
-    CREATE TRIGGER fairshare_deposit_table_overlap BEFORE INSERT ON fairshare_deposit_table WHEN EXISTS (
-        SELECT 1 FROM fairshare_deposit_table WHERE scope = NEW.scope AND name = NEW.name AND unit = NEW.unit
-            AND start < NEW.\"end\" AND NEW.start < \"end\" AND NOT (start = NEW.start AND \"end\" = NEW.\"end\")
-            AND id > (SELECT COALESCE(MAX(id), 0) FROM fairshare_deposit_table
-                WHERE milliseconds = 0 AND scope = NEW.scope AND name = NEW.name AND unit = NEW.unit))
-    BEGIN SELECT RAISE(ABORT, 'the window overlaps another window of the budget'); END";
+const REJECT_OVERLAP: &str = include_str!("reject_overlap.sql");
 const CREATE_SPENT: &str = "
     CREATE TABLE IF NOT EXISTS fairshare_spent_table (scope TEXT NOT NULL, name TEXT NOT NULL, unit TEXT NOT NULL,
         start INTEGER NOT NULL, spent INTEGER NOT NULL, final INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (scope, name, unit, start))";
 /// Adds the column that a table of an earlier version lacks.
 const ADD_FINAL: &str = "ALTER TABLE fairshare_spent_table ADD COLUMN final INTEGER NOT NULL DEFAULT 0";
 /// Marks an amount as final if its window starts before ?1 and ends at ?2 or earlier.
-const MARK_FINAL: &str = "
-    UPDATE fairshare_spent_table SET final = 1 WHERE start < ?1 AND EXISTS (SELECT 1 FROM fairshare_deposit_table AS deposit
-        WHERE (deposit.scope, deposit.name, deposit.unit, deposit.start) =
-            (fairshare_spent_table.scope, fairshare_spent_table.name, fairshare_spent_table.unit, fairshare_spent_table.start)
-            AND \"end\" <= ?2)";
+const MARK_FINAL: &str = include_str!("mark_final.sql");
 /// Writes nothing if the same amount is stored, because each write makes a service sync again.
 const WRITE_SPENT: &str = "
     INSERT INTO fairshare_spent_table (scope, name, unit, start, spent) VALUES (?1, ?2, ?3, ?4, ?5)

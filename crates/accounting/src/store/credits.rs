@@ -26,14 +26,7 @@ const NAMES: [&str; 12] = [
 /// Largest absolute usage of a credit. The sum of any possible number of credits is a usage that can be pushed.
 pub const MAX_CREDIT: f64 = 1e30;
 
-const COLUMNS: &str = "
-    id integer PRIMARY KEY, username text NOT NULL, bank text NOT NULL, kind text NOT NULL CHECK (kind IN ('add', 'set')),
-    amount text NOT NULL, unit text NOT NULL,
-    usage real NOT NULL CHECK (typeof(usage) = 'real' AND abs(usage) <= 1e30),
-    live_usage real NOT NULL CHECK (typeof(live_usage) = 'real' AND abs(live_usage) <= 1e30),
-    counts_from real NOT NULL CHECK (typeof(counts_from) = 'real' AND abs(counts_from) <= 1e12),
-    reason text NOT NULL, author text NOT NULL,
-    created real NOT NULL CHECK (typeof(created) = 'real' AND abs(created) <= 1e12)";
+const COLUMNS: &str = include_str!("credit_columns.sql");
 
 /// A change of the usage of an association.
 #[derive(Clone, Debug, Default, PartialEq)]
