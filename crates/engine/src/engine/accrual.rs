@@ -2,7 +2,7 @@
 //! Reports the starts and ends of jobs to [`Standing`](crate::standing::Standing).
 //!
 //! A job accrues usage from the start time in its R until the job is INACTIVE. Until then, Flux gives the resources
-//! of the job to no other job. The accounting database counts the same interval, so each watermark is a time of
+//! of the job to no other job. The accounting database counts the same interval, so watermarks are compared with
 //! `t_inactive`.
 
 use super::{Effect, Level, Shared, budgets::charge_at_end};

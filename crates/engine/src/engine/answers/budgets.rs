@@ -62,7 +62,8 @@ impl BudgetShown {
         }
     }
 
-    /// If the job counts in the window, adds the amounts that it has used so far and may still use.
+    /// If the job counts in the window, adds the amount that it has used so far, and the amount that it may still
+    /// use.
     fn add_job(&mut self, job: &Job, window: &Window, now: f64) {
         let footprint = job.footprint();
         let (charged, reserved, _) = footprint.amounts(window.amount(), true);
@@ -77,7 +78,7 @@ impl BudgetShown {
         self.committed = self.committed.map(|committed| committed.saturating_add(counted - used));
     }
 
-    /// Returns the budget if its target is one of `targets`. The amounts that `open` hides are `None`.
+    /// Returns the budget if its target is one of `targets`. An amount that `open` does not show is `None`.
     pub(super) fn shown_to(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
         let names = |target: &&Target| target.kind() == self.scope && target.name() == self.name;
         let is_open = open.shows_use_of(targets.iter().find(names)?);

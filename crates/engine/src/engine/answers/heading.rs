@@ -50,7 +50,7 @@ impl Overruled {
 }
 
 impl Heading {
-    /// Returns the heading of an answer at `now`.
+    /// Returns the members with which an answer at `now` begins.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
         let live = view.live_outline();
         Heading {

@@ -9,9 +9,9 @@ use crate::limits::{Holding, Job, Knowledge, OVERTAKEN, Phase};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The most jobs that an answer names for one limit.
+/// The largest number of jobs that an answer names for one limit.
 const MOST_NAMED: usize = 20;
-/// The most jobs that are visited for one limit.
+/// The largest number of jobs that an answer examines for one limit.
 pub(super) const MOST_VISITED: usize = 1000;
 
 /// A limit that holds a job.
@@ -45,7 +45,7 @@ pub struct HoldNow {
     pub kept_for: Option<JobId>,
     /// The hold in a sentence.
     pub text: String,
-    /// The first of the jobs whose end frees headroom, by the time of their end.
+    /// The jobs that free headroom when they end, sorted by the time of their end. Long lists are cut.
     pub frees: Vec<Freeing>,
     /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,

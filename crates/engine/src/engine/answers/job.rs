@@ -41,7 +41,7 @@ pub struct Refused {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Note {
-    /// One of a few fixed words.
+    /// The code of the reason, for programs.
     #[serde(default)]
     pub code: Word,
     /// The reason in a sentence.
@@ -79,12 +79,12 @@ pub struct ExplainedPriority {
 }
 
 impl ExplainedPriority {
-    /// Returns how the priority follows from the rounded sum. Returns `None` if the answer has an unknown name.
+    /// Returns how the priority follows from the rounded sum, or `None` if a newer plugin sent an unknown name.
     pub fn outcome(&self) -> Option<Outcome> {
         Outcome::parse(&self.outcome)
     }
 
-    /// Returns a priority with the terms that are shown for a job of this `age`.
+    /// Returns the priority with its terms as an answer shows them. `age` is the age of the job.
     pub(super) fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
         let by_terms = made.is_by_terms();
         ExplainedPriority {
@@ -107,7 +107,7 @@ pub struct PostedPriority {
     pub made: ExplainedPriority,
     /// When it was posted, in seconds since the epoch.
     pub when: Option<f64>,
-    /// The generation of live fair-shares at that time.
+    /// The generation of the live fair-shares when the priority was posted.
     #[serde(default)]
     pub generation: u64,
     /// All reasons in one text.
@@ -168,29 +168,31 @@ pub struct Why {
     pub fairshare: Option<f64>,
     /// Its posted priority, if it has one.
     pub posted: Option<PostedPriority>,
-    /// Its place in its scheduler queue, as [`ListedJob::place`](super::ListedJob::place). The caller of [`why`] sets it.
+    /// Its position in its scheduler queue, as in [`ListedJob::place`](super::ListedJob::place). The caller of
+    /// [`why`] sets it.
     pub place: Option<PlaceInLine>,
     /// Its current priority, if it has a posted priority.
     pub exact: Option<ExplainedPriority>,
     /// Set if the posted priority is stale.
     pub lag: Option<Lag>,
-    /// Its number within its association, if jobs of different associations are interleaved.
+    /// Its position among the pending jobs of its association, and the fair-share for this position. `None` if jobs
+    /// of different associations are not interleaved.
     pub turn: Option<Turn>,
     /// True if limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
     #[serde(rename = "held")]
     pub is_held: bool,
-    /// The names of this plugin's dependencies that the job has.
+    /// The dependencies that this plugin has added to the job.
     pub carries: Vec<String>,
     /// The limits that it exceeds now.
     pub holds: Vec<HoldNow>,
     /// The time of its release.
     #[serde(flatten)]
     pub release: Release,
-    /// Its position among the held jobs that are released in the same order.
+    /// Its position in the order of release, among the held jobs of the same scope.
     pub line: Option<PlaceInLine>,
     /// The reasons besides limits why it does not run yet.
     pub others: Vec<Keeper>,
-    /// The number of `others`, plus the number of dependencies of other plugins that `others` does not name.
+    /// The number of all reasons besides limits. `others` names only some of the dependencies.
     pub others_total: usize,
     /// Suggestions, best first.
     pub helps: Vec<Note>,
@@ -285,8 +287,8 @@ fn list_reasons(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, changes: C
     changes.iter().map(|change| describe_change(view, job, pair, changes, change)).collect()
 }
 
-/// Returns the last change before usage or age alone changed the priority. Returns `None` if that change was the
-/// submission or a load.
+/// Returns the last change of another input than the usage and the age. Returns `None` if that change was the
+/// submission of the job or a load of the plugin.
 fn explain_earlier_change(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>) -> Option<EarlierChange> {
     let (changes, when) = pair.noted.earlier?;
     if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.contains(change)) {
@@ -369,7 +371,7 @@ fn explain_lag(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<L
     if difference == 0 {
         return None;
     }
-    // `View::live_snapshot` would visit every job, and one request asks about many jobs.
+    // `View::live_snapshot` is not used here: it visits every job, and one request may name many jobs.
     let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
     let depth = view.batches.ordered;
@@ -387,7 +389,7 @@ fn explain_lag(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<L
     Some(Lag { by: difference, reason })
 }
 
-/// Describes that the current priority changed after the last posting, and when the next posting comes.
+/// Returns a text: the current priority changed after the last posting, and when the next posting comes.
 fn describe_next_posting(view: &View<'_>) -> String {
     let refresh = view.settings.refresh;
     if !view.is_live() {

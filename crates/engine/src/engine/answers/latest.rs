@@ -26,14 +26,14 @@ pub(super) struct Bounds<'a> {
     /// Held jobs that fit in the emptiest ledger and come after the wanted job. If the wanted job fits, it is
     /// released before these jobs.
     behind: Vec<JobId>,
-    /// The ends of jobs: the bits of the time in seconds since the epoch, and the job.
+    /// The time at which each job ends, and the job. The time is stored as the bits of seconds since the epoch.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
 
 impl<'a> Bounds<'a> {
-    /// Builds the two ledgers from `excerpt`, which contains the jobs in `counted` and the jobs that may be
-    /// released before `wanted`. `counted` contains each counted job with the latest time of its end.
+    /// Builds the two ledgers. `excerpt` contains the jobs in `counted`, and the held jobs that may be released
+    /// before `wanted`. `counted` has the latest end of each counted job.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -91,8 +91,8 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Removes and returns the jobs that end next, all at one time, and sets `at` to that time. Returns `None` if no
-    /// job is left.
+    /// Sets `at` to the time of the next end. Removes and returns the jobs that end at this time, or returns `None`
+    /// if no job is left.
     fn take_next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
         let (end, first) = self.ends.pop_first()?;
         let mut ended = vec![first];
@@ -104,8 +104,8 @@ impl<'a> Bounds<'a> {
         Some(ended)
     }
 
-    /// Finds held jobs that may have been released by now. The jobs that come before the wanted job count as
-    /// running from now on. Returns the number of visits.
+    /// Finds held jobs that may have been released by now. From now on, the jobs that come before the wanted job
+    /// count as running. Returns the number of jobs that were examined.
     fn note_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
@@ -127,8 +127,8 @@ impl<'a> Bounds<'a> {
         walk.comparisons()
     }
 
-    /// Counts jobs behind the wanted job as running, except jobs that are held by each limit that may hold
-    /// the wanted job. Returns the number of visits.
+    /// Counts the jobs behind the wanted job as running. A job is not counted if each limit that may hold the wanted
+    /// job also holds that job. Returns the number of jobs that were examined.
     fn count_overtaking_jobs(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most jobs that are visited for one page.
+/// The largest number of jobs that are examined for one page.
 const MOST_VISITED: usize = 4000;
 
 /// The filter of a request for jobs.
@@ -56,7 +56,8 @@ pub struct ListedJob {
     pub submitted: Option<f64>,
     /// The posted priority of the job, if there is one.
     pub priority: Option<u32>,
-    /// The place of the job in its scheduler queue, if the job is pending at a priority above 0 and the caller may see the jobs of others.
+    /// The position of the job in its scheduler queue, if the job is pending at a priority above 0 and the caller may
+    /// see the jobs of others.
     pub place: Option<PlaceInLine>,
     /// The current priority of the job as of the last refresh.
     pub exact: Option<u32>,
@@ -111,11 +112,11 @@ fn default_true() -> bool {
     true
 }
 
-/// Results that several jobs share.
+/// Headroom and weights that are the same for several jobs of the answer.
 #[derive(Default)]
 struct ResultCache {
     headrooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
-    /// The index in [`JobsPage::weighings`] of each set of weights, by the address of the set.
+    /// For each set of weights, its index in [`JobsPage::weighings`]. The key is the address of the set.
     weighings: HashMap<usize, usize>,
 }
 
@@ -183,8 +184,8 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             is_all = found.len() < MOST_VISITED;
         }
         Some(user) => {
-            // Each list contributes its first ids. Above the last id of a list that was cut, ids may be
-            // missing. So ids above the lowest last id of all cut lists are dropped.
+            // Each list adds its lowest ids. If a list is cut, its ids above the cut are missing. So ids above the
+            // lowest cut are dropped.
             let mut last_complete = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
                 let first_ids: Vec<JobId> = ids.take(wanted.most + 1).collect();

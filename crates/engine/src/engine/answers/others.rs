@@ -15,9 +15,9 @@ use crate::priority::{Outcome, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The most dependencies that an answer names. A user may submit a job with any number of them.
+/// The largest number of dependencies that an answer names. A user may submit a job with any number of them.
 const MOST_NAMED: usize = 20;
-/// The most banks and queues that a suggestion tries.
+/// The largest number of banks and queues that are tested for a suggestion.
 const MOST_TRIED: usize = 32;
 const BEGIN_TIME: &str = "begin-time=";
 
@@ -29,14 +29,14 @@ pub struct Keeper {
     pub cause: Word,
     /// The reason in a sentence.
     pub text: String,
-    /// The name of the dependency, if the keeper is a dependency with a known name.
+    /// The name, if the reason is a dependency with a known name.
     pub name: Option<String>,
     /// When this reason ends, in seconds since the epoch; `None` if unknown.
     pub at: Option<f64>,
 }
 
 impl Keeper {
-    /// Creates a keeper without a name or a time.
+    /// Creates a reason that has no dependency name and no known end.
     pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }

@@ -39,7 +39,8 @@ pub struct ListedPriorities {
     pub posted: ListedPriority,
     /// The current priority.
     pub exact: ListedPriority,
-    /// The job's number within its association, if jobs of different associations are interleaved.
+    /// The job's position among the pending jobs of its association, if jobs of different associations are
+    /// interleaved.
     pub turn: Option<usize>,
 }
 

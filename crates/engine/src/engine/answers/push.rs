@@ -59,9 +59,9 @@ pub struct Move {
     pub user: UserId,
     /// The bank in which it counts.
     pub bank: Option<BankName>,
-    /// The queue it names.
+    /// The queue that the jobspec names.
     pub queue: Option<QueueName>,
-    /// Its priority now, and the priority it would get.
+    /// Its priority now, and its priority after the push.
     pub priority: [u32; 2],
     /// Its position in its scheduler queue now, and its position after the push; the first is 1.
     pub place: [usize; 2],
@@ -89,7 +89,7 @@ pub struct RemovedAssociation {
     pub user: UserId,
     /// The bank.
     pub bank: BankName,
-    /// The number of its live jobs.
+    /// The number of live jobs that the association has.
     pub jobs: u64,
 }
 

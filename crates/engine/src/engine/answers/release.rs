@@ -14,20 +14,21 @@ use crate::limits::{Demand, Job, Keepers, Ledger, Phase, Reservation, ScanCursor
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The most held jobs that may come before a job. If there are more, the time of its release is unknown.
+/// The largest number of held jobs that may come before a job. If there are more, the time of its release is unknown.
 pub(super) const MOST_RIVALS: usize = 500;
-/// The largest number of visits of held jobs in one answer. Beyond it, the time of the release is unknown. In
-/// the worst case, each end of a job visits all held jobs: 1,000 ends with 500 held jobs took 0.1 s, in which
-/// the job manager does nothing else.
+/// The largest number of held jobs that one answer examines, repetitions included. If it is reached, the time of the
+/// release is unknown. In the worst case, each end of a job examines all held jobs: 1,000 ends with 500 held jobs
+/// took 0.1 s, in which the job manager does nothing else.
 const MOST_VISITS: usize = 40_000;
 
 /// When a job is released, in seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Release {
-    /// The latest time, if running jobs end at their time limit, no job is submitted, and no other plugin releases a job.
+    /// The latest time of the release. It holds if running jobs end at their time limits, no job is submitted, and no
+    /// other plugin releases a job.
     pub latest: Option<f64>,
-    /// The conditions of `latest`, or why it is unknown.
+    /// The assumptions behind `latest`, or why it is unknown.
     #[serde(rename = "latest_reason", default)]
     pub reason: Note,
     /// The time if all released and pending jobs started at once.
@@ -42,7 +43,7 @@ struct Simulation<'a> {
     /// Jobs that start now, one after another. After each start, held jobs may be released before the next
     /// job counts as running.
     starting: BTreeSet<JobId>,
-    /// The ends of jobs: the bits of the time in seconds since the epoch, and the job.
+    /// The time at which each job ends, and the job. The time is stored as the bits of seconds since the epoch.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
@@ -78,8 +79,8 @@ impl Simulation<'_> {
         true
     }
 
-    /// Starts the next job that can start. Returns true if another job may be released now, because the job
-    /// started, or because `has_freed_headroom` is true: headroom was freed before.
+    /// Starts the next job that can start. Returns true if another job may be released now, because the job started
+    /// or because headroom was freed before (`has_freed_headroom`).
     fn start_next(&mut self, at: f64, has_freed_headroom: bool) -> bool {
         while let Some(next) = self.starting.pop_first() {
             if self.start(next, at) || has_freed_headroom {
@@ -89,8 +90,8 @@ impl Simulation<'_> {
         false
     }
 
-    /// Returns the time of the release of `wanted` in seconds since the epoch, or `None` if it is unknown.
-    /// Subtracts the number of visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    /// Returns the time at which `wanted` is released, in seconds since the epoch, or `None` if it is unknown.
+    /// `visits` is the number of held jobs that may still be examined. The search ends when it is 0.
     fn find_release(mut self, wanted: JobId, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
@@ -160,8 +161,8 @@ pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow],
     let is_cut = counted.len() > MOST_VISITED;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
-    // The jobs that were left out must be known to end later. Jobs with an unknown end come last, so the last
-    // job shows whether all ends are known.
+    // If the list of jobs is cut, the jobs that are not in it end later, unless their end is unknown. Jobs with an
+    // unknown end come last, so the last job shows whether all ends are known.
     let last_to_end = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last_to_end.is_some_and(|(_, by)| by.is_some());
     let mut visits = MOST_VISITS;
@@ -181,7 +182,7 @@ pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow],
         simulation.find_release(id, visits)
     };
     let if_started = if is_cut { latest } else { if_started(&mut visits) };
-    // The latest time bounds the time for every order of starts.
+    // `latest` holds for every order in which jobs start, so it also holds if all jobs start now.
     let if_started = if visits == 0 { latest } else { if_started };
     let reason = match latest {
         Some(latest) => {

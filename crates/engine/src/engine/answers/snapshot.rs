@@ -101,7 +101,7 @@ pub struct AssociationSnapshot {
     pub cur_active_jobs: i64,
     /// The queues that the association may use.
     pub queues: Vec<QueueName>,
-    /// The priority of the queue of the latest job of the association; 0 if that queue is unknown.
+    /// The priority of the queue in which the association's latest job is; 0 if that queue is unknown.
     pub queue_factor: i64,
     /// The projects that the association may use.
     pub projects: Vec<ProjectName>,
@@ -154,12 +154,12 @@ pub struct HeldJob {
     pub ncores: i64,
     /// The queue of the jobspec; empty if the jobspec names no queue.
     pub queue: QueueName,
-    /// The names of the dependencies that hold the job. For a job in PRIORITY, and for a replayed job whose
-    /// eventlog is not read yet, these are the names of the limits that the job exceeds now.
+    /// The names of the dependencies that hold the job. If the job is in PRIORITY, or was replayed and its eventlog
+    /// is not read yet: the names of the limits that it exceeds now.
     pub deps: Vec<String>,
 }
 
-/// A limit over a limit scope, with its use.
+/// A limit over a limit scope, and how much of it is in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitUse {
@@ -167,11 +167,11 @@ pub struct LimitUse {
     pub counts: Word,
     /// The limit.
     pub limit: Limit,
-    /// The name of the amount.
+    /// What the limit counts, such as `jobs` or `nodes`.
     pub measure: String,
     /// The name of the association, bank, user or queue; `*` for a limit on each of them.
     pub name: String,
-    /// The queue of the counted jobs; `None` if jobs in all queues count, or if `name` is the name of the
+    /// The queue whose jobs are counted. `None` if jobs in all queues are counted, or if the target of the limit is a
     /// queue.
     pub queue: Option<QueueName>,
     /// The amount in `used` that is reserved for released jobs.
@@ -300,7 +300,7 @@ pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
     page
 }
 
-/// Adds an association to the last user in `users` if that is its user, and to a new user otherwise.
+/// Adds an association to the last user in `users`. If the association belongs to another user, adds that user first.
 fn add_to_user(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSnapshot) {
     match users.last_mut().filter(|last| last.userid == userid) {
         Some(last) => last.banks.push(association),

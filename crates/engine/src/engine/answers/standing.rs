@@ -17,18 +17,17 @@ use std::collections::BTreeMap;
 
 /// The most siblings of one level that are shown.
 const MOST_SIBLINGS: usize = 200;
-/// The most siblings of a page. A page that exceeds the number gets no further association.
+/// The largest number of siblings in a page. When a page exceeds it, no further association is added.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
-/// The most limits of a page. Each queue adds limits.
+/// The largest number of limits in a page. An association has limits for each queue.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
-/// The largest number of siblings of one level that are compared to find the siblings with the highest
-/// values.
+/// The largest number of siblings on one level among which the answer finds those with the highest values.
 const MOST_COMPARED: usize = 2000;
 
 /// The part of the tree that a guest may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// Only the association's own numbers.
+    /// The usage, shares and limits of the association itself.
     Own,
     /// The association's own numbers, the banks above it, and the siblings of these banks.
     Banks,
@@ -62,7 +61,7 @@ pub struct StandingsWanted {
     pub bank: Option<String>,
     /// Only associations after this user and bank.
     pub after: Option<(UserId, String)>,
-    /// The most associations of a page.
+    /// The largest number of associations in a page.
     pub most: usize,
     /// The part of the tree that is shown.
     pub open: Open,
@@ -133,13 +132,13 @@ pub struct LimitShown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankShown {
-    /// The place; 1 is the first.
+    /// The rank of the association; the best rank is 1.
     pub place: usize,
     /// The number of ranked associations.
     pub of: usize,
-    /// The number of associations with a better place.
+    /// The number of associations with a better rank.
     pub before: usize,
-    /// The number of other associations with the same place.
+    /// The number of other associations with the same rank.
     #[serde(default)]
     pub tied: usize,
 }
@@ -178,19 +177,20 @@ pub struct Sibling {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LevelShown {
-    /// The node of the path on this level.
+    /// The bank or the user on this level of the path.
     #[serde(flatten)]
     pub node: Sibling,
-    /// True if this level has the smallest value of all levels below the root. False for all levels if none
-    /// used more than its share.
+    /// True if the bank or user on this level has the smallest value of all levels below the root. False on all
+    /// levels if none of them used more than its share.
     #[serde(rename = "worst")]
     pub is_worst: bool,
-    /// The usage of the node at which its fraction of the usage would equal its fraction of the shares.
+    /// The usage at which the node would have used exactly its share: its fraction of the usage equals its fraction
+    /// of the shares.
     pub even_usage: Option<f64>,
-    /// When the usage of the node has decayed to `even_usage` if the usage of its siblings does not change,
-    /// in seconds since the epoch.
+    /// When the usage of the node will have decayed to `even_usage`, in seconds since the epoch. Assumes that the
+    /// usage of its siblings stays the same.
     pub even_at: Option<f64>,
-    /// Its siblings, the one with the highest value first.
+    /// Its siblings, sorted by descending value.
     pub siblings: Vec<Sibling>,
     /// The number of siblings that the caller may see.
     pub siblings_total: usize,
@@ -209,7 +209,7 @@ pub struct AssociationJobs {
     pub held: u64,
     /// Jobs with a priority above 0.
     pub pending: u64,
-    /// Jobs that something other than limits holds: in DEPEND, or at priority 0, such as at urgency 0.
+    /// Jobs that a reason other than a limit keeps from running: in DEPEND, or at priority 0, such as at urgency 0.
     pub blocked: u64,
     /// Running jobs.
     pub running: u64,
@@ -237,7 +237,7 @@ pub struct AssociationStanding {
     /// True if a push removed it. Its live jobs still count in it.
     #[serde(rename = "removed")]
     pub is_removed: bool,
-    /// The fair-share in the priorities of its jobs.
+    /// The fair-share from which the priorities of its jobs are computed.
     pub fairshare: Option<f64>,
     /// Its usage at the time of the answer.
     pub usage: Option<f64>,
@@ -376,7 +376,7 @@ fn show_association(
     }
 }
 
-/// Returns the number of jobs of an association that something other than limits holds.
+/// Returns the number of an association's jobs that a reason other than a limit keeps from running.
 fn count_blocked(view: &View<'_>, association: AssociationId) -> u64 {
     let is_blocked = |id: &JobId| match view.ledger.job(*id) {
         Some(job) if job.phase == Phase::Depend => !job.is_held(),

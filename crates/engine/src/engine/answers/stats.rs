@@ -23,7 +23,7 @@ pub struct Stats {
     pub heading: Heading,
     /// The version of the plugin.
     pub version: Option<Word>,
-    /// The time of the last data, in seconds since the epoch.
+    /// When the plugin last got data, in seconds since the epoch.
     pub updated: Option<f64>,
     /// Associations in force.
     pub associations: usize,
@@ -31,14 +31,14 @@ pub struct Stats {
     pub queues: usize,
     /// Live jobs by state.
     pub jobs: JobCounts,
-    /// The number of held jobs that exceed each limit now.
+    /// For each limit, the number of held jobs that exceed it now.
     pub held_by_limit: BTreeMap<Word, u64>,
-    /// Pending jobs by bank and queue, with the requested nodes and cores.
+    /// The number of pending jobs, and the nodes and cores that they request, by bank and queue.
     pub pending: Vec<Load>,
-    /// Held jobs by bank and queue, with the requested nodes and cores.
+    /// The number of held jobs, and the nodes and cores that they request, by bank and queue.
     pub held: Vec<Load>,
-    /// Running jobs by bank and queue, with their allocated nodes and cores. If several jobs share a node,
-    /// each of them counts the node.
+    /// The number of running jobs, and their allocated nodes and cores, by bank and queue. A node that several jobs
+    /// share is counted once for each of them.
     pub running: Vec<Load>,
     /// The banks of the tree.
     pub banks: Vec<BankStats>,
@@ -75,7 +75,7 @@ pub struct JobCounts {
     pub held: u64,
     /// Jobs without an association.
     pub waiting: u64,
-    /// Jobs that something else than our limits holds: in DEPEND, or at priority 0.
+    /// Jobs that a reason other than a limit keeps from running: in DEPEND, or at priority 0.
     pub blocked: u64,
     /// Jobs in CLEANUP without allocated resources.
     pub ending: u64,
@@ -182,13 +182,13 @@ pub struct LastPush {
 pub struct RequestStats {
     /// All calls.
     pub total: u64,
-    /// Calls that were delayed by pacing.
+    /// Calls that were delayed because the caller sent too many.
     pub deferred: u64,
-    /// Calls that were refused as too long or too many.
+    /// Calls that were refused because the request was too long, or because there were too many.
     pub refused: u64,
 }
 
-/// The number of jobs, their nodes and their cores, by bank and queue.
+/// For each bank and queue, the number of jobs, their nodes and their cores.
 #[derive(Default)]
 struct Loads(BTreeMap<(Option<BankName>, Option<QueueName>), [u64; 3]>);
 
@@ -312,7 +312,8 @@ fn list_bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
 pub struct ChargeStats {
     /// The factors in the configuration that the plugin read last.
     pub configured: BTreeMap<QueueName, f64>,
-    /// The changes of the last push and of the configurations since, by queue and time.
+    /// The changes of charge factors by the last push, and by the configurations that were read after it, by queue
+    /// and time.
     pub changes: Vec<ChargeRecord>,
     /// The time of the first configuration that the plugin has read since it was loaded, in seconds since the epoch. A queue without a
     /// change in `changes` has had the factor 1 from then on.
@@ -320,8 +321,8 @@ pub struct ChargeStats {
     pub seen_since: Option<f64>,
     /// The rule by which jobs that start now are charged for their resources: `sum` or `max`.
     pub charge_by: Word,
-    /// The numbers of nodes, cores and GPUs of the site. If `charge_by` is `max`, a job is charged for the
-    /// resource of which it got the largest part of the number.
+    /// The numbers of nodes, cores and GPUs of the site. If `charge_by` is `max`, a job is charged for one resource:
+    /// the one of which it has the largest fraction of the site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<[u64; 3]>,
 }
@@ -331,7 +332,7 @@ pub struct ChargeStats {
 pub struct ChargeRecord {
     /// The queue.
     pub queue: String,
-    /// The time from which on the factor applies, in seconds since the epoch.
+    /// The time at which the factor begins to apply, in seconds since the epoch.
     pub since: f64,
     /// The factor.
     pub factor: f64,

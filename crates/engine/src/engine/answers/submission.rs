@@ -55,7 +55,8 @@ pub struct CheckedJob {
     pub queue_rules: QueueRules,
     /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
     pub one_queue_list: Option<bool>,
-    /// The place by priority among the pending jobs of its scheduler queue, if the priority is not 0; 1 is the first.
+    /// The position of the job by priority among the pending jobs of its scheduler queue; 1 is the first. `None` if
+    /// the priority is 0.
     pub place: Option<usize>,
     /// The number of pending jobs of the scheduler queue, including the job.
     pub place_of: usize,
@@ -65,18 +66,19 @@ pub struct CheckedJob {
     pub jobs_rejected: u64,
     /// The limit on active jobs that would reject the last of these, and how many jobs are active.
     pub active_limit: Option<String>,
-    /// The largest number of these that limits would hold at first. Fewer are held if a job starts before the next is submitted and a
-    /// limit on scheduled jobs comes first, or if no job starts and a limit on running jobs comes first.
+    /// The largest number of these jobs that limits could hold. If a job starts before the next job is submitted, a
+    /// limit on jobs in SCHED may hold fewer. If no job starts, a limit on running jobs may hold fewer.
     pub jobs_held: u64,
     /// The limit that would hold the first of the held jobs.
     pub first_limit: Option<Word>,
-    /// True if limits on banks and queues are left out, because the site does not show their use to the caller.
+    /// True if the answer leaves out limits on banks and queues, because the caller may not see how much of them is
+    /// in use.
     pub leaves_out_shared_limits: bool,
 }
 
-/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in
-/// `facts`. The answer leaves out limits whose use `open` hides: from the answers for jobs of several sizes,
-/// a user could compute the use of these limits.
+/// Returns what would happen if `count` jobs with these `facts` were submitted now. The id in `facts` is not that of
+/// a live job. The answer leaves out limits whose use `open` does not show. Otherwise a user could find out how much
+/// is in use by asking about jobs of several sizes.
 pub fn check_job(
     view: &View<'_>,
     facts: &JobFacts<'_>,
