@@ -27,8 +27,8 @@ pub(super) fn recount_charges(shared: &mut Shared) {
     shared.ledger.set_charges(if has_budgets { charges.clone() } else { ChargeHistory::default() });
     let Shared { budgets, standing, book, now, .. } = shared;
     budgets.clear_charges();
-    // The targets of a job include the banks above its bank only if there are limits on banks. So the limits
-    // of the budgets are set before jobs are charged.
+    // The banks above a job's bank are among its targets only if there are limits on banks. So the budgets set their
+    // limits first, and jobs are charged afterwards.
     book.set_budget_limits(budgets.in_force(*now, true).0);
     for run in standing.usages.ended_jobs().filter(|_| has_budgets) {
         budgets.charge_job(book.site_limits(), &run, true, *now);
@@ -84,8 +84,8 @@ pub(super) fn charge_at_end<R>(
     result
 }
 
-/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. Does nothing for a job without a
-/// record. A job whose charge is added ended after the last push, even if the push has a later watermark.
+/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. Does nothing if no usage of the job is
+/// stored. The job ended after the last push, so its charge counts even if the push has a later watermark.
 fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     let Shared { budgets, standing, book, ledger, now, .. } = shared;
     let Some(run) = standing.usages.ended_job(id) else { return };
@@ -97,8 +97,8 @@ fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     }
 }
 
-/// Returns the text that rejects a job because of a budget: a job without a time limit, a job that does not fit in the mode "reject", and
-/// an update by which a pending job would no longer fit.
+/// Returns the text that rejects a job because of a budget. A job needs a time limit. In the mode "reject" it must
+/// fit into its budgets, and an updated pending job must still fit.
 pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let mode = shared.budgets.mode();
     if shared.budgets.is_empty() || mode == BudgetMode::Warn {

@@ -36,7 +36,7 @@ pub(super) enum Task {
     WatchBlocked,
 }
 
-/// Jobs and associations with work for the end of this event, or for a later reactor turn.
+/// Work for the end of this event or for a later reactor turn, by job and by association.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
     jobs: BTreeMap<Task, BTreeSet<JobId>>,
@@ -103,8 +103,8 @@ impl Due {
         self.expected.entry(id).or_insert(now);
     }
 
-    /// Notes jobs for [`Task::End`] that have waited too long for the record of the instance owner. `is_over`
-    /// gets the time when a wait began, and returns true if the wait is too long.
+    /// Ends jobs that have waited too long for the record of the instance owner: notes [`Task::End`] for each job.
+    /// `is_over` returns true if a wait that began at this time is too long.
     pub fn end_expected(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);

@@ -110,7 +110,7 @@ pub enum Effect {
     ListEnded {
         /// In seconds since the epoch.
         since: f64,
-        /// If set, only jobs that ended at this time or earlier, in seconds since the epoch.
+        /// If set, list only jobs that ended at this time or earlier, in seconds since the epoch.
         before: Option<f64>,
         /// The largest number of jobs in the answer.
         most: usize,

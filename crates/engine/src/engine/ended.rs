@@ -9,7 +9,7 @@ use crate::accounts::Book;
 use crate::standing::{self, Standing};
 use fairshare::periods::Resources;
 
-/// The number of jobs in one page.
+/// The number of jobs in a page of job-list's answer.
 const PAGE: usize = 1000;
 /// The largest number of jobs that the engine asks for. More jobs would not fit in the memory for ended jobs.
 const MAX_JOBS: usize = 200_000;
@@ -39,8 +39,8 @@ pub(super) struct EndedJobs {
 /// The largest number of requests without an answer. The engine stops after one minute if job-list refuses
 /// the requests, and after 12 minutes if job-list does not reply.
 const MAX_UNANSWERED: u32 = 12;
-/// The number of [`Timer::Retry`] periods without a page after which job-list is asked again. The engine waits
-/// several periods, because job-list may have much to read before it answers. It does not wait longer, because it
+/// The number of [`Timer::Retry`] periods after which the engine repeats a request that job-list has not answered.
+/// The number is large, because job-list may have much to read before it answers. It is limited, because the engine
 /// evicts no ended job before the last page.
 const MAX_SILENT_PERIODS: u32 = 12;
 

@@ -113,8 +113,8 @@ pub struct EndedJob {
     pub cores: u64,
     /// When the job started and stopped running, in seconds since the epoch; `None` if the job never ran.
     pub ran: Option<(f64, f64)>,
-    /// The start in its R and the end of its time limit, in seconds since the epoch; `None` without a time limit. `ran` begins later, by the
-    /// time that Flux needs to store R.
+    /// The start time in R and the end of the time limit, in seconds since the epoch; `None` without a time limit.
+    /// Flux needs time to store R, so `ran` begins later.
     pub allocated: Option<(f64, f64)>,
     /// When the job became INACTIVE, in seconds since the epoch.
     pub end: f64,
@@ -156,8 +156,8 @@ pub enum Event<'a> {
         /// True if it was added, false if it was removed.
         added: bool,
     },
-    /// `job.state.priority`, with the urgency. If the engine returns no effects, the job is unknown: the
-    /// caller then reports the job and repeats the event.
+    /// `job.state.priority`, with the urgency. If the engine returns no effects, the job is unknown: the caller then
+    /// sends [`Event::New`] for the job, and this event again.
     Priority(JobId, i64),
     /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY.
     /// The scheduler may have decided on the job, so the answer must return the job to SCHED. If the engine
@@ -170,8 +170,8 @@ pub enum Event<'a> {
         /// Its posted priority.
         posted: u32,
     },
-    /// `job.priority.get`, with the urgency. If the engine returns no effects, the job is unknown: the caller
-    /// then reports the job and repeats the event.
+    /// `job.priority.get`, with the urgency. If the engine returns no effects, the job is unknown: the caller then
+    /// sends [`Event::New`] for the job, and this event again.
     PriorityGet(JobId, i64),
     /// `job.state.sched`: the job has entered SCHED.
     Sched(JobId),
@@ -226,7 +226,7 @@ pub enum Event<'a> {
     Policy(SiteRecords, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
-        /// True if switches that no part contains keep their values, false if they get their defaults.
+        /// If a switch is in no part: true if it keeps its value, false if it gets its default.
         keeps_config: bool,
     },
     /// `policy_part`: a part of a site document.
@@ -273,8 +273,7 @@ pub enum Event<'a> {
     Dependencies(JobId, Option<Vec<String>>),
     /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A callback or a request panicked. The id is that of the job that the callback or request may have been
-    /// about.
+    /// A callback or a request panicked. The id is that of the job that it handled, if known.
     Panicked(Option<JobId>),
     /// Compare jobs with Flux again, if the engine abandoned the comparison after too many panics.
     TryAgain,

@@ -12,14 +12,14 @@ use crate::ids::JobId;
 use crate::limits::{Ledger, Phase};
 use std::collections::BTreeSet;
 
-/// The number of jobs that one reactor turn looks up.
+/// The number of jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 500;
 
 /// Running jobs without a time limit of their own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expirations {
     jobs: BTreeSet<JobId>,
-    /// The job of `jobs` to which the plugin is subscribed.
+    /// The one job of `jobs` to whose events the plugin is subscribed.
     heard: Option<JobId>,
     /// Jobs to be looked up.
     due: BTreeSet<JobId>,

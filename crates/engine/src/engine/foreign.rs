@@ -3,31 +3,32 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-/// All dependency names that other plugins have ever added to a job to which this plugin is subscribed, and whether each is outstanding.
+/// All dependencies that other plugins have ever added to a job to which this plugin is subscribed, and whether each
+/// is outstanding. A dependency is identified by its name.
 #[derive(Clone, Debug)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
-    /// The number of outstanding names. It is stored, because a job may have thousands of names and each
-    /// removal needs the number.
+    /// The number of outstanding dependencies. It is stored, because a job may have thousands of dependencies, and
+    /// each removal needs the number.
     outstanding: usize,
-    /// Whether all names are known. If not, an unknown name may block the job.
+    /// Whether all dependencies are known. If not, an unknown dependency may block the job.
     is_complete: bool,
 }
 
 impl ForeignNames {
-    /// Returns an empty set of names for a job in NEW. The set is complete, because Flux reports each name
-    /// that is added.
+    /// Returns an empty set of dependencies for a job in NEW. The set is complete, because Flux reports each
+    /// dependency that is added.
     pub fn for_new_job() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
-    /// Returns an empty set of names for a job that may have names from before the subscription.
+    /// Returns an empty set of dependencies for a job that may have got dependencies before the subscription.
     pub fn with_unknown_names() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
 
-    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the
-    /// job again: Flux's own plugins add such names again at a restart, and Flux ignores these additions.
+    /// Notes that another plugin has added or removed a dependency. A dependency that was removed once never blocks
+    /// the job again: Flux's own plugins add it again at a restart, and Flux ignores this.
     pub fn note_name(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
@@ -38,12 +39,12 @@ impl ForeignNames {
         }
     }
 
-    /// Marks the names as complete: all events from before the subscription were noted.
+    /// Marks the dependencies as complete: the events from before the subscription have been read.
     pub fn mark_complete(&mut self) {
         self.is_complete = true;
     }
 
-    /// Returns the known outstanding names.
+    /// Returns the names of the outstanding dependencies that are known.
     pub fn outstanding_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
     }
@@ -53,13 +54,13 @@ impl ForeignNames {
         self.outstanding
     }
 
-    /// Returns true if a name may block the job: a known name, or a name that was added before the
+    /// Returns true if a dependency may block the job: a known dependency, or one that was added before the
     /// subscription.
     pub fn may_block_job(&self) -> bool {
         !(self.is_complete && self.has_no_outstanding_name())
     }
 
-    /// Returns true if no known name blocks the job.
+    /// Returns true if no known dependency blocks the job.
     pub fn has_no_outstanding_name(&self) -> bool {
         self.outstanding == 0
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prepares the return to flux-accounting's plugin: computes the fate of each held job under that plugin, and
-//! saves jobs that would end.
+//! Prepares the return to flux-accounting's plugin: predicts what that plugin would do to each held job, and saves
+//! jobs that it would end.
 //!
-//! When that plugin is loaded, it adds the plain name of every limit that a job in DEPEND exceeds. It removes only
-//! the names that it has added. So a job that has a name which that plugin did not add stays in DEPEND
-//! indefinitely. Such a name has a number, or belongs to a limit that the plugin does not have, or belongs to a
-//! limit that has headroom when the plugin is loaded. A plain name that was removed from a job once cannot be added
+//! When that plugin is loaded, it adds a dependency for every limit that a job in DEPEND exceeds. The name of the
+//! dependency is the plain name of the limit. The plugin removes only the names that it has added. A job with any
+//! other name of ours stays in DEPEND indefinitely. Such a name ends in a number, or is that of a limit that the
+//! plugin does not have, or is that of a limit with headroom when the plugin is loaded. A plain name that was removed
+//! from a job once cannot be added
 //! again, but Flux reports no error. When there is headroom, the plugin tries to remove the name, fails, and ends
 //! the job. The plugin does nothing to jobs with urgency 0 in SCHED.
 //!
@@ -19,17 +20,17 @@ use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Candidates, Demand, Job, Keepers, Phase, Reservation};
 use serde::{Deserialize, Serialize};
 
-/// The fate of a held job under flux-accounting's plugin, if that plugin is loaded now with the same data.
+/// What flux-accounting's plugin would do to a held job if that plugin were loaded now with the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// The job stays held, and is released when there is headroom.
     Held,
-    /// The job has a name that no plugin ever removes.
+    /// The job has a dependency that no plugin ever removes.
     Stranded,
     /// The job ends when there is headroom.
     Ended,
-    /// The job is in PRIORITY, where that plugin holds no job, and goes to SCHED at once.
+    /// flux-accounting's plugin holds no job in PRIORITY, so this job goes to SCHED at once.
     Released,
 }
 
@@ -47,7 +48,7 @@ pub struct HandOverPage {
 pub struct Resting {
     /// The jobs that lose their dependencies.
     pub resting: Vec<JobId>,
-    /// The jobs that keep their dependencies.
+    /// The jobs that did not lose their dependencies.
     pub left: Vec<JobId>,
 }
 
@@ -71,11 +72,11 @@ pub struct HandedOver {
     /// Whether other plugins block the job in DEPEND too, so that it cannot be put into SCHED at urgency 0.
     #[serde(rename = "kept", default)]
     pub is_kept: bool,
-    /// The fate of the job.
+    /// What happens to the job.
     pub fate: Fate,
 }
 
-/// Removes the names of this plugin from jobs with urgency 0, so that the jobs stay in SCHED without running.
+/// Removes the dependencies of this plugin from jobs with urgency 0, so that the jobs stay in SCHED without running.
 pub fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
     ids.into_iter().flat_map(|id| strip_names_of_job(shared, id)).collect()
 }
@@ -108,7 +109,7 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<H
     Some(HandOverPage { jobs, next })
 }
 
-/// Returns true if a released job that other plugins block in DEPEND would end.
+/// Returns true if flux-accounting's plugin would end a released job that other plugins block in DEPEND.
 fn would_end_without_hold(view: &View<'_>, job: &Job) -> bool {
     job.reservation == Reservation::Blocked && find_fate(view, job) == Fate::Ended
 }

@@ -45,8 +45,8 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     shared.posted.note_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs
-/// get the headroom of this job in the next reactor turn, after Flux has the new priority of this job.
+/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. A scan in the next
+/// reactor turn gives other jobs the headroom that this job had. By then Flux has the new priority of this job.
 pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);

@@ -148,8 +148,7 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
     }
     let (association, is_blocked) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
-    // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not
-    // read so far.
+    // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not read yet.
     let eventlog_requests =
         association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };

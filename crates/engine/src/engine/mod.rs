@@ -118,7 +118,7 @@ pub struct Tables {
     pub rules: Rules,
     /// The factors of the priority.
     pub factors: Factors,
-    /// How many jobs the engine handles in one reactor turn.
+    /// The number of jobs that the engine handles in one reactor turn, for each kind of work.
     pub batches: Batches,
 }
 
@@ -164,7 +164,7 @@ impl Engine {
         self
     }
 
-    /// Returns the jobs that ended since the snapshot last took ended jobs.
+    /// Returns the ended jobs that the snapshot does not contain yet.
     pub fn unsaved_ended(&mut self) -> &mut UnsavedEndedJobs {
         &mut self.shared.unsaved_ended
     }

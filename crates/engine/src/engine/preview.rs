@@ -38,8 +38,8 @@ impl Engine {
             if let Some(posted) = self.view().priorities_of(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // If jobs are interleaved, every priority depends on all jobs, and the copy has no jobs. So the
-                // comparison leaves the turns out.
+                // If jobs are interleaved, every priority depends on all jobs, and the copy of the engine has no
+                // jobs. So the comparison uses the priorities without interleave.
                 let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)
@@ -66,7 +66,7 @@ impl Engine {
         preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
         moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
-        // Of moves over the same distance, the move of the earlier job comes first.
+        // If two jobs move equally far, the job with the lower id comes first.
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;

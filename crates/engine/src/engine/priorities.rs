@@ -30,9 +30,9 @@ pub fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     shared.posted.store_post(id, &current, &context).then_some(current)
 }
 
-/// Computes the current priorities of the next pending jobs of an association: at most `most` jobs, beginning
-/// after job `after`. Does nothing if the fair-share has not changed and `always` is false. Returns the
-/// number of the jobs, and the job after which the next call continues.
+/// Computes the current priorities of at most `most` pending jobs of an association, beginning after job `after`.
+/// Does nothing if the fair-share has not changed and `always` is false. Returns the number of computed priorities,
+/// and the job after which the next call continues.
 pub fn update_association_priorities(
     shared: &mut Shared,
     association: AssociationId,

@@ -241,7 +241,7 @@ fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     }
 }
 
-/// Stores the urgency of a job, and whether Flux would schedule the job at the priority of that urgency.
+/// Stores the urgency of a job, and whether Flux would schedule the job with this urgency.
 fn note_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     let explanation = shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency));
     let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));

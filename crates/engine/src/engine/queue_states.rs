@@ -88,8 +88,8 @@ fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName
     let pending =
         shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
     let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    // Only jobs outside of stopped queues can take the headroom of suspended reservations. So when a queue starts,
-    // held jobs of this queue may fit, and a release scan is needed in this case too.
+    // Only jobs outside of stopped queues can take the headroom of suspended reservations. When a queue starts, its
+    // held jobs become such jobs, so a release scan is needed.
     let mut associations = BTreeSet::new();
     for id in pending {
         let Some(job) = shared.ledger.job(id) else { continue };

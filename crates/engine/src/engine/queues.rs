@@ -35,7 +35,7 @@ pub(super) struct Queues {
     has_unasked: bool,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
-    /// Whether the scheduler keeps the jobs of all queues in one list; `None` until a refresh has asked.
+    /// Whether the scheduler keeps the jobs of all queues in one list; `None` until the first refresh has asked.
     is_one_list: Option<bool>,
 }
 
@@ -83,7 +83,7 @@ impl Queues {
         self.is_asking
     }
 
-    /// Begins to ask. Returns the seconds until the first request.
+    /// Marks a request as open. Returns the seconds until it is sent.
     pub fn begin_asking(&mut self) -> f64 {
         self.is_asking = true;
         std::mem::take(&mut self.delay)

@@ -41,7 +41,7 @@ pub struct Shared {
     pub(super) turns: JobTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
-    /// Jobs that ended since the snapshot last took ended jobs.
+    /// Ended jobs that the snapshot does not contain yet.
     pub(super) unsaved_ended: UnsavedEndedJobs,
     pub(super) settings: Settings,
     /// Work for the end of the event and for later reactor turns.

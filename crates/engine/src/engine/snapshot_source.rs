@@ -60,8 +60,7 @@ pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUs
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
 }
 
-/// Returns true if at least `most` jobs ended since the snapshot last took ended jobs. Without a tree, a
-/// snapshot contains no ended jobs.
+/// Returns true if the snapshot lacks at least `most` ended jobs. Without a tree, a snapshot contains no ended jobs.
 pub fn has_unsaved_ended(view: &View<'_>, most: usize) -> bool {
     view.standing.tree().is_some() && view.unsaved_ended.has_at_least(most)
 }

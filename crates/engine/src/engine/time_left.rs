@@ -8,7 +8,7 @@ use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use crate::limits::Job;
 
-/// The number of jobs that one reactor turn updates.
+/// The number of jobs that the engine updates in one reactor turn.
 const SLICE: usize = 1000;
 
 /// The jobs to update, and whether the timer is armed.

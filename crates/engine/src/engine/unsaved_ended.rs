@@ -7,7 +7,7 @@ use crate::standing::{self, Ended};
 /// again.
 const MAX_STORED: usize = 20_000;
 
-/// The jobs that ended since the plugin last took ended jobs.
+/// The ended jobs that the snapshot does not contain yet.
 #[derive(Clone, Debug, Default)]
 pub struct UnsavedEndedJobs {
     ended: Vec<Ended>,

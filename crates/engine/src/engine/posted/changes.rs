@@ -2,10 +2,10 @@
 //! Computes why a priority was posted: which inputs have changed since the previous priority of the job was
 //! posted.
 //!
-//! The terms of both priorities are compared. A different weight, or a different priority of a queue or bank,
-//! is a reason. The terms do not show why a fair-share changed. So the engine stores the last change of the
-//! fair-share of each association: in which refresh it followed a push that changed the tree or its rules,
-//! and in which refresh it followed from usage alone.
+//! The terms of both priorities are compared. A different weight, or a different priority of a queue or bank, is
+//! a reason. The terms do not show why a fair-share changed. So the engine stores two refreshes for each
+//! association: the last in which a changed tree or changed rules changed its fair-share, and the last in which
+//! only usage did.
 
 use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
@@ -63,7 +63,7 @@ changes! {
     SiteNodes,
     /// The usage of associations.
     Usage,
-    /// The job's number among the interleaved jobs of its association.
+    /// The job's position among the pending jobs of its association, if jobs are interleaved.
     Turn,
     /// The job's age.
     Age,
@@ -131,7 +131,8 @@ impl Changes {
 /// Whether shares, members, the policy or accounting changed, in the order of [`OF_PUSHES`].
 pub(super) type PushMarks = [bool; OF_PUSHES.len()];
 
-/// The generations in which the fair-share of an association last changed, for each reason of [`OF_PUSHES`], and for usage alone.
+/// When the fair-share of an association last changed, as generations: for each reason of [`OF_PUSHES`], and from
+/// usage alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FairshareChanges {
     pushed: [u64; 4],
@@ -196,8 +197,8 @@ impl PostedPriorities {
                 FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
-                // If the former weight was 0, the plugin had not read the number of nodes before. So only a
-                // change from another weight is a change of this number.
+                // If the former weight was 0, the plugin had not yet read the number of nodes. Then the number is not
+                // a reason.
                 SIZE if old.weight != 0 => changes.add(Change::SiteNodes),
                 _ => {}
             }
@@ -205,8 +206,8 @@ impl PostedPriorities {
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
             changes.add(Change::ZeroScore);
         }
-        // Only a change of `max-priority` lowers a priority to the largest priority of its queue, or raises a
-        // priority that was lowered to it.
+        // A priority that exceeds the largest priority of its queue is lowered to it. Here this begins or ends, and
+        // only a change of `max-priority` can cause that.
         let [is_lower, is_higher] = [made.priority < former.priority, made.priority > former.priority];
         if !is_updated
             && (is_lower && made.outcome == Outcome::LoweredInQueue
@@ -214,7 +215,7 @@ impl PostedPriorities {
         {
             changes.add(Change::MaxPriority);
         }
-        // Usage and ages change all the time: they are the reason only if there is no other reason.
+        // Usage and ages change all the time. They are given as a reason only if there is no other.
         if changes.is_empty()
             && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
         {
@@ -233,9 +234,8 @@ impl PostedPriorities {
         }
     }
 
-    /// Adds to `changes` the inputs by which pushes changed the fair-share of an association since its job's
-    /// priority was posted. Returns the reason that applies if there is no other change: usage, or the turn of the
-    /// job.
+    /// If pushes changed the fair-share of the association since its job's priority was posted, adds these changes to
+    /// `changes`. Returns the reason that applies if there is no other: usage, or the position of the job.
     fn fairshare_change(
         &self,
         before: &Posted,
@@ -252,8 +252,7 @@ impl PostedPriorities {
             return None;
         }
         let moves = self.groups.get(&association).map(|group| group.moves).unwrap_or_default();
-        // A refresh may have computed the fair-share of the next generation, but not yet the current
-        // priorities of the jobs.
+        // A refresh that is in progress may have computed new fair-shares, but not yet the priorities of all jobs.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;
         let marks = if is_known { marks } else { self.site_change };

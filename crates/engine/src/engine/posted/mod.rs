@@ -67,7 +67,8 @@ pub struct Posted {
     is_lowered_in_queue: bool,
     /// The inputs that changed before it was posted.
     pub changes: Changes,
-    /// The last change that is not gradual, with the time when its priority was posted, if only gradual changes followed.
+    /// Set if only usage, turn or age changed since: the last other change, and the time when its priority was
+    /// posted.
     pub earlier: Option<(Changes, f64)>,
 }
 
@@ -110,7 +111,7 @@ pub struct JobPriorities<'a> {
     pub posted: Explanation,
     /// The current priority.
     pub exact: Explanation,
-    /// The turn of the job, if jobs are interleaved. `exact` is computed from the fair-share of the turn.
+    /// The position of the job and its fair-share, if jobs are interleaved. `exact` is computed from this fair-share.
     pub turn: Option<Turn>,
 }
 
@@ -182,7 +183,7 @@ impl PostedPriorities {
             return Plan::default();
         }
         let plan = self.pending.plan(bounds);
-        // The next plan continues if the budget was too small.
+        // If the bounds were too small for all posts, the next plan continues.
         self.has_changed |= plan.correct_depth.is_some();
         plan
     }
@@ -292,8 +293,8 @@ impl PostedPriorities {
         is_other
     }
 
-    /// Removes a priority that Flux refused, and restores the former priority if the job is still pending.
-    /// Returns true if a refresh posted the priority: then the next refresh tries again.
+    /// Removes a priority that Flux refused, and restores the former priority if the job is still pending. Returns
+    /// true if a refresh posted the priority. The caller then makes the next refresh post it again.
     pub fn revert_post(&mut self, id: JobId, is_pending: bool) -> bool {
         let of_refresh = self.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();

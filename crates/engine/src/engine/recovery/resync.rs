@@ -12,7 +12,7 @@ use crate::engine::{Effect, Shared, Timer};
 use crate::ids::JobId;
 use std::collections::BTreeSet;
 
-/// The number of jobs that one reactor turn looks up.
+/// The number of jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 250;
 /// The largest number of panics in a row that begin a comparison. A panic that recurs each time must not keep
 /// the reactor busy indefinitely.
