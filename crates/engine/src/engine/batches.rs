@@ -10,9 +10,9 @@ pub struct Batches {
     pub put_off: usize,
     /// The number of jobs in PRIORITY whose priorities one turn posts. 200 jobs take about 20 ms.
     pub unmoved: usize,
-    /// The number of jobs that one turn searches for jobs without a priority.
+    /// The number of jobs that the engine searches in one reactor turn for jobs without a priority.
     pub sought: usize,
-    /// The number of jobs whose annotations one turn checks.
+    /// The number of jobs whose annotations the engine checks in one reactor turn.
     pub annotated: usize,
     /// The largest number of subscriptions. Flux takes 0.3 us to skip a subscription in its list, so ending a
     /// subscription takes at most 150 us. With 20,000 subscriptions, each end took 6 ms.

@@ -25,8 +25,8 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to add dependency {name}"))
             }
-            // Most likely the job has ended. If it has not ended, it reserves headroom of limits on running jobs as
-            // a job does that Flux would schedule.
+            // Most likely the job has ended. Until this is known, the engine assumes that Flux would schedule the
+            // job, so it may reserve headroom of limits on running jobs.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = log_refusal(format!("job {id}: failed to look up its urgency"));
@@ -52,7 +52,7 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
-            // The name does not hold the job: either the job has lost the name, or the job has left DEPEND.
+            // The dependency does not hold the job: the job has lost it already, or has left DEPEND.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
                 self.shared.ledger.change(id, |job| {

@@ -94,7 +94,7 @@ impl ReleaseScan {
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
-        // The first scan may set `is_releasing`. The other scans follow the first scan in any case.
+        // The first scan may set `is_releasing`, but the other scans must still follow it. So the flag is read here.
         let is_later = self.may_not_scan();
         let mut effects = recovery.ask_where_limits_moved(shared);
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
@@ -174,7 +174,7 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
     effects
 }
 
-/// Computes the places of associations in the lines of their limit scopes, by the priorities of their first jobs.
+/// Sorts associations within their limit scopes by the priorities of their first held jobs.
 fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut ScanCursor) -> Vec<Effect> {
     for unplaced in cursor.unplaced(&mut shared.ledger, &shared.book) {
         let heads = unplaced.heads().into_iter();

@@ -16,7 +16,7 @@ pub struct Settings {
     pub live: bool,
     /// Seconds between two refreshes. If 0, only a push refreshes.
     pub refresh: f64,
-    /// The usage with which a running job counts.
+    /// The usage that a running job is charged for: its elapsed time or its whole time limit.
     pub accrual: Mode,
     /// The largest age that counts, in seconds.
     pub age_max: f64,

@@ -33,7 +33,7 @@ pub struct Shared {
     pub(super) batches: Batches,
     pub(super) standing: Standing,
     pub(super) budgets: Budgets,
-    /// True if the budgets have changed in such a way that held jobs may fit.
+    /// True if the budgets have changed and held jobs may fit now.
     pub(super) needs_budget_scan: bool,
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,
@@ -121,7 +121,7 @@ impl Shared {
         self.due.schedule_scans(self.ledger.associations_with_held())
     }
 
-    /// Returns true if the user owns the instance.
+    /// Returns true if the user is the instance owner.
     pub(super) fn is_owner(&self, user: UserId) -> bool {
         user == self.owner
     }
@@ -151,7 +151,7 @@ impl Shared {
     }
 }
 
-/// Returns the names, separated by commas.
+/// Returns one string: the names, separated by commas.
 pub fn join_names<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
-    /// The tree in the parts of the staged push so far.
+    /// The part of the tree that has come so far.
     tree: StagedSite,
 }
 
@@ -328,7 +328,7 @@ fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.ended.ask_job_list(&mut shared.standing, shared.now)
 }
 
-/// Counts all jobs by the present rules for limits on running jobs. The new counts hold no job; a release scan follows.
+/// Counts all jobs again by the present rules for limits on running jobs. This holds no job; a release scan follows.
 fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let find_changed = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());

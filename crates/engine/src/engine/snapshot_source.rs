@@ -33,7 +33,8 @@ pub struct SavedSite {
     pub weights: Vec<(String, i64)>,
     /// The pushed limits over limit scopes, without the limits of the configuration.
     pub limits: Vec<SiteLimit>,
-    /// The changes in how jobs are charged, from the last push and from the configurations since.
+    /// The changes of charge factors and of the charging rule, by the last push and by the configurations that were
+    /// read after it.
     pub charges: Charges,
     /// The budgets of the last push.
     pub budgets: Vec<Budget>,
@@ -82,7 +83,8 @@ pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
     view.standing.as_pushed()
 }
 
-/// Returns at most `most` associations in force, by ascending user id and bank name, beginning after `after`.
+/// Returns at most `most` associations of the data in force, by ascending user id and bank name, beginning after
+/// `after`.
 pub fn associations_page(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,

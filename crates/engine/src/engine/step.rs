@@ -21,9 +21,9 @@ pub enum Step {
     LoopEnded,
 }
 
-/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. Only the
-/// callbacks of the released job show which changes they make, and whether this job reserves headroom of limits on
-/// running jobs. A job whose urgency is 0 by then reserves none.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job, because the
+/// engine learns only from the callbacks of the released job how much headroom it takes. A job whose urgency is 0 by
+/// then takes none.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

@@ -40,7 +40,7 @@ impl Subscriptions {
         Subscriptions { foreign: BTreeMap::new(), heard: BTreeSet::new(), unwatched: BTreeSet::new(), most }
     }
 
-    /// Subscribes to a job. `names` are the known dependencies of other plugins.
+    /// Subscribes to a job. `names` are the dependencies of other plugins that are known.
     pub fn add(&mut self, id: JobId, names: ForeignNames) -> Subscribed {
         if self.foreign.len() >= self.most {
             self.unwatched.insert(id);
@@ -77,7 +77,7 @@ impl Subscriptions {
         self.foreign.get(&id)
     }
 
-    /// Returns a mutable reference to the names that [`Subscriptions::names`] returns.
+    /// Returns the dependencies that [`Subscriptions::names`] returns, to be changed.
     pub fn names_mut(&mut self, id: JobId) -> Option<&mut ForeignNames> {
         self.foreign.get_mut(&id)
     }
@@ -98,7 +98,7 @@ impl Subscriptions {
         was_subscribed.then_some(Effect::Unsubscribe(id))
     }
 
-    /// Removes the names of a job that Flux does not have any more.
+    /// Removes the dependencies of a job that Flux does not have any more.
     pub fn remove_names(&mut self, id: JobId) {
         self.foreign.remove(&id);
         self.unwatched.remove(&id);
@@ -117,7 +117,7 @@ impl Subscriptions {
         self.foreign.remove(&id)
     }
 
-    /// Puts names back that [`Subscriptions::take_names`] removed.
+    /// Stores the dependencies again that [`Subscriptions::take_names`] removed.
     pub fn restore_names(&mut self, id: JobId, names: ForeignNames) {
         self.foreign.insert(id, names);
     }

@@ -23,7 +23,7 @@ impl Shared {
         let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
             return Some(own);
         };
-        // If the turn would hold the job, the priority without the turn counts.
+        // If the fair-share of the turn would make the priority 0, the priority without the turn applies.
         let in_turn = self.explain_with_fairshare(job, urgency, turn.fairshare)?;
         let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
         Some(if is_none { own } else { in_turn })

@@ -15,7 +15,7 @@ pub enum Timer {
     Slice,
     /// The next step of writing the snapshot. Only the plugin uses it.
     Remember,
-    /// The staged push has had no part for too long, and is dropped. Only the plugin uses it.
+    /// The staged push got no part for too long. The plugin drops it, and is the only user of this timer.
     Expire,
     /// The next request for the states of queues.
     Queues,
@@ -39,7 +39,7 @@ impl Timer {
         (Timer::TimeLeft, "time-left", 30.0),
     ];
 
-    /// The names of the timers, in the order of [`Timer::ALL`].
+    /// The names of the timers in the log, in the order of [`Timer::ALL`].
     #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]
     pub const NAMES: [&'static str; Timer::ALL.len()] = {
         let mut names = [""; Timer::ALL.len()];
@@ -61,7 +61,7 @@ impl Timer {
         Timer::ALL.get(index).map(|(timer, ..)| *timer)
     }
 
-    /// Returns the name in the log.
+    /// Returns the name of the timer in the log.
     pub fn name(self) -> &'static str {
         Timer::ALL.get(self.index()).map_or("", |(_, name, _)| name)
     }

@@ -60,14 +60,14 @@ pub fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     vec![shared.unmoved.ask_later(id, Timer::Turn), Effect::KeepPriority]
 }
 
-/// Records that a job in PRIORITY gets its priority from a reprioritize. If the priority is the same as before, Flux
-/// leaves the job in PRIORITY. So the job gets its current priority by id in the next reactor turn.
+/// Records that Flux's reprioritize may leave this job in PRIORITY: it does so if the priority has not changed. So
+/// the engine posts the current priority of the job by id in the next reactor turn.
 pub fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unprioritized.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
 }
 
-/// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only
-/// for the next part of them.
+/// Asks for the urgencies of jobs in PRIORITY whose priorities are posted by id. If there are many jobs, asks for one
+/// batch of them.
 pub fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
     if shared.unmoved.order.is_empty() {
         if shared.unmoved.jobs.len() <= shared.batches.put_off {

@@ -106,7 +106,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
             false => shared.due.scan_after_event(association),
         }
     }
-    // In its former association, the job may have been the last with an unread eventlog.
+    // If the job was the last of its former association with an unread eventlog, a scan there need no longer wait.
     match before.0.filter(|_| was_unread) {
         Some(left) if is_held_again => recovery.note_unread_left(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, Some(left))),
@@ -254,7 +254,8 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     }
     let rules = shared.ledger.rules();
     let exceeded = shared.limits().exceeded_if_moved(job, wanted, queue);
-    // A job in PRIORITY or SCHED may wait there for a limit on running jobs, if that limit did not hold it before.
+    // The engine can hold the job in PRIORITY or SCHED by a limit on running jobs, so such a limit does not
+    // reject the update.
     let exceeded = exceeded.without(rules.select_limits(Rule::is_on_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

@@ -19,7 +19,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 impl ValidatedJobs {
     pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
         let association = shared.book.find(facts.user, facts.bank);
-        // With assigned scopes, the checks need not search all limits.
+        // The checks then need not search all limits for those that apply.
         association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
         match rejections_of_job(shared, association, facts).next() {
             Some(text) => {
@@ -57,7 +57,7 @@ type Known<'a> = (AssociationId, &'a Association);
 /// Returns the text that rejects a job of the association.
 type Check = fn(&Shared, Known<'_>, &JobFacts<'_>) -> Option<String>;
 
-/// The checks of a job of a known association, in the order in which they decide.
+/// The checks of a job whose association is known. The first check that fails decides.
 const CHECKS: [Check; 11] = [
     disabled_rejection,
     queue_rejection,

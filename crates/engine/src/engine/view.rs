@@ -34,7 +34,7 @@ impl Deref for View<'_> {
 }
 
 impl Engine {
-    /// Returns the state to read.
+    /// Returns a read-only view of the state.
     pub fn view(&self) -> View<'_> {
         View { shared: &self.shared, refresh: &self.refresh, recovery: &self.recovery }
     }
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
         self.posted.pending().ids_after(after).take(most).collect()
     }
 
-    /// Returns the place of each pending job in `ids` among the pending jobs of its scheduler queue.
+    /// Returns the position of each pending job in `ids` in its scheduler queue.
     pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
         let places = self.posted.pending().places(ids).into_iter();
         places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()

@@ -188,7 +188,7 @@ pub fn show_hold(
         text,
         ..HoldNow::default()
     };
-    // The amount that a budget gets back at the end of a job is unknown.
+    // It is unknown how much a budget gets back when a job ends.
     if !amount.is_budget() {
         add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! replay.rs    jobs that Flux shows at a load or a restart: counted at once, eventlogs read in the next reactor turn
-//! unasked.rs   replayed jobs whose eventlogs are not read before a limit comes in reach
+//! unasked.rs   replayed jobs whose eventlogs the engine reads only when a limit could be reached
 //! resync.rs    after a panic: all jobs are looked up in Flux and replayed
 //! ```
 
@@ -22,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     replay: Replay,
-    /// Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach.
+    /// Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs could be reached
+    /// ([`unasked`]).
     unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
     /// Jobs in DEPEND whose eventlogs cannot be read.
     unreadable: BTreeSet<JobId>,
@@ -33,10 +34,11 @@ pub(super) struct Recovery {
     /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
     /// eventlogs of the association are read, and those of jobs under the same limits.
     undecided: BTreeSet<AssociationId>,
-    /// Associations whose release scans may have waited for the eventlog of a job that has left the association, or
-    /// that can no longer be released there.
+    /// Associations in which a job with an unread eventlog has moved away or is held again. Their release scans may
+    /// have waited for this eventlog.
     unread_left: BTreeSet<AssociationId>,
-    /// True if limits may have changed since the engine last decided which unasked eventlogs it must read.
+    /// True if limits may have changed since the engine last decided which eventlogs of the jobs in `unasked` it must
+    /// read.
     limits_moved: bool,
 }
 

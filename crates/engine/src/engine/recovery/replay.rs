@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 /// Replayed jobs whose eventlogs the engine has not requested yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
-    /// Whether the next reactor turn carries out the end of a replay, even if no job was replayed.
+    /// Whether the next reactor turn ends a replay. A replay may have no jobs.
     pub is_due: bool,
     /// Jobs in DEPEND, PRIORITY and SCHED.
     pending: Vec<JobId>,
@@ -85,8 +85,8 @@ impl Recovery {
         effects
     }
 
-    /// Handles all replayed jobs after their callbacks: asks for their eventlogs. If a job is in PRIORITY,
-    /// makes Flux ask for all priorities.
+    /// Asks for the eventlogs of all replayed jobs, after the callbacks of these jobs. If a job is in PRIORITY, makes
+    /// Flux ask for all priorities.
     pub fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let Replay { is_due, pending, has_unprioritized } = std::mem::take(&mut self.replay);
         if !is_due {
@@ -108,7 +108,7 @@ impl Recovery {
 
     /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, the eventlog
     /// contains the outstanding dependencies. For a job in SCHED, the eventlog shows whether the job was
-    /// released and has a reservation. The engine needs this if a limit on running jobs is in reach, now or
+    /// released and has a reservation. The engine needs this if a limit on running jobs could be reached, now or
     /// [later](Recovery::ask_for_unasked_eventlogs). If ages have a weight, the eventlogs of all jobs are
     /// read for their eligible time, but no release scan waits for these eventlogs.
     pub fn read_eventlogs(&mut self, shared: &mut Shared, pending: Vec<JobId>) -> Vec<Effect> {
@@ -122,8 +122,8 @@ impl Recovery {
                 }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
-            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If
-            // no limit on running jobs is in reach, its eventlog affects no decision.
+            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If no limit
+            // on running jobs could be reached, its eventlog affects no decision.
             let (is_unread, counts_age) = (job.is_unread(), shared.weighed.weight(AGE) != 0);
             let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
@@ -169,7 +169,7 @@ impl Recovery {
         effects
     }
 
-    /// Marks the names of a job as known. The names show whether the job was released.
+    /// Marks the dependencies of a job as known. They show whether the job was released.
     fn mark_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
@@ -206,7 +206,7 @@ impl Recovery {
                 }
             });
             self.end_comparison_if_known(shared);
-            // The job may be held in PRIORITY, where its names do not matter.
+            // The job may be held in PRIORITY, where its dependencies have no effect.
             let was_known = knowledge == Knowledge::Known;
             return if was_known { Vec::new() } else { self.scan_if_all_read(shared, association) };
         }
@@ -225,7 +225,7 @@ impl Recovery {
         effects
     }
 
-    /// Stores the outstanding names of a job whose eventlog cannot be read.
+    /// Stores the outstanding dependencies of a job whose eventlog cannot be read.
     pub fn store_outstanding_names(
         &mut self,
         shared: &mut Shared,
@@ -248,8 +248,9 @@ impl Recovery {
         effects
     }
 
-    /// If all eventlogs of an association are read, schedules a release scan, and holds replayed jobs that exceed a limit, unless that was
-    /// decided before. If all eventlogs of all jobs are read, does so for the associations that waited for other associations.
+    /// If all eventlogs of the association are read, schedules its release scan. Holds its replayed jobs that exceed
+    /// a limit, if that is not done yet. When no eventlog of any job is unread, does the same for the associations
+    /// that waited for each other.
     pub fn scan_if_all_read(
         &mut self,
         shared: &mut Shared,
@@ -273,7 +274,7 @@ impl Recovery {
         shared.due.schedule_scans(deferred.into_iter())
     }
 
-    /// Notes that a job with an unread eventlog has left an association, or can no longer be released there.
+    /// Notes an association in which a job with an unread eventlog has moved away or is held again.
     pub fn note_unread_left(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
@@ -294,13 +295,15 @@ impl Recovery {
         &self.half_pushed
     }
 
-    /// Ends the push for those of its associations for which `is_whole` is true, and returns them.
+    /// Ends an incomplete push for each of its associations for which `is_whole` returns true. Returns these
+    /// associations.
     pub fn end_push(&mut self, is_whole: impl Fn(&AssociationId) -> bool) -> Vec<AssociationId> {
         self.half_pushed.extract_if(.., |association| is_whole(association)).collect()
     }
 
-    /// Holds replayed jobs of the association that have no name of this plugin and exceed a limit. While eventlogs of jobs under the same
-    /// limits are being read, jobs in SCHED may count with reservations that they do not have, so the engine decides later.
+    /// Holds replayed jobs of the association that exceed a limit and have no dependency of this plugin. While the
+    /// engine reads eventlogs of jobs under the same limits, it does nothing: jobs in SCHED may count with
+    /// reservations that they do not have.
     pub fn hold_replayed(&mut self, shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
         let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
         let free_job = |id: JobId| {
@@ -323,9 +326,9 @@ impl Recovery {
     }
 }
 
-/// Notes the names of other plugins. If the plugin was subscribed while the eventlog was read, all names are
-/// known now. If the plugin was not subscribed, and other plugins block the job, the plugin subscribes and
-/// reads the eventlog again.
+/// Notes the dependencies that other plugins added. If the plugin was subscribed while the eventlog was read, all
+/// dependencies are known now. Otherwise, if other plugins block the job, subscribes to it and reads the eventlog
+/// again.
 fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
         foreign.iter().for_each(|(name, added)| others.note_name(name, *added));

@@ -50,11 +50,13 @@ impl Recovery {
         self.resync.panics > 0
     }
 
-    /// Notes that a callback panicked, which may have been about job `id`. Returns true if the jobs are to be compared with Flux, and false after too
-    /// many panics in a row.
+    /// Notes that a callback panicked. `id` is the job that it handled, if known. Returns true if the engine must
+    /// compare its jobs with Flux, and false after too many panics in a row.
     ///
-    /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a change, so any counter
-    /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job, without a call to Flux
+    /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a
+    /// change, so any counter
+    /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job,
+    /// without a call to Flux
     /// (`cargo bench --bench scale` has the figure).
     pub fn note_panic(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
         self.resync.panics = self.resync.panics.saturating_add(1);

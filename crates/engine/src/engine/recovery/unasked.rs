@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs was in reach
-//! ([`is_in_reach`]). A push, a configuration or further jobs may bring a limit in reach later. Then the engine
-//! reads the eventlogs before another job takes the reservation of one of these jobs.
+//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs could be reached
+//! ([`is_in_reach`]). After a push, a configuration or further jobs, a limit may be reached. Then the engine reads
+//! the eventlogs before another job takes the reservation of one of these jobs.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -9,7 +9,7 @@ use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Job, Knowledge, Phase, Reservation};
 
 impl Recovery {
-    /// Notes a job in SCHED whose eventlog affects no decision for now.
+    /// Notes a job in SCHED whose eventlog affects no decision yet.
     pub fn note_unasked(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
@@ -17,8 +17,8 @@ impl Recovery {
         }
     }
 
-    /// Asks for the eventlogs of noted jobs for which a limit is in reach now: of association `of`, or of all
-    /// associations if `of` is `None`.
+    /// Asks for the eventlogs of noted jobs that could now reach a limit: of association `of`, or of all associations
+    /// if `of` is `None`.
     pub fn ask_for_unasked_eventlogs(
         &mut self,
         shared: &mut Shared,
@@ -45,8 +45,8 @@ impl Recovery {
         self.limits_moved = true;
     }
 
-    /// If limits may have changed, asks for the eventlogs of noted jobs for which a limit is in reach now.
-    /// Called before each release scan, so that no job takes a reservation of these jobs.
+    /// If limits may have changed, asks for the eventlogs of noted jobs that could now reach a limit. Called before
+    /// each release scan, so that no job takes a reservation of these jobs.
     pub fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut self.limits_moved) {
             self.ask_for_unasked_eventlogs(shared, None)
@@ -75,8 +75,8 @@ impl Recovery {
     }
 }
 
-/// Returns true if the active jobs of an association could reach a limit on running jobs, for jobs in `queue`. If
-/// they cannot, the reservations of these jobs affect no decision.
+/// Returns true if the association's active jobs and its jobs in `queue` could reach a limit on running jobs. If they
+/// cannot, no decision depends on the reservations of these jobs.
 pub fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&QueueName>) -> bool {
     if shared.book.association(association).is_none() {
         return false;

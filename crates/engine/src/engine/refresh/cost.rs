@@ -13,7 +13,7 @@ const POSTING_FRACTION: f64 = 0.25;
 /// Flux's loop over all pending jobs. It posts many priorities in less time, but the broker serves no request until it ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FluxLoop {
-    /// The number of jobs in the loop.
+    /// The number of jobs about which Flux asks in the loop.
     pub pending: usize,
     /// The longest time that the loop may take, in microseconds; 0 if the loop may not be used.
     pub longest: usize,

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Interleave: the priority of a pending job is computed as if the jobs before it in its association had been charged.
+//! Interleave: the priority of a pending job is computed as if the jobs before it in its association had been
+//! charged. The first job of an association gets the association's fair-share. The second job gets the fair-share
+//! after a charge for the first job, and so on. The *turn* of a job is its position and the fair-share for this
+//! position.
 //!
 //! # Rules
 //! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and
 //!   zero-score jobs have no turn. The first [`Batches::ordered`](super::super::Batches) jobs of each association
 //!   have a turn. Each later job has the fair-share of the last turn until it moves up.
-//! - A job is charged for its nodes and cores, by the weights of the tree, over its time limit. A job without a time limit is charged for a
-//!   day.
+//! - A job is charged for its nodes and cores, by the weights of the tree, over its time limit. A job without a time
+//!   limit is charged for a day.
 //! - Under a policy with a formula, the fair-share of a turn is the fair-share of the association after the
-//!   charges, with all other associations unchanged. Under a policy of ranks and under pbs, the later jobs of
-//!   all associations would then be equal. Under these policies the turns are those of OpenPBS: each job that
+//!   charges, with all other associations unchanged. Under a policy of ranks and under pbs, this formula would make
+//!   the later jobs of all associations equal. Under these policies the turns are those of OpenPBS: each job that
 //!   gets a turn is charged at once, and [`Charging::list_fairshares`] computes the fair-shares.
 //! - Each refresh computes the turns again. A job that came after the last refresh began, or that has moved from
 //!   another association since, has the turn of the last job of its association.
-//! - A turn never holds a job: if the turn would make the priority 0, the job keeps the fair-share of its association.
+//! - A turn never holds a job: if the turn would make the priority 0, the job keeps the fair-share of its
+//!   association.
 //!
 //! [`Charging::list_fairshares`]: crate::standing::Charging::list_fairshares
 
@@ -30,25 +34,24 @@ use fairshare::periods::Resources;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-/// The number of turns that one slice computes.
+/// The number of jobs for which one slice computes the turn.
 const SLICE: usize = 4_000;
 /// The number of jobs that one slice sorts.
 const JOBS: usize = 2_000;
 /// The time that is charged for a job without a time limit, in seconds.
 const DAY: f64 = 86_400.0;
 
-/// Turns that are being computed.
+/// The progress of computing the turns of all jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnComputation {
-    /// Associations whose jobs are not in order yet. `computed` has the priorities of some jobs of the first
-    /// association.
+    /// Associations whose jobs are not sorted yet. The first of them may have a part of its priorities in `computed`.
     left: VecDeque<AssociationId>,
     computed: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
-    /// For each association whose jobs are in order, the charges of the jobs in that order.
+    /// For each association whose jobs are sorted, the charge of each job, in the order of the jobs.
     asked: Vec<(Index, Vec<f64>)>,
     charging: Option<Charging>,
-    /// The jobs of each association in their order.
+    /// For each association whose jobs are sorted, its jobs in the order of their turns.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
@@ -61,7 +64,7 @@ pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     Some(TurnComputation { left: shared.posted.associations().into(), ..TurnComputation::default() })
 }
 
-/// Computes the next slice. Returns true when all turns are known.
+/// Computes the next slice of turns. Returns true when the turns of all jobs are known.
 pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
@@ -128,7 +131,7 @@ fn order_jobs(
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));
     }
-    // An association counts as one job.
+    // The work for an association itself is that for one job.
     most.saturating_sub(1 + jobs.len())
 }
 

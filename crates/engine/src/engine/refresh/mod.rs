@@ -62,9 +62,9 @@ pub(super) struct Refresh {
     loop_posts: Option<LoopPosts>,
     /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
     is_misplaced: bool,
-    /// Whether the present posts correct the order after the last refresh.
+    /// Whether the posts in progress only correct the order, after a refresh that has ended.
     is_correction: bool,
-    /// Decides when a plan posts stale priorities too, although the order is correct.
+    /// Decides when a refresh also posts stale priorities whose order is correct.
     stale: StaleRefresh,
     /// Whether the timer of refreshes is armed.
     is_armed: bool,
@@ -100,7 +100,7 @@ impl Refresh {
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
         self.pushed |= is_of_push;
-        // This refresh may be over already.
+        // The refresh that began the loop may have ended already.
         let has_ended = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
         for result in
             [Some(&mut self.posting), self.last.as_mut().filter(|_| has_ended)].into_iter().flatten()
@@ -116,7 +116,7 @@ impl Refresh {
         }
     }
 
-    /// Notes that Flux's loop is over, or that none is in progress.
+    /// Notes that Flux's loop has ended, or that none is running.
     pub fn exit_loop(&mut self) {
         self.loop_posts = None;
     }

@@ -58,7 +58,8 @@ impl Refresh {
             Posts { unprioritized: unprioritized.unwrap_or_default().into(), to_post: to_post.collect() };
         let mut effects = Vec::new();
         let (flux_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.to_post.len());
-        // If the loop must run for jobs without a priority, it posts the other priorities in the least time.
+        // If Flux's loop must run anyway for jobs without a priority, it also posts the other priorities, because it
+        // needs the least time for that.
         let uses_loop = self.pushed && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
         if uses_loop || flux_loop.is_better_for(touched) {
             self.posting.touched += touched;
@@ -102,7 +103,8 @@ impl Refresh {
                 .map(|of| (of, Candidates::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
-        // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
+        // In the ledger each job counts by its new priority at once. But scans wait until Flux has every new priority
+        // that is 0.
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }

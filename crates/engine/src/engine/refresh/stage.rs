@@ -21,11 +21,11 @@ use crate::priority::AGE;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The number of associations and jobs that one turn computes, which takes a few milliseconds.
+/// The work of one reactor turn, in units of one association or job. It takes a few milliseconds.
 const SLICE: usize = 20_000;
 /// The cost of computing a priority, in units of computing the fair-share of an association.
 pub(super) const JOB_COST: usize = 10;
-/// The size up to which all fair-shares are computed in one turn, as a number of associations and jobs.
+/// If a site has at most this many associations and jobs together, one reactor turn computes all fair-shares.
 const SMALL: usize = 4_000;
 /// Seconds from a panic to the next refresh, if refreshes are off.
 const AFTER_PANIC: f64 = 30.0;
@@ -37,16 +37,16 @@ pub(super) enum Stage {
     Idle,
     /// Fair-shares are computed.
     Standing,
-    /// The priorities of jobs at the largest age are computed.
+    /// The engine computes the priorities of jobs at the largest age.
     CappedSweep(CappedSweep),
-    /// Turns are computed. All priorities follow.
+    /// The engine computes the turns of jobs. After that it computes all priorities.
     Turns(Box<TurnComputation>),
-    /// The priorities of the jobs of these associations are computed. If the flag is false, associations with
-    /// an unchanged fair-share are skipped. The id is the last computed job of the first association.
+    /// The engine computes the priorities of the jobs of these associations. If the flag is false, it skips
+    /// associations with an unchanged fair-share. The id is the job of the first association that was computed last.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
     PrioritySearch(PrioritySearch),
-    /// These priorities are posted.
+    /// The engine posts these priorities.
     Posting(Posts),
     /// Jobs are annotated.
     AnnotationSweep(AnnotationSweep),
@@ -60,7 +60,7 @@ pub struct LastRefresh {
     pub when: f64,
     /// The number of associations computed.
     pub worked_out: usize,
-    /// Whether the tree was ranked.
+    /// Whether the fair-shares of the tree were computed as ranks.
     pub ranked: bool,
     /// The number of associations whose fair-share changed.
     pub changed: usize,
@@ -78,7 +78,7 @@ pub struct LastRefresh {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveSnapshot {
-    /// The usage with which a running job counts: `elapsed` or `committed`.
+    /// The usage that a running job is charged for: `elapsed` or `committed`.
     pub accrual: Word,
     /// The state of ages.
     pub ages: AgeSnapshot,
@@ -157,7 +157,7 @@ impl Refresh {
         (self.recomputes_all, self.pushed) = (true, true);
         self.stale.note_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
-        // On a large site, the push itself takes enough time for one turn.
+        // On a large site, the push has used up the time of this reactor turn.
         if is_small_site(shared) {
             effects.extend(self.continue_refresh(shared, recovery));
         }
@@ -309,7 +309,7 @@ impl Refresh {
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
-        // The next refresh uses the answer about the scheduler.
+        // Flux answers later, so the answer about the scheduler affects only the next refresh.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 

@@ -77,7 +77,7 @@ impl Refresh {
     /// priorities.
     pub fn correct_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
         let depth = shared.batches.ordered;
-        // If a refresh used up its budget, the next refresh continues.
+        // If the last refresh reached its largest number of posts, the next refresh corrects the order.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
         if !shared.is_live()
             || !is_right

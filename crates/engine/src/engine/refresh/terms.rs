@@ -12,7 +12,7 @@ use fairshare::{Options, Policy};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
     weights: Vec<i64>,
-    /// The reference time of ages; `None` if ages have no weight.
+    /// The reference time of ages; `None` if the weight of the age is 0.
     reference: Option<f64>,
     queues: Vec<f64>,
     banks: Vec<f64>,
@@ -26,7 +26,8 @@ impl Terms {
     }
 }
 
-/// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the last job done.
+/// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the job
+/// that was computed last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CappedSweep {
     pub has_changed: bool,
@@ -34,9 +35,8 @@ pub(super) struct CappedSweep {
 }
 
 impl Refresh {
-    /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and
-    /// makes this refresh compute all current priorities. If an admin changed the terms, the plan posts all
-    /// priorities.
+    /// If the shared terms have changed since the last refresh, marks all posted priorities as incomparable, and
+    /// makes this refresh compute all priorities. If an admin changed the terms, the refresh also posts them.
     pub fn note_changed_terms(&mut self, shared: &mut Shared) {
         let terms = collect_terms(shared);
         if self.terms.as_ref() != Some(&terms) {
@@ -49,9 +49,9 @@ impl Refresh {
     }
 }
 
-/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the
-/// remaining work of this turn, in units of the time to check one job. Returns where the computation
-/// continues, or `None` if all jobs were checked.
+/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the work that this
+/// reactor turn may still do; a check of one job costs 1. Returns the next position, or `None` if all jobs were
+/// checked.
 pub fn update_capped_jobs(shared: &mut Shared, at: CappedSweep, left: &mut usize) -> Option<CappedSweep> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.pending().ids_after(after).take(*left).collect();
