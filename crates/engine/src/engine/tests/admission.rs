@@ -229,7 +229,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     host.send_event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
     assert_eq!(answers::check(&host.engine.view()).drift, []);
-    // If the owner is the only user, the push has the owner's record twice: before the queues, and last. The
+    // If the owner is the only user, the push sends the owner's record twice: before the queues, and at the end. The
     // first record must release no job.
     host.start_job(jobs[1]);
     host.replay_jobs(true, Engine::with_small_batches());

@@ -25,7 +25,7 @@ fn hours(count: i64) -> i64 {
     count * MS_PER_HOUR as i64
 }
 
-/// Returns a budget of node-hours from `NOW` on for one day.
+/// Returns a budget of node-hours for the day that begins at `NOW`.
 fn budget(target: Target, deposited: i64) -> Budget {
     let (start, end) = (NOW as i64, NOW as i64 + 86_400);
     Budget { target, measure: Measure::NodeTime, start, end, deposited, spent: 0, rate: 0 }

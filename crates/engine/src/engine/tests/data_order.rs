@@ -240,8 +240,8 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
     }
 }
 
-/// When the job manager restarts, Flux sends a job that was in SCHED to PRIORITY. The engine must not end the job at the reprioritize,
-/// because the owner's record comes after it.
+/// When the job manager restarts, Flux sends a job that was in SCHED to PRIORITY. flux-accounting pushes the owner's
+/// record after the reprioritize. So the engine must not end the owner's job at the reprioritize.
 #[test]
 fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
     let owner = OWNER.0;

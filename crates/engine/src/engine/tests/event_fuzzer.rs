@@ -380,7 +380,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         facts.state = State::Sched;
         let _ = answers::why(&engine.view(), &facts, now);
     }
-    // The engine stores nothing about a job that has ended.
+    // Once a job is INACTIVE, the engine stores nothing about it.
     for id in IDS.map(JobId) {
         engine.handle(now, Event::Inactive(id));
     }

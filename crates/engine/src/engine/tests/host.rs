@@ -73,13 +73,14 @@ pub struct Host {
     pub stopped: BTreeSet<String>,
     /// The parents of virtual queues, which replace the parents in Flux's configuration.
     pub parents: BTreeMap<String, String>,
-    /// The time at which the refresh timer fires.
+    /// When the refresh timer fires.
     pub refresh_at: Option<f64>,
     /// When the timer fires that updates the time that running jobs have left.
     pub time_left_at: Option<f64>,
     /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// All [hold candidates](is_hold_candidate), and some former ones. A search of all jobs at each event would make long histories slow.
+    /// The jobs for which [`is_hold_candidate`] is true, and some for which it no longer is. A search of all jobs at
+    /// each event would make long histories slow.
     hold_candidates: BTreeSet<JobId>,
     /// The job that Flux's loop over all jobs asks about.
     job_in_loop: Option<JobId>,
@@ -230,8 +231,8 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// Marks the hold candidates that the engine holds, and returns those in SCHED. Once all effects are
-    /// carried out, each returned job must exceed a limit.
+    /// Marks the hold candidates that the engine holds. Returns the marked jobs that are in SCHED. When all effects
+    /// are carried out, each of them must exceed a limit.
     pub(super) fn find_held_in_sched(&mut self) -> Vec<JobId> {
         self.hold_candidates.retain(|id| self.jobs.get(id).is_some_and(is_hold_candidate));
         if self.jobs.len() < 100 {

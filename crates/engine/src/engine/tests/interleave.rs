@@ -43,7 +43,8 @@ fn submit_many(host: &mut Host, user: u32, jobs: usize) {
     }
 }
 
-/// Asserts that each posted priority is current, and that the explanation of each job shows its turn as the fair-share.
+/// Asserts that each posted priority is current, and that the explanation of each job shows the fair-share of its
+/// turn.
 fn assert_explained(host: &Host) {
     for (id, job) in &host.jobs {
         let priorities = host.engine.view().priorities_of(*id).unwrap();
@@ -85,7 +86,7 @@ fn a_turn_releases_no_job_whose_own_score_is_0() {
     host.advance_and_refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
-    // The turns do not change before the next refresh.
+    // The turns of jobs do not change before the next refresh.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
@@ -167,7 +168,7 @@ fn fairshare_term(host: &Host, id: JobId) -> f64 {
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
-/// The fair-share of a turn is the fair-share that the association would have after the earlier jobs ran as requested.
+/// The fair-share of a turn is the one that the association would have if the jobs before it had run as requested.
 #[test]
 fn a_turn_costs_the_request_of_the_job_before_it() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
@@ -186,8 +187,8 @@ fn a_turn_costs_the_request_of_the_job_before_it() {
     }
 }
 
-/// If only one user has usage, a charge does not change this user's fair-share. Each turn then lowers the
-/// fair-share by a fixed step, so that the jobs still differ.
+/// If only one user has usage, a charge does not change this user's fair-share. Then the fair-share of each later job
+/// is lower by a fixed step, so that the jobs still differ.
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
@@ -216,7 +217,8 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
-/// The next refresh computes the turns again. Until then, a job that is alone in its new association has no turn.
+/// The next refresh computes the turns again. Until then, a moved job has the turn of the last job of its new
+/// association, and no turn if there is no such job.
 #[test]
 fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
     for others in [0, 2] {

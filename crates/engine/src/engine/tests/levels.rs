@@ -35,7 +35,7 @@ fn standings_show_200_of_very_many_siblings() {
     let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let name = |user: u32| format!("{user:04}").into();
-    // The later a user is by name, the lower is the usage, and the better the rank.
+    // If the users are sorted by name, each user has less usage and a better rank than the user before.
     let leaves =
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
     let mut all_accounts = accounts();

@@ -71,7 +71,7 @@ struct World {
     weight: i64,
     /// The changes of the charge factor of queue q1.
     charges: Vec<ChargeChange>,
-    /// All jobs that have started, ended ones too.
+    /// All jobs that have started, including jobs that have ended.
     started: BTreeMap<JobId, StartedJob>,
 }
 
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Checks that the priority of each job in Flux is the posted priority, and that its terms add up.
+    /// Checks that the priority of each job in Flux is the posted priority, and that its terms sum to it.
     fn check_priorities(&self) {
         for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
             let posted = self.host.engine.view().priorities_of(*id).unwrap().posted;

@@ -79,10 +79,10 @@ pub struct Oracle {
     pub scans_all: bool,
     /// Whether fair-share is computed live. If so, the oracle cannot compute the priorities.
     is_live: bool,
-    /// Whether a job is being moved to another bank or queue. One scan then releases jobs of the old place, and another scan releases jobs
-    /// of the new place.
+    /// Whether a job is being moved to another bank or queue. One scan then releases jobs of its former bank or
+    /// queue, and another scan releases jobs of its new bank or queue.
     pub is_moving: bool,
-    /// Whether a deferred turn is beginning. Several associations may then have a scan each.
+    /// Whether the deferred work of a reactor turn begins now. It may scan several associations, one after another.
     pub is_deferred_turn: bool,
     /// The number of times that the order of two associations was compared. Tests check that it is above 0.
     pub compared_orders: usize,
@@ -90,7 +90,7 @@ pub struct Oracle {
     half_pushed: BTreeSet<(UserId, BankName)>,
     /// The pushed weight of fair-share. The weights of queue and urgency are the defaults of flux-accounting.
     weight: Option<i64>,
-    /// Jobs that the current scan released and that other plugins hold in DEPEND. They count until the scan ends.
+    /// Jobs that the current scan released and that other plugins block in DEPEND. They count until the scan ends.
     freed: BTreeSet<JobId>,
     /// Jobs to whose events the plugin is subscribed. For other jobs, no event shows whether other plugins
     /// hold them.
@@ -168,7 +168,8 @@ impl Oracle {
         self.parents = policy.parents.iter().cloned().collect();
     }
 
-    /// Returns the rules with the largest counters that the engine may have.
+    /// Returns this oracle with running jobs counted by their whole time limits: the largest counters that the engine
+    /// may have.
     fn at_most(&self) -> Oracle {
         Oracle { counts_whole_time: true, ..self.clone() }
     }
@@ -344,7 +345,8 @@ impl Oracle {
         exceeded
     }
 
-    /// Checks that no held job of the same bank with a higher priority could be released.
+    /// Checks that the release of job `id` skipped no held job of the same bank: a job with a higher priority that
+    /// could be released.
     fn check_order_in_bank(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let Some(mine) = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone())) else { return };
         let is_on_bank = |limit: &SiteLimit| {
@@ -381,8 +383,8 @@ impl Oracle {
         }
     }
 
-    /// Returns true if Flux will not schedule the job, because its urgency or its priority is 0. For a job in
-    /// DEPEND, this is the priority that the job would get at its release. For other jobs it is the last
+    /// Returns true if Flux will not schedule the job, because its urgency or its priority is 0. For a job in DEPEND,
+    /// this is the priority that it would get if it were released. For other jobs it is the priority in the last
     /// answer to Flux.
     fn is_unschedulable(&self, job: &HostJob) -> bool {
         if self.counts_priority_0 && job.urgency != 0 {
@@ -399,7 +401,8 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
-    /// Returns true if the current scan released the job, or the job moves from PRIORITY to SCHED for the first time.
+    /// Returns true if the current scan released the job, or if the job was held and now moves from PRIORITY to
+    /// SCHED.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
         let is_on_its_way = job.state == State::Priority
             && was_held(job)
@@ -408,8 +411,8 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// Returns the limits that job `id` would exceed if it were released now. If several scans share limits,
-    /// jobs that an earlier scan released and that other plugins hold in DEPEND do not count.
+    /// Returns the limits that job `id` would exceed if it were released now. If several scans share limits, jobs
+    /// that an earlier scan released and that other plugins block in DEPEND do not count.
     fn exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.scans_all || self.is_deferred_turn;
         let has_scopes = !self.limits.is_empty() || !self.budgets.budgets.is_empty();

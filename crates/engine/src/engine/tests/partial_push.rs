@@ -45,7 +45,7 @@ fn host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     (host, running_job, held, other_job)
 }
 
-/// An event in the middle of the push, about the running job and the job in no queue.
+/// Makes something happen in the middle of the push. The arguments are the running job and the job without a queue.
 type Action = fn(&mut Host, JobId, JobId);
 
 #[test]

@@ -327,7 +327,7 @@ fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
     host
 }
 
-/// Returns the pending jobs in descending order of `priority`.
+/// Returns the pending jobs, sorted by descending `priority` and then by id.
 fn sort_pending(host: &Host, priority: impl Fn(JobId) -> u32) -> Vec<JobId> {
     let mut jobs = host.engine.view().pending_after(None, usize::MAX);
     jobs.sort_by_key(|id| (std::cmp::Reverse(priority(*id)), *id));

@@ -378,7 +378,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
         let (before, site) = base();
         host.send_event(Event::Policy(before, site));
         let (mut next, mut site) = base();
-        // The order of the banks also changes, which must not count, because records are compared by name.
+        // The order of the banks also changes. Records are compared by name, so this must not count as a change.
         next.banks.swap(0, 1);
         act(&mut next, &mut site);
         let wanted =

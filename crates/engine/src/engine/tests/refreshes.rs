@@ -80,7 +80,8 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
             let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
             tree(Policy::Classic, NOW, leaves)
         };
-        // One loop posts all priorities, so the counted slices only compute priorities.
+        // Flux's loop posts all priorities in one slice. So the number of slices shows the cost of the computation
+        // alone.
         host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
         host.send_event(Event::Settings(Settings { interleave, ..Settings::default() }));
         host.send_event(Event::Policy(all_accounts.clone(), site()));

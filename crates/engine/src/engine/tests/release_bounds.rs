@@ -15,8 +15,8 @@ fn predict_release(host: &Host, id: JobId) -> Release {
     explain_job(host, id).release
 }
 
-/// If running limits are not strict, a job that was never held has no reservation. The job takes a slot when
-/// it starts, which may be at any time.
+/// If running limits are not strict, a job that was never held has no reservation. It counts from its start, which
+/// may come at any time.
 #[test]
 fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
@@ -184,7 +184,7 @@ proptest! {
         let predicted: Vec<_> = held.iter().map(|id| (*id, explain_job(&host, *id))).collect();
         for (id, predicted) in &predicted {
             prop_assert!(!predicted.holds.is_empty(), "no limit holds {}", id);
-            // The job would exceed the limit of each hold.
+            // With this job, the counter of each limit that holds it would exceed the cap.
             for hold in &predicted.holds {
                 prop_assert!(hold.used + hold.needed > hold.cap);
                 let taken: u64 = hold.frees.iter().map(|one| one.amount).sum();
@@ -203,7 +203,7 @@ proptest! {
             let next = find_next_end(&host);
             let pending: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
-            // Start a job at once, or some time before the next end.
+            // Sometimes a job starts, now or before the next job ends.
             let start = starts.next().filter(|_| !pending.is_empty());
             if let Some((at, part)) = start {
                 let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));

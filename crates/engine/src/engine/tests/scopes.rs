@@ -104,8 +104,8 @@ fn the_snapshot_contains_the_parents_of_banks() {
     }
 }
 
-/// A running job leaves one GPU of the limit. The table has, for each limit, which of the other jobs are
-/// held. Each requests two GPUs.
+/// The limit counts GPUs, each job requests two, and one is left. The table has the limits, and whether each limit
+/// holds each of the other jobs.
 #[test]
 fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
     let association = || Target::Association(UserId(7), "A".into());

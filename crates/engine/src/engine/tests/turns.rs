@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended, and work that it does once only.
-//! Rules: R3
+//! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended. Also work
+//! that must be done only once.
 
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The explanations of jobs (`why`), compared with what later happens to the jobs in the model host.
+//! Explanations of jobs (`why`). The tests compare each explanation with what later happens to the job in the model
+//! host.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live_host, tree};
@@ -231,7 +232,8 @@ fn an_unchanged_annotation_is_not_sent_again() {
     assert_eq!(notes(&mut host), 0, "the priority changed, the fair-share did not");
 }
 
-/// Generates jobs. Each tuple says whether the job starts, and gives its nodes, its queue (0 for none), its user and its time limit.
+/// Generates jobs. A tuple has: whether the job starts, its nodes, its queue (0 for none), its user, and its time
+/// limit.
 pub fn any_jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
     let one = (any::<bool>(), 1..5u64, 0..3usize, 7..9u32, prop::option::weighted(0.9, 10..500u32));
     prop::collection::vec(one, 1..24)

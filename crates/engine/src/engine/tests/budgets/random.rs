@@ -20,8 +20,8 @@ const LONGEST: usize = 200;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// User and bank, nodes, quarters of a second, and whether another plugin blocks the job. Jobs with 2 nodes go to the queue q1, and jobs
-    /// with 3 nodes have no GPUs.
+    /// Submits a job: the index of its user and bank, its nodes, its time limit in quarters of a second, and whether
+    /// another plugin blocks it. Jobs with 2 nodes go to the queue q1, and jobs with 3 nodes have no GPUs.
     Submit(usize, u64, u32, bool),
     Start(usize),
     End(usize, When),
@@ -266,9 +266,9 @@ impl World {
         self.budgets.iter().map(|budget| [budget.start, budget.end].map(has_passed)).collect()
     }
 
-    /// Applies an action, and checks B9: no job is released, and no job enters SCHED, unless the job fits
-    /// into all its budgets. Only pushes, changes of the window in force, and updates of jobs may otherwise
-    /// increase the spent and committed amounts.
+    /// Applies an action, and checks B9: no job is released, and no job enters SCHED, unless the job fits into all
+    /// its budgets. Checks also that the spent and committed amounts otherwise increase only by pushes, by updates of
+    /// jobs, and when a window begins or ends.
     fn step(&mut self, action: &Action) {
         let (before, committed, windows) =
             (self.balances(), self.committed_jobs(), self.window_bounds_passed());

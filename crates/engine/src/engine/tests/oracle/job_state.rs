@@ -24,7 +24,7 @@ pub(super) fn was_held(job: &HostJob) -> bool {
     job.was_unreadable || job.was_held_in_priority || job.log.iter().any(|(name, _)| is_ours(name))
 }
 
-/// Returns true if the job is in PRIORITY with a priority, so that Flux sends it to SCHED.
+/// Returns true if the job is in PRIORITY and has got a priority, so that Flux sends it to SCHED.
 pub(super) fn is_on_its_way(job: &HostJob) -> bool {
     job.state == State::Priority && job.answered.is_some() && !is_held_past_depend(job)
 }

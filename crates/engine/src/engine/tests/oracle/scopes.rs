@@ -126,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// Returns true if the jobs of two associations count together under a limit.
+    /// Returns true if a limit counts the jobs of two associations together.
     pub(super) fn counts_with(
         &self,
         limit: &SiteLimit,
@@ -200,8 +200,8 @@ impl Oracle {
         overfull
     }
 
-    /// Returns the key by which associations with shared limits are scanned: the priority and the id of the first held job. Returns `None`
-    /// if the order depends on more than that job.
+    /// Returns the priority and the id of the first held job, by which associations that share limits are sorted for
+    /// a scan. Returns `None` if the order depends on other jobs too.
     pub(super) fn sort_key(
         &self,
         jobs: &BTreeMap<JobId, HostJob>,

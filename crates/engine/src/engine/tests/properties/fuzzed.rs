@@ -72,8 +72,9 @@ fn seed_inputs() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input with `run`, and returns its features. A feature is the kind of an operation together with
-/// the change of one job's situation, or together with the situations of all jobs.
+/// Runs one input with `run`, and returns its features. For each operation, a feature is made of the kind of the
+/// operation and the change of one job's situation. A further feature is made of the kind and the situations of all
+/// jobs.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,

@@ -27,7 +27,7 @@ fn is_settled(host: &Host) -> bool {
         && host.engine.recovery.half_pushed().is_empty()
 }
 
-/// Returns the place of a job among the jobs that the scheduler sorts with it, and their number.
+/// Returns the position of a job in its scheduler queue, and the number of jobs in this queue.
 fn find_place(host: &Host, id: JobId) -> (usize, usize) {
     let own = &host.jobs[&id];
     let is_sorted = |job: &HostJob| {

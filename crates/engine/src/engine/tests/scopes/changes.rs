@@ -72,7 +72,7 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
     assert_eq!(used, [1, 2, 1]);
 }
 
-/// The job's user has no other job in the bank, so the bank's counter has no entry of that user yet.
+/// The user has no other job in bank A, so the counter of the bank has no entry for the user yet.
 #[test]
 fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);

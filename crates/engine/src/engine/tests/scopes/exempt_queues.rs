@@ -36,7 +36,8 @@ fn start_in(host: &mut Host, queue: &str) -> JobId {
     id
 }
 
-/// Limits on one running job of each scope, in all queues and in q2. A job in q2 is held by the limits that count q2.
+/// Each scope may have one running job in all queues together, and two in q2. If q2 is exempt, only the second limit
+/// applies to jobs in q2.
 #[test]
 fn limits_of_the_exempt_scopes_neither_count_nor_hold_jobs_of_the_queue() {
     let targets = || {

@@ -49,7 +49,7 @@ fn a_job_waits_until_running_jobs_have_less_time_left() {
     assert_eq!(super::super::why::explain_job(&host, waiting).holds[0].text, text);
     advance(&mut host, 100.0);
     assert_eq!(host.state(waiting), Some(State::Sched));
-    // The reservation counts with the whole time limit.
+    // A released job reserves node-hours for its whole time limit.
     assert_eq!(node_hours_in_use(&host), Some(10));
     host.start_job(waiting);
     host.end_job(first);

@@ -57,7 +57,8 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
             9,
             "C",
             &[
-                // One limit names the bank, and another is on each bank. They count in different stages, so both apply.
+                // One limit names bank C, and the other applies to each bank. They count jobs in different states, so
+                // neither replaces the other.
                 ("bank C", None, 0, Some(1)),
                 ("bank C", None, 0, Some(5)),
                 ("bank root", Some("q1"), 1, Some(2)),

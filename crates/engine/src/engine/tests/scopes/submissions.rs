@@ -57,7 +57,7 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
     let text = "updating to queue q2 while it is already at max-active-jobs-in-queue limit is not allowed; try again later";
     assert_eq!(host.update_job(moving_job, Some("q2"), None), Err(text.to_owned()));
-    // The limit already counts a job of its scope, so an update within the scope is accepted.
+    // The job is counted in its scope already, so it may be updated within the scope.
     assert_eq!(host.update_job(first, Some("q1"), None), Ok(()));
     assert_eq!(host.update_job(first, Some("q2"), None), Ok(()));
     host.end_job(first);
@@ -66,7 +66,7 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     assert_settled(&host);
 }
 
-/// The user has no job in bank A, so the association there has joined no scope yet.
+/// The user has no job in bank A, so the engine has not assigned scopes to the user's association there yet.
 #[test]
 fn a_job_may_move_to_a_bank_without_jobs_under_a_full_limit_that_counts_the_job() {
     let mut host = make_site(vec![limit(Target::User(UserId(7)), None, "active-jobs", 1)]);
@@ -156,7 +156,7 @@ fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
                 ..make_job(user, bank, 0).size(nodes, nodes)
             };
             let text = text.replace("SCOPE", scope);
-            // The text is the same before and after the first job of the association.
+            // The rejection is the same before and after the association has had a job.
             assert_eq!(host.submit(sized(7, "A", nodes, minutes)), Err(text.clone()));
             let fitting = host.submit(sized(7, "A", 4, 30.0)).unwrap();
             assert_eq!(host.names(fitting), [""; 0]);
