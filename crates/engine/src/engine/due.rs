@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Work that must not be done at the place that calls for it: scans for the end of the event, and tasks for the next reactor turn.
+//! Work that must not be done at the place that calls for it: scans for the end of the event, and tasks for the next
+//! reactor turn.
 //!
 //! While Flux iterates over its jobs to reprioritize them, or over its plugins to pass a configuration to them, the
 //! plugin must change no other job. While another plugin releases a job, our plugin must not end that job. While
 //! Flux asks for the priority of a job, the plugin must not post that priority. So the engine stores such work here
 //! by job id. It decides about the job when it carries the work out, because an earlier decision would be stale.
-//! The cost of a turn depends on the number of stored jobs, not on the number of live jobs.
+//! The cost of a reactor turn depends on the number of stored jobs, not on the number of live jobs.
 
 use super::{Effect, Timer};
 use crate::accounts::AssociationId;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Handles pushes of site documents and of flux-accounting's records, and settings. Priorities follow at the
-//! next reprioritize or refresh.
+//! Handles pushes of site documents and of flux-accounting's records, and settings. New priorities apply at the next
+//! reprioritize or refresh.
 
 use super::{
     Effect, Level, Settings, Shared, Timer, accrual,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the jobs that ended since the plugin last took ended jobs for the snapshot.
+//! Stores ended jobs that the snapshot does not contain yet.
 
 use crate::standing::{self, Ended};
 

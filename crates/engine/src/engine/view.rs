@@ -19,7 +19,7 @@ use std::ops::Deref;
 /// The state that answers are computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The state that several owners read.
+    /// The state that several parts of the engine read and change.
     pub(super) shared: &'a Shared,
     pub(super) refresh: &'a Refresh,
     pub(super) recovery: &'a Recovery,

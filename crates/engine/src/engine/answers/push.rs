@@ -48,7 +48,7 @@ pub struct Preview {
     pub default_banks: Vec<DefaultBankChange>,
 }
 
-/// A pending job that would get another priority or position.
+/// A pending job whose priority or position would change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Move {

@@ -95,8 +95,8 @@ impl Recovery {
         shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect()
     }
 
-    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. After the last jobs, the next reactor
-    /// turn carries out the end of a replay.
+    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. After the last
+    /// jobs, the next reactor turn ends the replay.
     pub fn take_next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
         if self.resync.due.is_empty() {
             return None;

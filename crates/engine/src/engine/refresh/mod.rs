@@ -84,7 +84,7 @@ pub(super) struct Refresh {
 /// The posts that a refresh leaves to Flux's loop.
 #[derive(Clone, Debug)]
 struct LoopPosts {
-    /// The jobs that get another priority.
+    /// The jobs whose priorities would change.
     jobs: HashSet<JobId>,
     /// Whether a push waited for the loop.
     is_of_push: bool,

@@ -60,7 +60,7 @@ pub struct LastRefresh {
     pub when: f64,
     /// The number of associations computed.
     pub worked_out: usize,
-    /// Whether the fair-shares of the tree were computed as ranks.
+    /// Whether the refresh computed the fair-shares in the tree.
     pub ranked: bool,
     /// The number of associations whose fair-share changed.
     pub changed: usize,
