@@ -16,7 +16,7 @@ use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_w
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The fraction of `max-wait-behind` after which [`AgeSnapshot`] lists a waiting job.
+/// A waiting job is listed in [`AgeSnapshot`] when its age reaches this fraction of `max-wait-behind`.
 const NEAR: f64 = 0.75;
 /// The maximum number of listed jobs.
 const MAX_NEAR: usize = 20;
@@ -38,7 +38,7 @@ pub struct AgeSnapshot {
     pub reference: Option<f64>,
     /// The weight of the age, raised by `max-wait-behind` if that is set.
     pub weight: i64,
-    /// The points that a job's score gains in a day.
+    /// The number of points by which a job's score grows in a day.
     pub per_day: f64,
     /// The number of nodes of the site; `None` if unknown.
     pub site_nodes: Option<u64>,
@@ -180,7 +180,7 @@ pub fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns whether a new job is eligible, and since when. `now` is in seconds since the epoch.
+/// Returns whether a new job is eligible, and the time from which on it is, in seconds since the epoch.
 pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
     let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }

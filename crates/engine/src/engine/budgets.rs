@@ -46,7 +46,7 @@ pub(super) fn recount_if_complete(shared: &mut Shared) {
     }
 }
 
-/// Puts the windows that contain the present time in force.
+/// Applies the budget windows that contain the present time.
 fn apply_windows(shared: &mut Shared) {
     let (limits, accounts) = shared.budgets.in_force(shared.now, shared.ended.is_done());
     shared.book.set_budget_limits(limits);

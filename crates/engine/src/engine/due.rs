@@ -14,7 +14,7 @@ use crate::ids::JobId;
 use crate::limits::Candidates;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A release scan at the end of the event that called for it.
+/// A release scan that runs at the end of the event that caused it.
 #[derive(Clone, Debug)]
 pub(super) enum Scan {
     /// A scan of one association.
@@ -55,7 +55,7 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// Notes a release scan of an association for the end of this event.
+    /// Notes that an association gets a release scan at the end of this event.
     pub fn scan_after_event(&mut self, association: AssociationId) {
         self.note_scan(Scan::One(association));
     }

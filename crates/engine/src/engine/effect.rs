@@ -105,7 +105,7 @@ pub enum Effect {
     ReadSiteNodes,
     /// Ask Flux which dependencies are outstanding, and call back with [`Event::Dependencies`](super::Event::Dependencies).
     ReadDependencies(JobId),
-    /// Ask job-list for the jobs that ended after `since`, the job that ended last first, and call back with
+    /// Ask job-list for the jobs that ended after `since`, sorted by descending end, and call back with
     /// [`Event::Ended`](super::Event::Ended).
     ListEnded {
         /// In seconds since the epoch.

@@ -57,8 +57,8 @@ impl EndedJobs {
         self.asking = QueryProgress::Due;
     }
 
-    /// Asks for the jobs that ended since the earliest watermark and still count. Asks once after the plugin was loaded, and again only
-    /// if a push needs earlier jobs.
+    /// Asks job-list for ended jobs that no push includes: those since the earliest watermark. Asks once after the
+    /// plugin was loaded, and again only if a push needs earlier jobs.
     pub fn ask_job_list(&mut self, standing: &mut Standing, now: f64) -> Vec<Effect> {
         let since = standing.earliest_watermark(now - standing.reset());
         let asked_since = match self.asking {
@@ -127,7 +127,7 @@ impl EndedJobs {
             self.end_query(standing, since);
             return effects;
         }
-        // If all jobs of a page ended at the same time, only a larger page reaches earlier jobs.
+        // If all jobs of a page ended at the same time, the next page must be larger to reach earlier jobs.
         let most = if earliest_end == before { most.saturating_mul(2) } else { most };
         self.asking = QueryProgress::UnderWay { since, before: earliest_end, most, received, silent: 0 };
         effects.push(Effect::ListEnded { since, before: earliest_end, most });

@@ -159,9 +159,9 @@ pub enum Event<'a> {
     /// `job.state.priority`, with the urgency. If the engine returns no effects, the job is unknown: the caller then
     /// sends [`Event::New`] for the job, and this event again.
     Priority(JobId, i64),
-    /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY.
-    /// The scheduler may have decided on the job, so the answer must return the job to SCHED. If the engine
-    /// returns no effects, the job is unknown.
+    /// `job.state.priority` of a job that was in SCHED, and is in PRIORITY because its urgency or jobspec changed.
+    /// The scheduler may have decided on the job, so the answer must return the job to SCHED. If the engine returns
+    /// no effects, the job is unknown.
     Bounced {
         /// The job.
         id: JobId,
@@ -277,14 +277,14 @@ pub enum Event<'a> {
     Panicked(Option<JobId>),
     /// Compare jobs with Flux again, if the engine abandoned the comparison after too many panics.
     TryAgain,
-    /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
+    /// The present facts of the job that [`Effect::LookUp`](super::Effect::LookUp) named.
     Shown(JobFacts<'a>),
 }
 
 /// An event that starts or stops a job's eligible time, or the start of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// The urgency of the job was set to this value, at submission or later.
+    /// The user or the administrator set the urgency of the job to this value, at submission or later.
     Urgency(i64),
     /// A dependency of this name was added (`true`) or removed.
     Dependency(String, bool),

@@ -33,7 +33,7 @@ pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
     }
 }
 
-/// Holds a job that was in SCHED. The job returns its headroom.
+/// Holds a job that was in SCHED. The job's reservation ends.
 pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     // A restart may have moved the job to PRIORITY. If the job got no priority, it is still in PRIORITY.
     let is_in_priority = shared.unprioritized.contains(&id);
@@ -101,8 +101,8 @@ pub fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
 }
 
-/// Moves a job to a later phase. If the job was released while other plugins blocked it, makes its reservation
-/// again.
+/// Records that a job entered a later phase. If the job was released while other plugins blocked it, reserves
+/// headroom for it again.
 pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
@@ -123,8 +123,8 @@ pub fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<Asso
     association.filter(|_| demand == Demand::Resting && is_freed)
 }
 
-/// Returns true if, under the strict rule, a job in SCHED at priority 0 could run again but exceeds a limit on running
-/// jobs. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
+/// Returns true if a job in SCHED at priority 0 could run again, but would exceed a limit on running jobs under the
+/// strict rule. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
 pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)

@@ -27,7 +27,7 @@ pub(super) struct JobTurns {
 }
 
 impl JobTurns {
-    /// Adds the next job of an association.
+    /// Stores the turn of the next job of an association.
     pub fn add_turn(&mut self, id: JobId, association: AssociationId, turn: Turn) {
         self.of_job.insert(id, (association, turn));
         self.last.insert(association, turn);

@@ -104,8 +104,8 @@ pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) 
     effects
 }
 
-/// Records whether other plugins block the job. If other plugins no longer block a held job, a release scan
-/// follows in the next reactor turn, because the running callback belongs to the job itself.
+/// Records whether other plugins block the job. If they stopped blocking a held job, a release scan follows in the
+/// next reactor turn, because the running callback is about that job.
 pub fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {

@@ -26,7 +26,7 @@ pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
 /// Jobs that passed validation, for which Flux has not called `job.new` yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValidatedJobs {
-    /// If `job.new` is about one of these jobs, the job was submitted. Any other job is replayed.
+    /// If `job.new` names one of these jobs, the job was submitted. Any other job is replayed.
     validated: BTreeSet<JobId>,
 }
 

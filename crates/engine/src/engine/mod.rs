@@ -20,11 +20,11 @@
 //! refresh/                            Refresh: live fair-share in slices, and which priorities to post
 //! recovery/                           Recovery: unknown facts after a restart or a panic
 //! priorities.rs, admission.rs, hold.rs, keepers.rs, age.rs, accrual.rs, ...   functions that change Shared
-//! shared.rs, terms.rs                 Shared: the state of several owners; how a priority is computed
+//! shared.rs, terms.rs                 Shared: the state that several types use; how a priority is computed
 //! posted/, due.rs, queues.rs, subscriptions.rs, ended.rs, ...                 the tables in Shared
 //! ```
 //!
-//! The state of each owner is private to its module.
+//! The state of each of these types is private to its module.
 //!
 //! # How work continues
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
@@ -260,8 +260,8 @@ impl Engine {
         site::change_configuration(&mut self.shared, &mut self.recovery, &mut self.refresh, change)
     }
 
-    /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
-    /// SCHED.
+    /// Notes that a job is in PRIORITY, and returns the answer with its priority. If the job was in SCHED until now,
+    /// `posted` is its posted priority.
     fn answer_priority_state(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Engine { shared, recovery, refresh, .. } = self;
         let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };

@@ -24,8 +24,8 @@ impl Engine {
         effects
     }
 
-    /// Leaves the records of jobs unchanged after too many panics. Release scans no longer wait for unread
-    /// eventlogs.
+    /// Abandons the comparison after too many panics: the records of jobs stay as they are, and release scans no
+    /// longer wait for unread eventlogs.
     fn keep_records(&mut self) -> Vec<Effect> {
         let text =
             "cannot compare the plugin's job records with Flux's jobs; the plugin retries at the next request".to_owned();

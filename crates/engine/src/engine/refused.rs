@@ -19,7 +19,7 @@ impl Engine {
             Effect::LookUp(id) => self.handle_refused_lookup(id, &why),
             Effect::AddDependency(id, name) => {
                 self.shared.ledger.change(id, |job| job.names.remove(name.hold));
-                // The job is leaving DEPEND, as after a cancel.
+                // The job is leaving DEPEND, for example because it was cancelled.
                 if why == Refusal::TooLate {
                     return Vec::new();
                 }

@@ -27,8 +27,7 @@ use crate::limits::{Candidates, Keepers, Phase, Released, Reservation, ScanCurso
 pub(super) struct ReleaseScan {
     /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
     is_looping: bool,
-    /// True from the release of a job by a scan until the plugin has carried out this release. The scan continues
-    /// then.
+    /// True while the plugin carries out a release of a scan. After that, the scan continues.
     is_releasing: bool,
 }
 
@@ -43,7 +42,8 @@ impl ReleaseScan {
         self.is_looping = false;
     }
 
-    /// Notes a reactor turn. A turn never begins within Flux's loop or a scan, so both have ended, even if a panic hid their end.
+    /// Notes that a reactor turn begins. That never happens within Flux's loop or a scan, so both have ended, even if
+    /// a panic hid their end.
     pub fn begin_turn(&mut self) {
         *self = ReleaseScan::default();
     }
@@ -130,7 +130,7 @@ impl ReleaseScan {
     ) -> Vec<Effect> {
         self.is_releasing = false;
         if recovery.is_comparing() {
-            // The jobs in Flux are not known before all jobs were looked up.
+            // A panic may have changed which jobs exist, so the scan waits until all jobs were looked up.
             return shared.due.schedule_scan(scan.cursor.association(), Candidates::All);
         }
         let mut effects = Vec::new();
@@ -185,8 +185,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
     subscribe_to_overtaken(shared)
 }
 
-/// Schedules a release scan for each association in whose scope no headroom is reserved for an overtaken job
-/// any more.
+/// Schedules release scans for associations in whose scope no headroom is reserved for an overtaken job any more.
 pub fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
         effects.extend(shared.due.schedule_scan(association, Candidates::All));
@@ -204,7 +203,7 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns the step that begins a scan when all effects before it were carried out. `freed` are the jobs that these effects release.
+/// Returns the step that begins a scan after all effects before it. `freed` are the jobs that these effects release.
 pub fn scan_after(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
     let cursor = ScanCursor::new(association, candidates);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))

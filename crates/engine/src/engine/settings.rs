@@ -18,7 +18,7 @@ pub struct Settings {
     pub refresh: f64,
     /// The usage that a running job is charged for: its elapsed time or its whole time limit.
     pub accrual: Mode,
-    /// The largest age that counts, in seconds.
+    /// The age from which on the age term no longer grows, in seconds.
     pub age_max: f64,
     /// Weight of the age.
     pub age_weight: i64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The state that several owners read and change: configuration, live jobs with their counters, usage, and pending work.
+//! The state that several types read and change: configuration, live jobs with their counters, usage, and pending
+//! work.
 //!
 //! The fields of each table are private to its module. The state of a single activity, such as a release scan
 //! or a refresh, is in the type that owns the activity.
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::num::NonZeroU64;
 
-/// The state that several owners read and change.
+/// The state that several types of the engine read and change.
 #[derive(Clone, Debug)]
 pub struct Shared {
     pub(super) book: Book,

@@ -42,7 +42,7 @@ impl StagedPush {
         records: SiteRecords,
         site: SitePart,
     ) -> Vec<Effect> {
-        // A push in one part replaces a staged push.
+        // A push that comes in one part replaces a staged push.
         self.drop_tree(shared);
         let mut tree = StagedSite::default();
         tree.absorb(site, &mut shared.standing);
@@ -319,8 +319,8 @@ pub fn apply_settings(
     effects
 }
 
-/// If there are budgets, asks job-list for ended jobs that the push does not include. If fair-share is live,
-/// the caller asks.
+/// If there are budgets, asks job-list for ended jobs that the push does not include. Does nothing if fair-share is
+/// live, because the caller asks then.
 fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
     if shared.budgets.is_empty() || shared.is_live() {
         return Vec::new();

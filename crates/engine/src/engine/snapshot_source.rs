@@ -15,8 +15,8 @@ pub struct SavedAssociation {
     pub record: AssociationRecord,
     /// The leaf of the association in the tree, with its usage; `None` if the association is not in the tree.
     pub leaf: Option<Leaf>,
-    /// True if its fair-share equals the fair-share computed from the pushed usage, so that the snapshot need
-    /// not store it.
+    /// True if its fair-share is the one that the tree and the pushed usage give. Then the snapshot need not store
+    /// it.
     pub is_computed: bool,
 }
 

@@ -15,9 +15,9 @@ const SLICE: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeLeft {
     is_armed: bool,
-    /// The counted jobs that the present update has not visited.
+    /// The counted jobs that the update in progress has not reached yet.
     jobs: Vec<JobId>,
-    /// Whether the present update has changed a job.
+    /// Whether the update in progress has changed a job.
     has_changed: bool,
 }
 

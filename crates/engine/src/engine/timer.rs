@@ -19,7 +19,7 @@ pub enum Timer {
     Expire,
     /// The next request for the states of queues.
     Queues,
-    /// The next waiting request is answered. Only the plugin uses it.
+    /// A request that waits is answered. Only the plugin uses this timer.
     Answer,
     /// The next update of the time that running jobs have left.
     TimeLeft,

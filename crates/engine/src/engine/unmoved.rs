@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnmovedJobs {
     jobs: BTreeSet<JobId>,
-    /// If there are many jobs, the order in which they get their priorities; the last element comes first. It
-    /// may contain jobs that are no longer in `jobs`.
+    /// If there are many jobs, the order in which they get their priorities: the last element is the first. It may
+    /// contain jobs that are no longer in `jobs`.
     order: Vec<JobId>,
 }
 
@@ -87,8 +87,8 @@ pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unprioritized.len() > shared.batches.put_off && shared.unprioritized.contains(&id)
 }
 
-/// Orders jobs so that Flux inserts each without a search; the last element comes first. Uses the urgencies that Flux
-/// reported last.
+/// Sorts jobs so that Flux inserts each of them without a search. The last element is the first. Uses the urgencies
+/// that Flux reported last.
 pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

@@ -198,7 +198,8 @@ fn full_queue_text(queue: &str, limit: &str) -> String {
 }
 
 /// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted.
-/// `update_queue` and `update_bank` each test one new value together with the old value of the other key. Only the
+/// Flux validates each key alone, so `update_queue` and `update_bank` see the new value of one key and the old value
+/// of the other. Only the
 /// later `job.validate` shows both new values.
 pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let job = shared.ledger.job(facts.id)?;

@@ -10,7 +10,7 @@ use super::{
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 
-/// The maximum number of a user's banks that a text names or that the engine searches.
+/// The largest number of a user's banks that a text names, and that the engine searches.
 const MAX_NAMED_BANKS: usize = 16;
 /// The maximum length of a name in bytes. Names are stored and shown in full.
 const MAX_NAME_BYTES: usize = 1024;

@@ -32,8 +32,8 @@ pub struct BudgetShown {
     pub in_force: bool,
     /// The sum of the deposits.
     pub deposited: i64,
-    /// The charges of ended jobs, plus the amount that running jobs have used so far; `None` if the caller
-    /// may not see it.
+    /// The amount that ended jobs were charged, plus the amount that running jobs have used so far; `None` if the
+    /// caller may not see it.
     pub spent: Option<u64>,
     /// The amount that running and released jobs may still use; `None` if the caller may not see it.
     pub committed: Option<u64>,

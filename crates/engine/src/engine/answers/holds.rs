@@ -49,8 +49,8 @@ pub struct HoldNow {
     pub frees: Vec<Freeing>,
     /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,
-    /// The latest time at which running jobs that end have freed enough headroom, if only this job needs
-    /// headroom, in seconds since the epoch.
+    /// If only this job needs headroom: the latest time at which running jobs have ended and freed enough of it, in
+    /// seconds since the epoch.
     pub latest: Option<f64>,
 }
 
@@ -196,9 +196,9 @@ pub fn show_hold(
     hold
 }
 
-/// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one
-/// association, because other associations may take the headroom of a shared limit. `is_stopped` is true if
-/// the queue of the held job is stopped. Then suspended reservations count.
+/// Adds the jobs that would free headroom of the limit when they end. Sets `latest` only for limits of one
+/// association, because other associations may take the headroom of a shared limit. `is_stopped` is true if the queue
+/// of the held job is stopped; then suspended reservations count too.
 fn add_freeing_jobs(
     view: &View<'_>,
     hold: &mut HoldNow,

@@ -115,7 +115,7 @@ pub struct PostedPriority {
     /// The changes since the previous priority, the most important first.
     #[serde(default)]
     pub reasons: Vec<Note>,
-    /// The last change by a push, an update or the configuration, if only usage and age changed since.
+    /// If only usage and age changed since then: the last change by a push, an update or the configuration.
     pub before: Option<EarlierChange>,
 }
 
@@ -185,7 +185,7 @@ pub struct Why {
     pub carries: Vec<String>,
     /// The limits that it exceeds now.
     pub holds: Vec<HoldNow>,
-    /// The time of its release.
+    /// When the job is released.
     #[serde(flatten)]
     pub release: Release,
     /// Its position in the order of release, among the held jobs of the same scope.

@@ -116,7 +116,7 @@ impl<'a> Bounds<'a> {
             if !is_free {
                 continue;
             }
-            // Each job is tested by itself, without the others.
+            // The job is removed again, so that it does not affect the test of the next job.
             self.emptiest.remove(id);
             if order(&self.fullest, id) < wanted {
                 count_indefinitely(&mut self.fullest, id);

@@ -37,7 +37,7 @@ pub struct Preview {
     /// The first jobs that would end. The plugin accepted these jobs before it had data, and the pushed data
     /// do not permit them. Jobs from before the plugin was loaded do not end.
     pub rejected: Vec<RejectedJob>,
-    /// The number of all jobs that would end.
+    /// The number of jobs that would end, including those that are not listed.
     pub rejected_count: usize,
     /// The first associations with live jobs that would be removed.
     pub removed_with_jobs: Vec<RemovedAssociation>,

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct QueueRules {
-    /// The scopes whose limits over all queues neither count nor hold the jobs: `association`, `bank`, `user`.
+    /// The scopes whose limits ignore jobs in this queue: `association`, `bank`, `user`. Limits that name a queue
+    /// apply all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exempt: Vec<Word>,
     /// The largest priority of the jobs, except at urgency 31.

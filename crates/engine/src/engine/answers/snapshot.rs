@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub pushed_by: Option<UserId>,
     /// Live fair-share.
     pub live: LiveSnapshot,
-    /// The rules of the limits on running jobs.
+    /// When and how jobs count under limits on running jobs.
     pub running_limits: RunningLimitsOf,
     /// The rules of queues for limits and priorities.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -163,7 +163,8 @@ pub struct HeldJob {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitUse {
-    /// `given` if running jobs count with their allocated resources, `asked` if they count with the resources of their jobspec.
+    /// `given` if running jobs count with their allocated resources, `asked` if they count with the resources that
+    /// their jobspec requests.
     pub counts: Word,
     /// The limit.
     pub limit: Limit,

@@ -125,7 +125,7 @@ pub struct BankStats {
 }
 
 impl BankStats {
-    /// Returns its fraction of the shares divided by its fraction of the usage: infinite without usage, `None`
+    /// Returns the fraction of the shares divided by the fraction of the usage: infinite without usage, `None`
     /// without shares.
     pub fn level(&self) -> Option<f64> {
         match (self.shares_part, self.usage_part) {
@@ -315,8 +315,8 @@ pub struct ChargeStats {
     /// The changes of charge factors by the last push, and by the configurations that were read after it, by queue
     /// and time.
     pub changes: Vec<ChargeRecord>,
-    /// The time of the first configuration that the plugin has read since it was loaded, in seconds since the epoch. A queue without a
-    /// change in `changes` has had the factor 1 from then on.
+    /// When the plugin first read a configuration after it was loaded, in seconds since the epoch. From then on, a
+    /// queue without a change in `changes` has the factor 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_since: Option<f64>,
     /// The rule by which jobs that start now are charged for their resources: `sum` or `max`.

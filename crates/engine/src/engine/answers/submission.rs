@@ -40,13 +40,13 @@ pub struct CheckedJob {
     pub duration: Option<f64>,
     /// The text with which the plugin would reject the job; `None` if it would accept the job.
     pub rejection: Option<String>,
-    /// The texts of the other checks that the job fails.
+    /// The rejection texts of the other checks that the job fails.
     pub further_rejections: Vec<String>,
     /// True if the job would wait until a push brings the association of its user.
     pub waits_for_data: bool,
     /// The limits that would hold the job.
     pub holds: Vec<HoldNow>,
-    /// The priority that the job would get when no limit holds it.
+    /// The priority that the job would get if no limit held it.
     pub priority: Option<ExplainedPriority>,
     /// The parent queue, if its queue is a virtual queue.
     pub parent_queue: Option<QueueName>,
@@ -64,7 +64,7 @@ pub struct CheckedJob {
     pub jobs: u64,
     /// The number of these jobs that would be rejected.
     pub jobs_rejected: u64,
-    /// The limit on active jobs that would reject the last of these, and how many jobs are active.
+    /// The limit on active jobs that would reject the last of these jobs, and the number of active jobs.
     pub active_limit: Option<String>,
     /// The largest number of these jobs that limits could hold. If a job starts before the next job is submitted, a
     /// limit on jobs in SCHED may hold fewer. If no job starts, a limit on running jobs may hold fewer.

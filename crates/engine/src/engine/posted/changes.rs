@@ -128,7 +128,7 @@ impl Changes {
     }
 }
 
-/// Whether shares, members, the policy or accounting changed, in the order of [`OF_PUSHES`].
+/// For each reason of [`OF_PUSHES`], in its order: whether a push changed it.
 pub(super) type PushMarks = [bool; OF_PUSHES.len()];
 
 /// When the fair-share of an association last changed, as generations: for each reason of [`OF_PUSHES`], and from

@@ -31,8 +31,8 @@ pub(super) struct Recovery {
     /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at the end
     /// of the push, no job of these associations is released, and no replayed job is held.
     half_pushed: BTreeSet<AssociationId>,
-    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
-    /// eventlogs of the association are read, and those of jobs under the same limits.
+    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides
+    /// once, when the eventlogs of the association and of jobs under the same limits are all read.
     undecided: BTreeSet<AssociationId>,
     /// Associations in which a job with an unread eventlog has moved away or is held again. Their release scans may
     /// have waited for this eventlog.

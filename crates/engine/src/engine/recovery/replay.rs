@@ -34,7 +34,8 @@ pub(super) struct Replay {
 }
 
 impl Recovery {
-    /// Counts a replayed job by its state. No job is rejected or ended.
+    /// Counts a replayed job in the state in which Flux shows it. Flux has accepted the job, so it is neither
+    /// rejected nor ended.
     pub fn count_replayed(&mut self, shared: &mut Shared, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
         job.phase = match facts.state {
             State::New => Phase::New,

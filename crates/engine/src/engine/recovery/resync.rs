@@ -3,7 +3,8 @@
 //!
 //! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of
 //! the callback are lost. So the engine looks up each known job in Flux, some of them in every reactor turn, and
-//! replays the job with the names from its eventlog. It removes a job that Flux does not have. No release scan runs
+//! replays the job with the dependencies from its eventlog. It removes a job that Flux does not have. No release scan
+//! runs
 //! before the last lookup. After the last lookup, Flux asks for all priorities. `panicked.rs` has the code for
 //! these steps.
 
@@ -26,7 +27,7 @@ pub(super) struct Resync {
     in_hand: Vec<JobId>,
     /// Jobs whose callbacks panicked. The ledger may lack them.
     suspects: BTreeSet<JobId>,
-    /// Panics since the last comparison that ended.
+    /// The number of panics since a comparison last ended.
     panics: u8,
     /// Whether a comparison began after the last panic.
     is_begun: bool,

@@ -53,8 +53,8 @@ pub fn posts_per_turn(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
-/// Returns the time that one post takes Flux, in microseconds. The time consists of the events of the job,
-/// and of the search for the job's new place in Flux's list of pending jobs. The search always begins at the
+/// Returns the time that one post takes Flux, in microseconds. Flux writes events of the job, and searches its list
+/// of pending jobs for the job's new position. The search always begins at the
 /// end of the list. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the head of the queue: 33 us
 /// with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
 fn post_cost(pending: usize) -> usize {

@@ -82,7 +82,7 @@ pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool 
         taking.charging = Some(charging);
         return false;
     }
-    // The fair-share difference that changes a priority by 1, with a margin for rounding.
+    // The difference of two fair-shares that changes a priority by 1, with a margin for rounding.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
     let mut turns = JobTurns::default();
     for (index, fairshares) in charging.list_fairshares(&shared.standing, unit) {

@@ -51,7 +51,8 @@ use terms::Terms;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refresh {
     stage: Stage,
-    /// Whether the next refresh computes all current priorities, because they may have changed for other reasons than a fair-share.
+    /// Whether the next refresh computes all current priorities, because something other than fair-shares may have
+    /// changed them.
     recomputes_all: bool,
     /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
@@ -72,12 +73,12 @@ pub(super) struct Refresh {
     period: f64,
     /// When the timer of refreshes fires, in seconds since the epoch.
     due: f64,
-    /// True after the first settings. Before the first settings, requests to Flux are not carried out, so the
-    /// engine then repeats them.
+    /// False until the first settings came. Requests to Flux before then are not carried out, so the engine repeats
+    /// them.
     began: bool,
     last: Option<LastRefresh>,
     posting: LastRefresh,
-    /// Refreshes that have ended, and the priorities that they posted.
+    /// The number of refreshes that have ended, and the number of priorities that they posted.
     totals: (u64, u64),
 }
 
@@ -86,15 +87,15 @@ pub(super) struct Refresh {
 struct LoopPosts {
     /// The jobs whose priorities would change.
     jobs: HashSet<JobId>,
-    /// Whether a push waited for the loop.
+    /// Whether a push waited for this loop.
     is_of_push: bool,
     /// Whether the plan posts stale priorities too.
     refreshes_stale: bool,
 }
 
 impl Refresh {
-    /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this
-    /// refresh.
+    /// Handles a refusal of Flux's loop. The next refresh tries again to post the priorities that the loop would have
+    /// posted.
     pub fn handle_refused_loop(&mut self, shared: &mut Shared) {
         let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.loop_posts.take() else { return };
         shared.posted.note_change();

@@ -46,7 +46,7 @@ pub struct RefreshProgress {
 }
 
 impl Refresh {
-    /// Returns the number of refreshes that have ended, and of the priorities that they posted.
+    /// Returns the number of refreshes that have ended, and the number of priorities that they posted.
     pub fn totals(&self) -> (u64, u64) {
         self.totals
     }

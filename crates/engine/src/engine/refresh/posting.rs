@@ -85,7 +85,7 @@ impl Refresh {
         let asked_jobs: Vec<JobId> = unprioritized.drain(..unprioritized.len().min(most)).collect();
         let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked_jobs.len())).collect();
         let (all_asked, is_done) = (unprioritized.is_empty(), unprioritized.is_empty() && to_post.is_empty());
-        // If posts take so long that the loop is not allowed, Flux serves other requests between the posts.
+        // If Flux's loop is not allowed because posts take long, Flux serves other requests between the posts.
         let posts = if flux_loop.is_short(0) { 0 } else { asked_jobs.len() + batch.len() };
         let mut effects: Vec<Effect> = asked_jobs.into_iter().map(Effect::AskUrgency).collect();
         let mut scans = Vec::new();
@@ -140,8 +140,8 @@ impl Refresh {
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Returns true if the engine must search for jobs without a priority. After a push, Flux's loop would
-    /// ask for the priorities of these jobs, but the loop may be too long.
+    /// Returns true if the engine must search for jobs without a priority. After a push Flux's loop would ask about
+    /// these jobs, but here the loop may take too long.
     pub fn must_search_unprioritized(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.batches)
@@ -154,8 +154,8 @@ fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
     FluxLoop { pending: posted.pending().len(), longest: batches.longest_loop }
 }
 
-/// Returns the largest number of priorities that a refresh posts: [`Batches::posted`]. The number is smaller
-/// if Flux's loop would take too long, so that the priorities are posted one by one.
+/// Returns the largest number of priorities that a refresh posts. It is [`Batches::posted`], or less if Flux's loop
+/// would take too long and priorities are posted one by one.
 pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
     let (most, flux_loop) = (batches.posted, cost_of_loop(posted, batches));
     if flux_loop.is_short(most) {
@@ -165,9 +165,8 @@ pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Bat
     }
 }
 
-/// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if
-/// there are so many that Flux's loop must ask for their priorities. Otherwise returns where the search
-/// continues.
+/// Continues the search for jobs without a priority. If the search has ended, returns the jobs that it found. The
+/// search also ends if it found so many that Flux's loop must ask about them. Otherwise returns where to continue.
 pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<Vec<JobId>, PrioritySearch> {
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
@@ -182,7 +181,8 @@ pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<V
     if visited < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
-/// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.
+/// Returns true if Flux's loop must ask about the job for another reason than a stale priority, such as a missing
+/// priority.
 pub fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unprioritized.contains(&id) || shared.posted.pending().get(id).is_none();

@@ -68,7 +68,7 @@ pub struct LastRefresh {
     pub touched: usize,
     /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
-    /// The depth to which the order of each queue is correct; `None` if the whole order is correct.
+    /// The number of jobs at the head of each queue that are in the correct order; `None` if all are.
     pub right_to: Option<usize>,
     /// The time that it took, in seconds. The plugin measures it.
     pub seconds: Option<f64>,
@@ -275,8 +275,9 @@ impl Refresh {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again when the next refresh is
-    /// due, or after one period if that time is past. The refresh does not begin at once, because it may have caused the panic.
+    /// Recovers from a panic, which may have interrupted a refresh and lost its timers. The next refresh begins when
+    /// it was due, or one period from now if that time is past. It does not begin at once, because it may have caused
+    /// the panic.
     pub fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.recompute_all();
         (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes priorities that change for other reasons than a fair-share: the priorities of all jobs at once,
-//! and the priorities of jobs at the largest age.
+//! Computes priorities that change although no fair-share changed: those of all jobs after a change of shared terms,
+//! and those of jobs at the largest age.
 
 use super::stage::JOB_COST;
 use crate::engine::{Refresh, Shared, age::is_capped};
