@@ -6,9 +6,8 @@
 //! dependency is the plain name of the limit. The plugin removes only the names that it has added. A job with any
 //! other name of ours stays in DEPEND indefinitely. Such a name ends in a number, or is that of a limit that the
 //! plugin does not have, or is that of a limit with headroom when the plugin is loaded. A plain name that was removed
-//! from a job once cannot be added
-//! again, but Flux reports no error. When there is headroom, the plugin tries to remove the name, fails, and ends
-//! the job. The plugin does nothing to jobs with urgency 0 in SCHED.
+//! from a job once cannot be added again, but Flux reports no error. When there is headroom, the plugin tries to
+//! remove the name, fails, and ends the job. The plugin does nothing to jobs with urgency 0 in SCHED.
 //!
 //! A job that other plugins block too does not reach SCHED at urgency 0. Without its names, it would stay in
 //! DEPEND, where names that were removed once cannot be added again. So the job keeps its names, and is safe

@@ -27,7 +27,7 @@ use crate::limits::{Candidates, Keepers, Phase, Released, Reservation, ScanCurso
 pub(super) struct ReleaseScan {
     /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
     is_looping: bool,
-    /// True while the plugin carries out a release of a scan. After that, the scan continues.
+    /// True while the plugin carries out a release that a scan decided on. After that, the scan continues.
     is_releasing: bool,
 }
 

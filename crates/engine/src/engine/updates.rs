@@ -197,10 +197,9 @@ fn full_queue_text(queue: &str, limit: &str) -> String {
     format!("updating to queue {queue} while it is already at {limit} limit is not allowed; try again later")
 }
 
-/// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted.
-/// Flux validates each key alone, so `update_queue` and `update_bank` see the new value of one key and the old value
-/// of the other. Only the
-/// later `job.validate` shows both new values.
+/// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted. Flux
+/// validates each key alone, so `update_queue` and `update_bank` see the new value of one key and the old value of
+/// the other. Only the later `job.validate` shows both new values.
 pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let job = shared.ledger.job(facts.id)?;
     let is_due = matches!(facts.state, State::Priority | State::Sched);

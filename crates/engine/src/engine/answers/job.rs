@@ -188,7 +188,7 @@ pub struct Why {
     /// When the job is released.
     #[serde(flatten)]
     pub release: Release,
-    /// Its position in the order of release, among the held jobs of the same scope.
+    /// Its position in the order of release, among the held jobs of its association.
     pub line: Option<PlaceInLine>,
     /// The reasons besides limits why it does not run yet.
     pub others: Vec<Keeper>,

@@ -161,8 +161,8 @@ pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow],
     let is_cut = counted.len() > MOST_VISITED;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
-    // If the list of jobs is cut, the jobs that are not in it end later, unless their end is unknown. Jobs with an
-    // unknown end come last, so the last job shows whether all ends are known.
+    // If the list of jobs was cut, the jobs that are not in it must be known to end later. Jobs with an unknown end
+    // come last, so the last job shows whether all ends are known.
     let last_to_end = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last_to_end.is_some_and(|(_, by)| by.is_some());
     let mut visits = MOST_VISITS;

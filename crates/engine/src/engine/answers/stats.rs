@@ -182,7 +182,7 @@ pub struct LastPush {
 pub struct RequestStats {
     /// All calls.
     pub total: u64,
-    /// Calls that were delayed because the caller sent too many.
+    /// Calls that were delayed, because the plugin limits the time that calls of guests take.
     pub deferred: u64,
     /// Calls that were refused because the request was too long, or because there were too many.
     pub refused: u64,

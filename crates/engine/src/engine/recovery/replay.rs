@@ -86,8 +86,8 @@ impl Recovery {
         effects
     }
 
-    /// Asks for the eventlogs of all replayed jobs, after the callbacks of these jobs. If a job is in PRIORITY, makes
-    /// Flux ask for all priorities.
+    /// Handles the replayed jobs after all their callbacks: asks for the eventlogs that affect a decision. If a job
+    /// is in PRIORITY, makes Flux ask for all priorities.
     pub fn finish_replay(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let Replay { is_due, pending, has_unprioritized } = std::mem::take(&mut self.replay);
         if !is_due {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The comparison of all jobs with Flux after a panic.
 //!
-//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of
-//! the callback are lost. So the engine looks up each known job in Flux, some of them in every reactor turn, and
-//! replays the job with the dependencies from its eventlog. It removes a job that Flux does not have. No release scan
-//! runs
-//! before the last lookup. After the last lookup, Flux asks for all priorities. `panicked.rs` has the code for
-//! these steps.
+//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of the
+//! callback are lost. So the engine looks up each known job in Flux, some of them in every reactor turn, and replays
+//! the job with the dependencies from its eventlog. It removes a job that Flux does not have. No release scan runs
+//! before the last lookup. After the last lookup, Flux asks for all priorities. `panicked.rs` has the code for these
+//! steps.
 
 use super::Recovery;
 use crate::engine::{Effect, Shared, Timer};
@@ -55,10 +54,8 @@ impl Recovery {
     /// compare its jobs with Flux, and false after too many panics in a row.
     ///
     /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a
-    /// change, so any counter
-    /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job,
-    /// without a call to Flux
-    /// (`cargo bench --bench scale` has the figure).
+    /// change, so any counter may be wrong, and the next callback uses the counters. The cost is one insertion in
+    /// memory for each job, without a call to Flux (`cargo bench --bench scale` has the figure).
     pub fn note_panic(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
         self.resync.panics = self.resync.panics.saturating_add(1);
         shared.ledger.recount();

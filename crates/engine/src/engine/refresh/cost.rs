@@ -54,9 +54,9 @@ pub fn posts_per_turn(pending: usize) -> usize {
 }
 
 /// Returns the time that one post takes Flux, in microseconds. Flux writes events of the job, and searches its list
-/// of pending jobs for the job's new position. The search always begins at the
-/// end of the list. Measured with flux-core 0.88 (`t/bench/live.sh`) for jobs at the head of the queue: 33 us
-/// with 1,000 pending jobs, 1,200 us with 10,000, 8,300 us with 30,000.
+/// of pending jobs for the job's new position. The search always begins at the end of the list. Measured with
+/// flux-core 0.88 (`t/bench/live.sh`) for jobs at the head of the queue: 33 us with 1,000 pending jobs, 1,200 us with
+/// 10,000, 8,300 us with 30,000.
 fn post_cost(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }
