@@ -38,7 +38,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// Returns the seconds of eligible time that the engine counts for a job.
+/// Returns the eligible time of a job as the engine counts it, in seconds.
 fn counted_seconds(host: &Host, id: JobId) -> f64 {
     host.engine.ledger().job(id).unwrap().eligible.seconds(host.now)
 }
@@ -58,7 +58,8 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
         crate::engine::age::age_snapshot(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
-    // The first job reaches the cap 5 hours after the second step begins, and the second job 5 hours after the third step begins.
+    // When the second step ends, the first job has been at the cap for 5 hours. When the third step ends, the second
+    // job has been, too.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
         host.send_event(Event::Reprioritize);

@@ -220,7 +220,7 @@ fn a_standing_contains_the_limits_with_their_use() {
         shown.contains(&("max-resources-queue".into(), Some("q1"), "nodes".into(), 2, Some(6))),
         "{shown:?}"
     );
-    // The answer contains a limit of a queue if the limit has a cap or is in use.
+    // The answer contains a limit of a queue only if it has a cap or is in use.
     let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
     assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
     assert!(of_queues.iter().any(|it| it.1 == Some("q2") && it.4.is_none()), "{of_queues:?}");

@@ -10,8 +10,8 @@ use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// Returns a host where one job may run, and two jobs that were held while another job ran. The other job has
-/// ended, so the first of the two jobs is released.
+/// Returns a host where one job may run. Two jobs were held while a third job ran. The third job has ended, so the
+/// first of the two is released.
 fn release_first_of_two() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = start(&mut host, 1);
@@ -155,7 +155,8 @@ fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
     let second_job = submit(&mut host, 1);
-    // The engine has only the present dependencies of the job, so it must use a name that was never used.
+    // The engine knows only the present dependencies of the job. So it must use a name that the job cannot have had
+    // before.
     host.remove_dependency(held_job, "begin-time:1");
     assert_eq!(host.names(held_job).len(), 1, "{:?}", host.names(held_job));
     host.end_job(second_job);

@@ -322,7 +322,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                 match (effect, choices.below(4)) {
                     (Effect::Then(step), _) => (variant_name(&step), engine.carry_out_step(step)),
                     (effect, how @ 0..=2) => {
-                        // Refusals 0 and 1 of a lookup mean that the job has ended.
+                        // Flux refuses a lookup with `Absent` or `TooLate` if the job has ended.
                         if let (Effect::LookUp(id), 0 | 1) = (&effect, how) {
                             oracle.apply_event(&Event::Gone(*id), &[]);
                         }

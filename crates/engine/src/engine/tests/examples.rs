@@ -73,7 +73,7 @@ fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
     assert_eq!(host.names(job_c), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end_job(job_b);
     assert_eq!(host.names(job_c), ["max-resources-user-limit"]);
-    // Job c has not reserved the free slot.
+    // Job c has reserved nothing, so another job may take the free headroom.
     let job_d = submit(&mut host, 1);
     assert_eq!(host.state(job_d), Some(State::Sched));
     host.start_job(job_d);
@@ -93,7 +93,7 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     let job_e = submit(&mut host, 1);
     assert_eq!(host.names(job_e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end_job(job_a);
-    // Job c takes the freed slot. The nodes are full (1 in use, 2 reserved), so e stays held.
+    // Job c takes the headroom that job a leaves. All nodes are taken (1 in use, 2 reserved), so e stays held.
     assert_eq!(host.state(job_c), Some(State::Sched));
     assert_eq!(host.state(job_e), Some(State::Depend));
     assert_no_drift(&host);

@@ -111,7 +111,8 @@ fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
 
 #[test]
 fn a_reservation_of_another_job_keeps_no_job_held() {
-    // The slot is reserved for a job in SCHED that does not run yet. flux-accounting's plugin does not count that job.
+    // A job in SCHED has reserved the headroom, but does not run yet. flux-accounting's plugin does not count that
+    // job.
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     let job_a = start(&mut host, 1);
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
@@ -143,7 +144,8 @@ fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
     assert_no_drift(&host);
 }
 
-/// flux-accounting's plugin ends a job if a limit holds it by a name that the job had before. A limit that is full now is not enough.
+/// flux-accounting's plugin ends a job that a limit holds if the job had the name of this limit before. A job that
+/// never had the name does not end, even if the limit is full now.
 #[test]
 fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
     let (mut host, held_job) = make_host_with_held_job();

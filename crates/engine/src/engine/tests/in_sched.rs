@@ -275,7 +275,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     }
 }
 
-/// The new plugin sees the held job, in SCHED at priority 0, before or after it sees the running job.
+/// After the reload, the plugin may see the held job, in SCHED at priority 0, before or after the running job.
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
@@ -299,8 +299,8 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     }
 }
 
-/// Running limits are not strict. The only slot of bank B is reserved for a released job that does not run
-/// yet.
+/// Running limits are not strict. Bank B may run one job, and a released job that does not run yet has reserved this
+/// headroom.
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];

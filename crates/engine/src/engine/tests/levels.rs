@@ -44,7 +44,7 @@ fn standings_show_200_of_very_many_siblings() {
         all_accounts,
         SitePart { rule, banks, associations: leaves.collect(), ..SitePart::default() },
     ));
-    // The table contains each user with the best of the siblings that the answer shows.
+    // In the table: a user, and the sibling with the best rank among those that the answer for this user shows.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
@@ -115,7 +115,7 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
     assert_eq!(page(Some("C")), (2, None));
 }
 
-/// Sibling 9 is an inactive association, which does not compete for resources.
+/// Sibling 9 is inactive, so it does not compete for resources.
 #[test]
 fn only_siblings_that_compete_have_a_value() {
     let mut host = live_host(Policy::FairTree);

@@ -32,7 +32,7 @@ const NAMES: [&str; 8] = [
     "max-resources-user-limit",
 ];
 
-/// A function that returns the amount of a job that a limit counts.
+/// Returns how much of a limit a job takes, such as its nodes.
 type AmountOf = fn(&HostJob) -> u64;
 
 /// Returns the name of the limit in a dependency's name, without the number at the end. Returns `None` for a dependency of another plugin.
@@ -65,7 +65,7 @@ pub struct Oracle {
     queues: BTreeMap<String, Queue>,
     /// The limits of the last push.
     pushed_limits: Vec<SiteLimit>,
-    /// The limits in force that can hold jobs. A limit on each queue is one limit on each pushed queue.
+    /// The limits in force that can hold jobs. A limit on each queue is stored as one limit for each pushed queue.
     pub limits: Vec<SiteLimit>,
     /// The limits in force that only reject jobs at submission.
     submission_limits: Vec<SiteLimit>,
@@ -86,7 +86,8 @@ pub struct Oracle {
     pub is_deferred_turn: bool,
     /// The number of times that the order of two associations was compared. Tests check that it is above 0.
     pub compared_orders: usize,
-    /// Associations with a pushed record whose push has not ended with a reprioritize. Their jobs in PRIORITY stay there.
+    /// Associations that have a record of a push that no reprioritize has ended yet. Their jobs in PRIORITY stay
+    /// there.
     half_pushed: BTreeSet<(UserId, BankName)>,
     /// The pushed weight of fair-share. The weights of queue and urgency are the defaults of flux-accounting.
     weight: Option<i64>,

@@ -345,8 +345,8 @@ fn run_with_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
-/// The refresh raises the priorities of ten jobs above 0, one after another. The job whose priority rises
-/// first must reserve the only slot.
+/// The refresh raises the priorities of ten jobs above 0, one after another. One job may run, so the job whose
+/// priority rises first reserves all headroom.
 #[test]
 fn a_refresh_releases_one_job_if_one_may_run() {
     let submit = |urgency| Op::Submit {

@@ -109,7 +109,8 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
     }
 }
 
-/// A turn does 20,000 units of work. A job at the maximum age takes 11 of them: 1 to find the job, and 10 to compute its priority.
+/// A reactor turn does 20,000 units of work. A job at the maximum age takes 11 of them: 1 to find the job, and 10 to
+/// compute its priority.
 #[test]
 fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
@@ -314,7 +315,7 @@ fn the_plugin_asks_job_list_at_most_twelve_times() {
 fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
     for (before, is_stored) in [(0, true), (199_999, true), (200_000, false)] {
         let mut host = Host::new();
-        // Without job-list, only the stored jobs can count.
+        // If job-list does not answer, only the jobs that the engine has stored can count.
         host.has_job_list = false;
         host.send_event(Event::Policy(accounts(), SitePart::default()));
         for id in 0..before {

@@ -30,7 +30,7 @@ fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     host.start_job(pending_job);
     host.end_job(running_job);
     assert_eq!(host.state(held_job), Some(Depend), "the other job took the slot");
-    // A job at urgency 0 in SCHED may take the slot too, because its urgency can change.
+    // A job at urgency 0 in SCHED may take the headroom too, because its urgency can change.
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [running_job, at_urgency_0_job] =
         [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());

@@ -248,7 +248,7 @@ fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
     assert_eq!(waiting(&host), [8]);
 }
 
-/// Only under strict running limits does the job have a reservation, and only at urgency 0 does it give the reservation back.
+/// The job has a reservation only under strict running limits. It gives the reservation back only at urgency 0.
 #[test]
 fn only_a_returned_reservation_starts_a_release_scan() {
     for (running, before, urgency, is_scanned) in [

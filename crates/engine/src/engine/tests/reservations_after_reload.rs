@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A reservation from before a reload must count as soon as a limit on running jobs is within reach.
+//! When a limit on running jobs could be reached, a reservation from before a reload must count at once.
 
 use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;

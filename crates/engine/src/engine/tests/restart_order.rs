@@ -10,7 +10,8 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-/// The largest number of jobs that get their priorities in Flux's loop. If there are more, `SLICE` jobs get their priorities in each turn.
+/// The largest number of jobs that get their priorities in Flux's loop. If there are more, `SLICE` jobs get their
+/// priorities in each reactor turn.
 const MAX_IN_LOOP: usize = 4;
 const SLICE: usize = 3;
 
@@ -106,7 +107,7 @@ fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     };
     let order = [&ids[ids.len() - 2..], &ids[..ids.len() - 2]].concat();
     assert_eq!(asked(&mut host), order[..SLICE]);
-    // Two of the remaining jobs end.
+    // Two of the jobs that have no priority yet end.
     for at in [SLICE, SLICE + 2] {
         let effects = host.engine.handle(NOW, Event::Inactive(order[at]));
         host.jobs.remove(&order[at]);

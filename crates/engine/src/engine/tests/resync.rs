@@ -86,7 +86,8 @@ fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
         host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap(),
     ];
     assert_eq!(host.state(held_job), Some(State::Depend));
-    // Flux ended one job and started another without a callback. The panic names a job that does not exist.
+    // In Flux, one job ended and another started, but the engine got no callback. The panic names a job that does not
+    // exist.
     host.jobs.remove(&gone_job);
     host.jobs.get_mut(&first_job).unwrap().state = State::Run;
     let effects = send_panic(&mut host, Some(JobId(999)));

@@ -31,7 +31,8 @@ fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     late_job
 }
 
-/// The engine has missed that a job moved to bank B, so it holds a new job in bank A although there is headroom.
+/// The engine got no event when a job moved from bank A to bank B. So it holds a new job in bank A although there is
+/// headroom.
 #[test]
 fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
     let mut host = make_site();

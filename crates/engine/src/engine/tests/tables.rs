@@ -8,7 +8,7 @@ use crate::ids::{Limit, Measure, Stage};
 use crate::limits::{Caps, PerJob, RULES, Rule, Rules};
 use crate::priority::{FACTORS, Factor, Factors, NO_RANGE};
 
-/// A limit on the cores of an association in SCHED, with a fixed cap.
+/// A limit on the cores of an association's jobs in SCHED, with a fixed cap.
 const NINTH: Rule = Rule {
     name: "max-sched-cores-user-limit",
     stage: Stage::Scheduled,

@@ -62,8 +62,8 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     assert_no_drift(&host);
 }
 
-/// The engine checks the limits when Flux first reports the job in PRIORITY. When Flux reports the job again,
-/// a limit has come within reach, and the engine must not check it.
+/// When Flux first reports the job in PRIORITY, there is no limit. When Flux reports it again, a push has set a
+/// limit, but the engine must not check it.
 #[test]
 fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     let mut host = make_site(|_| ());
@@ -162,8 +162,8 @@ fn an_update_in_priority_looks_up_no_urgency() {
     assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
 }
 
-/// While fair-share was not live, pushed fair-shares gave the priorities. If these stayed, a new job would be sorted among priorities of
-/// another scale.
+/// While fair-share was not live, priorities were computed from pushed fair-shares. If they stayed, new jobs would be
+/// sorted among priorities of another scale.
 #[test]
 fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     let mut host = Host::new();
@@ -248,7 +248,7 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     assert_eq!(host.requested_reads, 2);
 }
 
-/// An epilog or another plugin may keep the job in CLEANUP. There the job counts like a job that ran.
+/// An epilog or another plugin may keep the job in CLEANUP. It then counts like a job that ran.
 #[test]
 fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));

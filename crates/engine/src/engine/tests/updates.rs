@@ -72,7 +72,8 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// A held job needs no check, because the release scan checks it later. A job that stays in its queue was checked before.
+/// A held job is not checked, because the release scan checks it later. A job that stays in its queue is not checked
+/// again.
 #[test]
 fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     let narrow_queue = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
@@ -123,8 +124,8 @@ fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_sta
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// The moved job is the last job of bank A with an unread eventlog, so the engine can now check the other jobs of the bank. The checks follow
-/// in a later turn, not among the effects of the update.
+/// The moved job was the last job of bank A with an unread eventlog, so the engine can now check the other jobs of
+/// the bank. It checks them in a later reactor turn, not among the effects of the update.
 #[test]
 fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let accounts = |running_job| {

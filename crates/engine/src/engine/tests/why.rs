@@ -347,7 +347,8 @@ proptest! {
     }
 }
 
-/// After a push raises a limit, a held job keeps its dependencies until the next scan. The explanation then predicts a release now.
+/// If a push raises a limit, a held job keeps its dependencies until the next scan. Until then the explanation
+/// predicts that the job is released now.
 #[test]
 fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);

@@ -79,7 +79,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     host.run_new_job(HostJob::new(7));
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
-    // Another held job must be released first.
+    // The limits must release another held job first.
     let behind_job = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, behind_job), ("needs-start".to_owned(), false, false));
     let blocked_job = host.submit(timed(50.0).blocked_by("afterany:1")).unwrap();

@@ -273,7 +273,7 @@ impl World {
         let (before, committed, windows) =
             (self.balances(), self.committed_jobs(), self.window_bounds_passed());
         self.apply(action);
-        // The engine begins and ends windows at the next event.
+        // The engine applies a change of the window only at its next event.
         self.host.advance_and_refresh(0.0);
         let after = self.balances();
         let newly: Vec<JobId> = self.committed_jobs().difference(&committed).copied().collect();

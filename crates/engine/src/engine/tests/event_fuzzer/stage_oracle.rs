@@ -21,7 +21,7 @@ pub enum Stage {
 struct TrackedJob {
     stage: Stage,
     size: Size,
-    /// Whether an association counts the job.
+    /// Whether the counters of the association include the job.
     counts: bool,
     /// Whether the job is held in SCHED. A held job does not count as scheduled before its release.
     is_held: bool,

@@ -28,7 +28,7 @@ fn apply_queued_removals<'a>(
 impl Host {
     pub fn apply_effects(&mut self, effects: Vec<Effect>) {
         let found = self.find_held_in_sched();
-        // These jobs wait for their eventlogs from now on, because a later effect requests the eventlogs.
+        // An effect that follows requests the eventlogs of these jobs. They count as waiting from now on.
         let asked_for = |effect: &Effect| match effect {
             Effect::ReadEventlog(id) => Some(*id),
             _ => None,

@@ -212,8 +212,8 @@ fn a_job_gets_at_most_the_largest_priority_of_its_queue_except_at_urgency_31() {
     assert_eq!(priority(&host, standby), Some(50), "q2 is a virtual queue of q1");
 }
 
-/// The bank admits one job, and jobs of users 7 and 8 are held. User 8 has the better fair-share, but that
-/// job is in q2, whose largest priority is low.
+/// The bank admits one job, and jobs of users 7 and 8 are held. User 8 has the better fair-share, but the job of user
+/// 8 is in q2, which has a low largest priority.
 #[test]
 fn held_jobs_are_released_in_the_order_of_their_lowered_priorities() {
     let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 1)]);

@@ -98,8 +98,7 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
     assert_eq!(list_states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
-    // The site is full. The limit of bank B holds the wide job, so no headroom of the site is reserved for
-    // the wide job.
+    // The site runs its 40 jobs. The limit of bank B holds the wide job, so the site reserves no headroom for it.
     let next_job = run(&mut host);
     assert_eq!(host.state(next_job), Some(State::Depend));
     host.end_job(running[0]);
@@ -249,8 +248,7 @@ fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
     assert_settled(&host);
 }
 
-/// Both banks are full of smaller jobs. First the inner bank reserves headroom for the job, then the outer
-/// bank does.
+/// Smaller jobs fill both banks. First the inner bank reserves headroom for the wide job, then the outer bank does.
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(bank_target("science"), 6)];

@@ -137,7 +137,8 @@ fn the_job_that_was_overtaken_first_is_released_first() {
     }
 }
 
-/// The limits of the association hold both jobs whatever headroom the scope has. A reservation would only delay other jobs.
+/// The limits of the association hold both jobs, even if the scope has headroom. A reservation would only delay other
+/// jobs.
 #[test]
 fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);

@@ -45,7 +45,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
         (
             8,
             "A",
-            // The user has no jobs, so the numbers are those of the other jobs in the banks.
+            // User 8 has no jobs, so the numbers are those of the other jobs in the banks.
             &[
                 ("bank A", None, 1, Some(5)),
                 ("bank science", None, 5, Some(8)),
@@ -129,7 +129,7 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     assert_settled(&host);
 }
 
-/// User 7 has had no job in bank A, so the association counts in no scope yet.
+/// User 7 has had no job in bank A, so no scope counts this association yet.
 #[test]
 fn why_suggests_no_bank_whose_limit_is_full() {
     let full = |name| limit(bank_target(name), None, "run-sched-jobs", 1);

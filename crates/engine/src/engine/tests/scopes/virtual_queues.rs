@@ -42,7 +42,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         let why = super::super::why::explain_job(&host, waiting_job);
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
         assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, running_job));
-        // Jobs of another association do not count there.
+        // Jobs of another association do not count under this limit.
         let other_job = host.submit(job_in_queue(8, second)).unwrap();
         assert_eq!(host.state(other_job), Some(State::Sched));
         host.end_job(running_job);
