@@ -7,11 +7,11 @@ use super::tree::MAX_USAGE;
 /// How tied siblings are ranked (only `fair-tree` has a choice).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
-    /// As Slurm's documentation says: children of tied banks are merged before descending.
+    /// As in Slurm's documentation: tied banks are merged, and their children are visited together.
     #[default]
     Documented,
-    /// As Slurm's program does: tied banks are visited one after the other in list order. The first child of the second
-    /// bank shares the rank of the last user that was ranked before it.
+    /// As in Slurm's program: tied banks are visited one after the other in list order. The first child of
+    /// the second bank shares the rank of the last user that was ranked before it.
     SlurmProgram,
 }
 
@@ -30,8 +30,8 @@ pub enum InactiveUsage {
 pub struct Options {
     /// `ties=documented|slurm-program`
     pub ties: Ties,
-    /// `pbs.min_usage=NUMBER`: usage that every node starts with (`pbs`). OpenPBS's program uses 1, its published
-    /// formula 0.
+    /// `pbs.min_usage=NUMBER`: the usage that every node starts with under `pbs`. OpenPBS's program uses 1,
+    /// and its published formula uses 0.
     pub pbs_min_usage: f64,
     /// `dampening=NUMBER` (> 0): divides the exponent (`classic`, `depth-oblivious`).
     pub dampening: f64,
@@ -97,7 +97,7 @@ impl Options {
         Ok(())
     }
 
-    /// Returns true if the ranking policy uses the option `name`. Options that no policy lists apply to all policies.
+    /// Returns true if the ranking policy uses the option `name`. An option that no policy lists applies to all policies.
     pub fn applies(name: &str, policy: Policy) -> bool {
         let uses = |policy: Policy| policy.rules().options().contains(&name);
         uses(policy) || !Policy::ALL.into_iter().any(uses)

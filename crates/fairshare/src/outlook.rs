@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 
 use super::{Comparison, Level, NodeId, Ranking, Shares};
 
-/// Two changes, of shares and of usage. Each alone would put the association that is behind ahead of the
-/// other association, if the rest of the site does not change.
+/// The change of shares, and the change of usage, that would reverse the order of two associations. Each is
+/// enough alone, if the rest of the site does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overtake {
-    /// The node of [`Comparison::decisive`] that would have to change.
+    /// The node of [`Comparison::decisive`] whose shares or usage would change.
     pub node: NodeId,
     /// The fewest shares that suffice; `None` if no number does.
     pub shares: Option<u64>,
-    /// The usage below which the node goes ahead; `None` if the node has no usage or no shares.
+    /// The usage below which the node comes first; `None` if the node has no shares, or the other node has no usage.
     pub usage: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ impl Ranking {
     /// Returns the last association that is ahead of `node` and not tied with it. Returns `None` if no association is
     /// ahead.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
-        // The order begins with the associations that are ahead.
+        // The associations ahead of `node` are at the front of the order.
         let ahead = self.place(node)? - 1;
         self.order().get(ahead.checked_sub(1)?).copied()
     }
@@ -35,13 +35,13 @@ impl Ranking {
     /// Returns how many other associations have the same rank as `node`.
     pub fn tied_with(&self, node: NodeId) -> usize {
         let (Some(rank), Some(place)) = (self.rank(node), self.place(node)) else { return 0 };
-        // Ranks decrease along the order.
+        // The order is sorted by descending rank.
         let from = self.order().get(place - 1..).unwrap_or_default();
         from.partition_point(|other| self.rank(*other) >= Some(rank)).saturating_sub(1)
     }
 
-    /// Returns the changes that would reverse `comparison`. `None` if the two are tied or not ranked, under formula
-    /// policies (all levels matter at once), and if the members of merged banks decide.
+    /// Returns the shares or usage that would reverse `comparison`. Returns `None` if the two are tied or not
+    /// ranked, if the members of merged banks decide, or under a formula policy, where all levels count.
     pub fn overtake(&self, comparison: &Comparison) -> Option<Overtake> {
         let is_comparable = self.policy().is_rank() && self.policy().compares_quotients();
         if !is_comparable || comparison.decisive.0.node != comparison.fork.0.node {
@@ -68,15 +68,15 @@ impl Level {
     }
 }
 
-/// Returns the changes that put `low` before `high`, or `None` if a level has no number of shares. Both
-/// levels are compared by shares / usage, so common divisors cancel.
+/// Returns the shares or usage with which `low` would come before `high`. Returns `None` if the shares of a
+/// level are not a number. Both levels are compared by shares / usage, so common divisors cancel.
 fn find_overtake(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;
     };
     let (own_usage, others_usage) = (low.detail.usage, high.detail.usage);
-    // The node ahead has shares. If it has no usage, `equal_shares` is infinite and no number of shares suffices. Above
-    // 2^53 f64 has no next integer.
+    // The node that is ahead has shares. If that node has no usage, `equal_shares` is infinite and no number
+    // of shares suffices. An f64 above 2^53 has no next integer.
     let equal_shares = more as f64 * own_usage / others_usage;
     let shares = (equal_shares < 9e15).then(|| equal_shares.floor() as u64 + 1);
     let usage = (own > 0 && others_usage > 0.0).then(|| others_usage * own as f64 / more as f64);

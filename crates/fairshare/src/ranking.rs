@@ -167,9 +167,9 @@ impl Ranking {
         &self.order
     }
 
-    /// Returns every node with its depth, depth-first, the better sibling first. Under rank policies,
-    /// siblings are in the order of the visit, but banks are not merged. Under formula policies, siblings are
-    /// sorted by fair-share. Associations without a rank come last.
+    /// Returns every node with its depth, in depth-first order, the better sibling first. Under rank
+    /// policies, siblings are sorted as for the ranking, but tied banks are not merged. Under formula
+    /// policies, siblings are sorted by fair-share. Associations without a rank come last.
     pub fn walk(&self, tree: &Tree) -> Vec<(NodeId, usize)> {
         let mut keyed: Vec<(bool, u64, NodeId)> = Vec::new();
         tree.depth_first(|siblings| {
@@ -195,7 +195,7 @@ impl Ranking {
         detail.weight.or(detail.level_fs).or(Some(f64::INFINITY))
     }
 
-    /// Returns the sums of shares and of usage of the siblings of a node, itself included.
+    /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.arena_of(tree, node) as usize;
         let usage = self.policy.rules().usage_divisors(&self.sums);
@@ -235,7 +235,7 @@ impl Ranking {
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
                 if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
-            // A bank with parent shares does not compete itself.
+            // A bank with parent shares has no level fair-share: its children compete in its place.
             detail.level_fs = (!tree.is_bank(node)).then_some(f64::INFINITY);
             return;
         };

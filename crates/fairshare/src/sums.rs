@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Totals per bank: usage, and the shares and usage that its children compete for.
-// Clippy: bank numbers come from the tree, and all columns have one entry per bank.
+//! Sums per bank: its usage, and the shares and usage of the nodes that compete under it.
+// Indexing cannot panic: bank numbers come from the tree, and all columns have one entry per bank.
 #![allow(clippy::indexing_slicing)]
 
 #[cfg(test)]
@@ -8,8 +8,8 @@ use super::names::bytes;
 use super::tree::{Flags, NodeId, Tree};
 use super::{InactiveUsage, Options};
 
-/// Columns over the banks of a tree. Sums are taken in node order, so the order of the input does not change the
-/// rounding.
+/// Columns with one entry per bank of a tree. Values are added in node order, so the order of the input does
+/// not change rounding errors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// Usage of the bank and of all nodes below.
@@ -17,9 +17,9 @@ pub(super) struct Sums {
     /// The bank under which the children compete: the bank itself or, if it has `Shares::Parent`, the nearest bank
     /// above that has its own shares, or the root.
     pub arena: Vec<u32>,
-    /// Sum of the shares of all nodes that compete here.
+    /// Sum of the shares of all nodes that compete under the bank.
     pub shares: Vec<f64>,
-    /// Sum of the usage of all nodes that compete here with shares of their own.
+    /// Sum of the usage of all nodes that compete under the bank and have their own shares.
     pub usage: Vec<f64>,
     /// Number of ranked associations below.
     pub ranked: Vec<u32>,
@@ -30,8 +30,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds up the tree, bottom-up without recursion. If an association, or a bank without children, has exactly
-    /// `initial_usage`, its usage is not added to the banks above.
+    /// Computes the sums, bottom-up without recursion. If an association, or a bank without children, has
+    /// exactly `initial_usage`, its usage is not added to the banks above.
     pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
         let banks = tree.bank_count();
         self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
@@ -71,7 +71,7 @@ impl Sums {
         tree.flags[node.index()].has(self.ignored)
     }
 
-    /// Returns the number of the bank where a node competes; 0 for the root.
+    /// Returns the number of the bank under which a node competes; 0 for the root.
     pub fn arena_of(&self, tree: &Tree, node: NodeId) -> u32 {
         let above = tree.parent(node).and_then(|bank| tree.bank_number(bank)).unwrap_or(0);
         self.arena[above as usize]
@@ -152,8 +152,7 @@ pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Returns the level fair-share of a node with its own shares: its fraction of the shares divided by its fraction of
-/// the usage.
+/// Returns the level fair-share: the fraction of the shares divided by the fraction of the usage.
 pub(super) fn level(shares: f64, sibling_shares: f64, usage: f64, parent_usage: f64) -> f64 {
     let part = ratio(shares, sibling_shares);
     let used = ratio(usage, parent_usage);

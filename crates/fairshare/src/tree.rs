@@ -69,9 +69,9 @@ pub struct Tree {
     pub(super) flags: Vec<Flags>,
     pub(super) name: Vec<u32>,
     pub(super) list: Vec<u32>,
-    /// The index of the first association of each bank, and one more entry at the end.
+    /// The index of the first association of each bank, and finally the number of associations.
     pub(super) leaf_start: Vec<u32>,
-    /// The number of the first child bank of each bank, and one more entry at the end.
+    /// The number of the first child bank of each bank, and finally the number of banks.
     pub(super) bank_start: Vec<u32>,
     /// Bank numbers in name order.
     pub(super) by_name: Vec<u32>,
@@ -170,7 +170,7 @@ impl Tree {
         visited
     }
 
-    /// Returns whether the node is a bank or an association.
+    /// Returns the kind of the node: bank or association.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         if self.is_bank(node) { NodeKind::Bank } else { NodeKind::Association }
     }
@@ -222,9 +222,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces a node's usage without marking it as recorded: under `pbs` an association without a record has the
-    /// minimum usage plus this. The usage is limited to 0 to [`MAX_USAGE`]; NaN becomes 0. Returns true if the usage
-    /// changed.
+    /// Replaces a node's usage without marking it as recorded. Under `pbs`, an association without a record
+    /// has the minimum usage plus `usage`. The usage is limited to 0 to [`MAX_USAGE`]; NaN becomes 0. Returns
+    /// true if the usage changed.
     pub fn accrue(&mut self, node: NodeId, usage: f64) -> bool {
         let usage = if usage > 0.0 { usage.min(MAX_USAGE) } else { 0.0 };
         self.usage.get_mut(node.index()).is_some_and(|own| std::mem::replace(own, usage) != usage)

@@ -6,28 +6,28 @@ use super::names::bytes;
 use super::sums::Sums;
 use super::tree::{NodeId, Tree};
 
-/// The rules in which the rank policies differ.
+/// How a rank policy sorts siblings and treats ties.
 pub(super) trait SiblingRule {
     /// Returns the value that siblings are sorted by, larger first; >= 0, never NaN.
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64;
     /// Returns true if two neighbours in the sorted order are tied; `a >= b`.
     fn is_equal(&self, a: f64, b: f64) -> bool;
-    /// True if different values may be tied.
+    /// True if the policy may treat different values as tied.
     const APPROXIMATE: bool;
     /// True if the first association below a bank shares the rank of an equal sibling right before the bank.
     const BANK_INHERITS_TIE: bool;
-    /// True if equal banks are visited as one. If false, they are visited in the order of the input, and a bank
-    /// without ranked associations takes part and ends a tie.
+    /// True if equal banks are visited as one. If false, they are visited in the order of the input, and a
+    /// bank without ranked associations is visited too and ends a tie.
     const MERGES_BANKS: bool;
     /// The value of a bank with parent shares. It is used only if [`SiblingRule::MERGES_BANKS`] is false.
     const VANISHED: f64 = 0.0;
 }
 
-/// A sibling as a number with the sort order of siblings: value (larger first), associations before banks, then name
-/// or list order, then the node id. Sorting plain numbers is fast for a million associations.
+/// A sibling as a number. Sorting the numbers sorts the siblings by value (larger first), associations before
+/// banks, then by name or list order, then by node id. This is fast for a million associations.
 type Entry = u128;
 
-/// The siblings that are being visited, as a range of the buffer.
+/// The siblings of one level of the visit, as a range of the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     start: usize,
@@ -96,9 +96,9 @@ impl Visit {
                 self.advance_frame(after);
                 self.open_frame(rule, tree, frame_start, is_tied && R::BANK_INHERITS_TIE);
             } else {
-                // Without BANK_INHERITS_TIE, an association can be tied only with another association. The order of
-                // entries and `move_associations_first` put associations before equal banks. So the sibling before
-                // this association is an association too.
+                // If BANK_INHERITS_TIE is false, an association can be tied only with another association.
+                // The order of entries and `move_associations_first` put associations before equal banks, so
+                // the sibling before this association is an association too.
                 if !is_tied {
                     current = left;
                 }
@@ -172,7 +172,7 @@ impl Visit {
         }
     }
 
-    /// Sorts the entries from `start` on and makes them the siblings to visit next.
+    /// Sorts the entries from index `start` on, and visits them next.
     fn open_frame<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, is_tied: bool) {
         let end = self.entries.len();
         let Some(siblings) = self.entries.get_mut(start..) else { return };

@@ -16,12 +16,12 @@ pub struct Level {
     pub detail: NodeDetail,
     /// Sum of the shares of the siblings, this node included; 0 for the root.
     pub sibling_shares: f64,
-    /// Sum of [`NodeDetail::usage`] of the siblings, this node included. Under `fair-tree` it includes the own usage
-    /// of the bank above, because Slurm's rule divides by that.
+    /// Sum of [`NodeDetail::usage`] of the siblings, this node included. Under `fair-tree` the sum includes
+    /// the own usage of the bank above, because Slurm divides by this sum.
     pub sibling_usage: f64,
     /// The usage that the node adds to the bank above, and the sum of the usages that all siblings add. Under
-    /// `pbs`, both exclude the minimum usage, which is not added to banks. Under the other policies they
-    /// equal the usage in [`Level::detail`] and [`Level::sibling_usage`].
+    /// `pbs`, both numbers exclude the minimum usage. Under the other policies, they equal the usage in
+    /// [`Level::detail`] and [`Level::sibling_usage`].
     pub counted: (f64, f64),
     /// The value that siblings are compared by, larger is better: weight, level fair-share, or the fair-share of a
     /// formula policy. `None` for the root and for an inactive association.
@@ -33,12 +33,12 @@ pub struct Level {
 pub struct Explanation {
     /// The levels from the root to the leaf.
     pub levels: Vec<Level>,
-    /// The index of the level with the smallest value, without the root; of several, the first. `None` if the
-    /// association is not ranked, or if no level used more than its share.
+    /// The index of the level with the smallest value, or the first such level. The root is left out. `None`
+    /// if the association is not ranked, or if no level used more than its share.
     pub worst: Option<usize>,
 }
 
-/// The association that is ahead.
+/// Which of two associations is ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first association.
@@ -56,8 +56,8 @@ pub struct Comparison {
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
-    /// The nodes right below the ancestor on the path to each. Under rank policies their values decide, unless tied
-    /// banks were merged: then [`Comparison::decisive`] is further down.
+    /// The two children of the ancestor on the paths to the associations. Under rank policies, their values
+    /// decide. If tied banks were merged, the nodes of [`Comparison::decisive`] are further down.
     pub fork: (Level, Level),
     /// Under rank policies, the pair of nodes whose values decide.
     pub decisive: (Level, Level),
@@ -110,8 +110,8 @@ impl Ranking {
         Some(Comparison { verdict, ancestor, fork, decisive, equal, chains })
     }
 
-    /// Returns the usage that an association adds to the banks above it, which is 0 if the policy or the options
-    /// exclude its usage.
+    /// Returns the usage that an association adds to the banks above it. Returns 0 if the policy or the
+    /// options exclude the usage of the association.
     pub fn counted_usage(&self, tree: &Tree, leaf: NodeId) -> f64 {
         let usage = tree.own_usage(leaf).unwrap_or(0.0);
         let is_initial = self.policy.initial_usage(&self.options) == Some(usage);
@@ -155,8 +155,8 @@ impl Ranking {
         if tree.is_bank(node) { self.sums.usage_of(tree, node) } else { self.counted_usage(tree, node) }
     }
 
-    /// Returns the sum of the shown usage of all siblings, this node included. `pbs` shows a minimum usage that its
-    /// sums exclude; the sums of Slurm's formulas exclude nodes with parent shares.
+    /// Returns the sum of the usages that commands show for a node and its siblings. The stored sums cannot
+    /// be used: they lack the minimum usage of `pbs`, and nodes with parent shares under Slurm's formulas.
     fn sum_shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
         let mut stack = vec![tree.bank_node(self.sums.arena_of(tree, node))];
@@ -185,7 +185,7 @@ impl Ranking {
             && self.is_equal(pair)
     }
 
-    /// Returns true if a rank policy treats two values as equal.
+    /// Returns true if the rank policy treats the values of two nodes as equal.
     fn is_equal(&self, (a, b): &(Level, Level)) -> bool {
         let (Some(first), Some(second)) = (a.value, b.value) else { return false };
         let (high, low) = if first >= second { (first, second) } else { (second, first) };

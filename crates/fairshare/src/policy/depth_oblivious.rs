@@ -18,15 +18,15 @@ impl Policy {
 /// Returns the effective usage, which is R * norm shares.
 fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
-    // If one of these numbers is 0, there is no ratio. Then the effective usage is the node's own usage, as in
-    // Slurm.
+    // If one of these numbers is 0, a ratio below is undefined. The effective usage is then the node's own
+    // usage, as in Slurm.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
         return step.norm_usage;
     }
     let parent_ratio = parent.effective_usage / parent.norm_shares;
     let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
     let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
-    // Comparing both ratios with 1 replaces their logarithms. Most nodes take this branch.
+    // Comparing both ratios with 1 makes their logarithms unnecessary for most nodes.
     let has_same_direction =
         (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
     let damped_ratio = if has_same_direction {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `fair-tree`: Slurm's Fair Tree.
 //!
-//! Level fair-share = fraction of the siblings' shares / fraction of the parent's usage. The visit is that of
-//! [`super::weighted_walk`], except that values are compared exactly and the first user below an account shares the
-//! rank of a user equal to that account. This crate computes with 64 bits, and Slurm divides with 80 bits. So two
-//! values may be tied in one of the two programs only, which then ranks them differently.
+//! Level fair-share = fraction of the siblings' shares / fraction of the parent's usage. Siblings are visited
+//! as under [`super::weighted_walk`], but values are compared exactly, and a user and the first user below an
+//! equal account share a rank. This crate computes with 64 bits, and Slurm divides with 80 bits. If two
+//! values are therefore tied in only one of the two programs, the programs rank them differently.
 
 use super::{Policy, RankingPolicy};
 use crate::sums::{Sums, level};

@@ -38,8 +38,8 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         None
     }
 
-    /// Ranks the associations of `tree`. `ranking` contains the options and the sums, and no ranks yet. Ranking policies
-    /// without a formula must override this method and call [`Ranking::rank_by_visit`].
+    /// Ranks the associations of `tree`. `ranking` has the options and the sums, but no ranks yet. Ranking
+    /// policies without a formula must override this method and call [`Ranking::rank_by_visit`].
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         if let Some(formula) = self.formula(&ranking.options) {
             ranking.rank_by_formula(&*formula, tree);
@@ -75,12 +75,12 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         ranking.recorded_usage(tree, node)
     }
 
-    /// Returns for each bank the usage that the usages of its children are divided by.
+    /// Returns, for each bank, the usage by which the usages of its children are divided.
     fn usage_divisors<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.usage
     }
 
-    /// Returns true if siblings are ordered by usage / target at each level, the smaller first.
+    /// Returns true if the siblings of each level are sorted by usage / target in ascending order.
     fn compares_quotients(&self) -> bool {
         self.formula(&Options::default()).is_none()
     }
@@ -129,12 +129,12 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         None
     }
 
-    /// Returns how a user and a bank with tied values are ranked, as a clause of a sentence.
+    /// Returns a clause that says how a user and a bank with tied values are ranked.
     fn user_and_bank_tie(&self, _: &Options) -> &'static str {
         "a user comes before a bank"
     }
 
-    /// Returns how the formula leads to the fair-share `value`, as a clause of a sentence.
+    /// Returns a clause that says how the formula computes the fair-share `value`.
     fn explain_factor(&self, detail: &NodeDetail, value: f64) -> String {
         format!(
             "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
@@ -174,7 +174,7 @@ impl Policy {
         self.0.initial_usage(options)
     }
 
-    /// Returns true if siblings are ordered by usage / target at each level, the smaller first.
+    /// Returns true if the siblings of each level are sorted by usage / target in ascending order.
     pub fn compares_quotients(self) -> bool {
         self.0.compares_quotients()
     }
@@ -184,7 +184,7 @@ impl Policy {
         self.0.target(detail)
     }
 
-    /// Returns true if the order of the input decides between tied banks.
+    /// Returns true if the ranking of tied banks depends on the order of the input.
     pub fn uses_list_order(self, options: &Options) -> bool {
         self.0.uses_list_order(options)
     }
@@ -214,12 +214,12 @@ impl Policy {
         self.0.table_note()
     }
 
-    /// Returns how a user and a bank with tied values are ranked, as a clause of a sentence.
+    /// Returns a clause that says how a user and a bank with tied values are ranked.
     pub fn user_and_bank_tie(self, options: &Options) -> &'static str {
         self.0.user_and_bank_tie(options)
     }
 
-    /// Returns how the formula leads to the fair-share `value`, as a clause of a sentence.
+    /// Returns a clause that says how the formula computes the fair-share `value`.
     pub fn explain_factor(self, detail: &NodeDetail, value: f64) -> String {
         self.0.explain_factor(detail, value)
     }

@@ -2,8 +2,8 @@
 //! `pbs`: OpenPBS's `fairshare_factor`.
 //!
 //! Every node starts with a minimum usage (1 in OpenPBS's program, 0 in its published formula). Minimum usage is not
-//! added to the banks above. A recorded usage equal to the minimum is not added either, because OpenPBS stores no
-//! such record. F = 2^-(tree usage / perc), both as in PP-718, with 64 bits where OpenPBS uses 32.
+//! added to the banks above. A recorded usage equal to the minimum is not added either, because OpenPBS stores no such
+//! record. F = 2^-(tree usage / perc). Both numbers are computed as in PP-718, but with 64 bits instead of 32.
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ impl Policy {
 /// The numbers of a node under OpenPBS's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PbsDetail {
-    /// The target: the product of the fractions of the siblings' shares from the root down.
+    /// The target: the node's fraction of the siblings' shares, multiplied by that of each bank above it.
     pub fairshare_perc: f64,
     /// Effective usage; a larger one lowers the priority.
     pub fairshare_tree_usage: f64,
@@ -138,7 +138,7 @@ impl Formula for Rule {
     }
 
     fn step(&self, step: &Step) -> Numbers {
-        // A group without a target has nothing to divide among its members.
+        // If a group has no target, its members have no fraction of it.
         let part = if step.parent.norm_shares == 0.0 { 0.0 } else { step.part.unwrap_or(0.0) };
         let effective_usage = if step.below_root {
             step.norm_usage
@@ -156,8 +156,8 @@ impl Formula for Rule {
         }
     }
 
-    /// Returns the recorded usage of an entity, which may be 0. A group has the minimum plus the records below it.
-    /// OpenPBS treats a group without members as an entity.
+    /// Returns the recorded usage of an entity, which may be 0. The usage of a group is the minimum usage
+    /// plus the recorded usage of its members. OpenPBS treats a group without members as an entity.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         let recorded = sums.usage_of(tree, node);
         if tree.flags(node).has(Flags::USAGE_UNSET) {
@@ -171,8 +171,8 @@ impl Formula for Rule {
     }
 }
 
-/// Compares two nodes, each as (usage, perc), at one level of the pairwise walk. `Less` is more deserving; `None`
-/// ends the walk in a tie.
+/// Compares two nodes, each as (usage, perc), at one level of the pairwise comparison. Returns `Less` if `a`
+/// is more deserving, and `None` if the comparison ends in a tie.
 pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
     match (a.1 > 0.0, b.1 > 0.0) {
         (false, false) => None,
@@ -183,9 +183,9 @@ pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering
 }
 
 impl Ranking {
-    /// Returns the order in which OpenPBS's scheduler takes associations without a formula; `None` under another
-    /// policy. The pairwise rule ([`Ranking::pbs_compare`]) is not transitive for equal leaves at different depths.
-    /// In this order, a leaf next to an equal bank ranks together with the best leaf below that bank.
+    /// Returns the order of the associations in OpenPBS's scheduler if it has no job sort formula. Returns `None` if
+    /// the policy is not `pbs`. The pairwise rule ([`Ranking::pbs_compare`]) is not transitive for equal leaves at
+    /// different depths. This order ranks a leaf next to an equal bank together with the best leaf below that bank.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
         if !self.policy.has_scheduler_walk() {
             return None;
@@ -253,7 +253,7 @@ impl PbsWalk {
     }
 }
 
-/// OpenPBS's comparison as a rule for siblings.
+/// Sorts siblings as OpenPBS compares them: by usage / target.
 struct UsageOverTarget<'a>(&'a Ranking);
 
 impl SiblingRule for UsageOverTarget<'_> {
@@ -263,8 +263,8 @@ impl SiblingRule for UsageOverTarget<'_> {
 
     fn value(&self, tree: &Tree, _: &Sums, node: NodeId, _: u32) -> f64 {
         let ratio = self.0.usage_over_target(tree, node).unwrap_or(f64::INFINITY);
-        // The smaller quotient comes first, so the order is inverted. The inversion of the bits, unlike that of the
-        // value, maps different numbers to different numbers.
+        // A smaller quotient must sort first. Subtracting the bits, unlike subtracting the values, maps
+        // different numbers to different numbers.
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
     }
 
