@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the usage at a given time, compared with sums over the seconds of a run.
+//! Tests of the usage of a job. The expected usage is computed by hand or by numerical integration.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn the_usage_of_a_job_equals_values_computed_by_hand() {
         assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
         assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
     }
-    // After one half-life, usage is half of its final value: w * h/ln2 / 2.
+    // After one half-life, the usage is half of its limit w * h/ln2.
     let usage = make_run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, make_half_life(20.0));
     assert!(is_near(usage, 40.0 / LN_2), "{usage}");
 }
@@ -123,7 +123,7 @@ fn any_half_life() -> impl Strategy<Value = f64> {
 }
 
 fn any_instant() -> impl Strategy<Value = f64> {
-    // Times in a range of 12 days, times in a range of six years around these 12 days, and the time 0.
+    // Most times are in one range of 12 days, some are in six years around that range, and some are 0.
     prop_oneof![4 => 1.7e9..1.7e9 + 1e6, 1 => 1.6e9..1.8e9, 1 => Just(0.0)]
 }
 
@@ -141,8 +141,8 @@ proptest! {
         let until = end.map_or(now, |end| end.min(now));
         let used = rate * integral(start, until, now, decay.seconds());
         prop_assert!(is_near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
-        // The usage in advance is the usage of the part of the time limit that lies in the future. The stored
-        // end of the job is rounded, so the time limit is computed as a difference.
+        // Committed mode adds the usage in the rest of the time limit. The stored end of the job is rounded,
+        // so the time limit is computed as a difference.
         let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };

@@ -83,15 +83,15 @@ fn quotients_are_near_if_their_level_values_may_be_tied() {
         (0.0, 0.0, 1.0, true),
         (1.0, 1.0 + 1e-13, 1.0, true),
         (1.0, 1.0 + 1e-11, 1.0, false),
-        // The bound is relative for large values and absolute for small ones.
+        // The tolerance is relative for large values and absolute for small ones.
         (1.0, 1.0 + 5e-13, 1e6, true),
         (1.0, 1.0 + 5e-12, 1e6, false),
         (1.0, 1.0 + 5e-12, 0.1, true),
         (1.0, 1.0 + 5e-11, 0.1, false),
-        // In the next rows, both or one of the level values are above the highest weight.
+        // The first row has two level values above the highest weight, and the second row has one.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
-        // An infinite level value is near only to very large ones.
+        // An infinite level value is nearly equal only to very large values.
         (0.0, 1e-18, 1.0, true),
         (0.0, 1.0, 1.0, false),
         (1.0, 0.0, 1.0, false),
@@ -121,7 +121,7 @@ fn needs_ranking(usage: f64, unused: f64) -> bool {
     charged.has_ranked()
 }
 
-/// Total usage divided by total shares is half of each user's quotient, so both level values would be one half.
+/// Users u1 and u2 have twice the average usage per share, so both level values are about one half.
 #[test]
 fn the_tolerance_that_forces_a_ranking_scales_with_the_usage_of_all_siblings() {
     for (apart, wanted) in [(0.0, true), (1.6e-12, true), (2.6e-12, false), (1e-9, false)] {

@@ -99,6 +99,6 @@ fn a_leaf_needs_at_most_100_bytes() {
     assert!(names >= LEAVES * "user".len());
     let per_leaf = (columns + ranking.memory()) as f64 / LEAVES as f64;
     assert!(per_leaf <= 100.0, "{per_leaf} bytes per leaf");
-    // A lower bound, so that a forgotten column fails the test.
+    // A smaller sum means that `memory` leaves out a column.
     assert!(per_leaf >= 45.0, "{per_leaf} bytes per leaf");
 }

@@ -11,7 +11,7 @@ fn rank_tree(tree: &Tree, policy: Policy) -> Ranking {
     tree.rank(policy, &Options::default()).expect("a ranking")
 }
 
-/// Returns the changes that put the worse of two users of one bank first; each user is (shares, usage).
+/// Returns the shares or usage with which the worse of two users in one bank would come first. Each user is (shares, usage).
 fn find_overtake_of_pair(
     policy: Policy,
     x: (u64, f64),
@@ -30,7 +30,7 @@ fn find_overtake_of_pair(
 fn overtake_returns_the_shares_and_usage_computed_by_hand() {
     let x = |shares, usage| Some(("x".to_owned(), shares, usage));
     for (own, other, wanted) in [
-        // With 4 * 8/2 shares the two would be equal. So one more share is needed, or a usage below 2 * 1/1.
+        // With 8/2 = 4 shares, x would equal y, so x needs 5. With a usage below 2, x would come first.
         ((1, 8.0), (1, 2.0), x(Some(5), Some(2.0))),
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
         // Neither usage nor shares can beat a user without usage.
@@ -46,7 +46,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
             x(Some(9_000_000_000_000_000), Some(1.0 / 8_999_999_999_999_999.0)),
         ),
         ((1, 1.0), (9_000_000_000_000_000, 1.0), x(None, Some(1.0 / 9_000_000_000_000_000.0))),
-        // No user is behind in a tie.
+        // In a tie, neither user is behind.
         ((1, 2.0), (2, 4.0), None),
     ] {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
@@ -62,7 +62,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
 #[test]
 fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
     for (users, even) in [
-        // With a quarter of the shares, x is even at a third of the usage of y.
+        // x has a quarter of the shares, so its usage is even at a third of the usage of y.
         ("x A 1 9\ny A 3 6", Some(2.0)),
         ("x A 3 0\ny A 1 6", Some(18.0)),
         ("x A 1 9", None),
@@ -143,8 +143,8 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
         (Policy::FairTree, &ignoring, "x", "A", (1.0, Some(1.0))),
         (Policy::FairTree, &ignoring, "y", "A", (0.0, Some(0.0))),
         (Policy::Classic, &all, "z", "B", (0.25, Some(1.0 / 3.0))),
-        // x used 1/2 of the site's usage, and A used 2/3. A has 3/4 of the site's shares, and x has 1/4 of
-        // A's.
+        // x has 1/2 of the site's usage, and A has 2/3. A has 3/4 of the site's shares, and x has 1/4 of the
+        // shares in A.
         (Policy::Classic, &all, "x", "A", (0.1875, Some(0.5 + (2.0 / 3.0 - 0.5) * 0.25))),
         (Policy::Pbs, &all, "x", "A", (0.25, None)),
         (Policy::Pbs, &all, "y", "A", (0.75, None)),
@@ -162,7 +162,7 @@ fn tree_without_usage() -> Tree {
     make_tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
 }
 
-/// If no sibling has shares, each has the effective usage of the bank above.
+/// If all siblings lack shares, each gets the effective usage of the bank above.
 #[test]
 fn siblings_without_shares_have_the_usage_of_their_bank() {
     let tree = make_tree("root - 1\nA root 1\nB root 1", "v A 0 3\nw A 0 5\nz B 1 8");
@@ -175,8 +175,8 @@ fn siblings_without_shares_have_the_usage_of_their_bank() {
     }
 }
 
-/// Slurm's program visits equal banks one after the other, so the banks decide; otherwise they are merged and their
-/// members decide.
+/// With `ties=slurm-program` equal banks are visited one after the other, and the banks decide. Otherwise
+/// equal banks are merged, and their members decide.
 #[test]
 fn equal_banks_decide_if_they_are_visited_one_after_the_other() {
     let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
@@ -213,7 +213,7 @@ fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
         let levels = ranking.explain(&tree, tree.leaf(user, bank).expect("leaf")).levels;
         levels.iter().map(|level| level.counted).collect()
     };
-    // 1 is the initial usage of a new entity and does not count.
+    // A usage of 1 is the initial usage of a new entity, which is not added to the sums.
     assert_eq!(counted("x", "A"), [(7.0, 7.0), (5.0, 7.0), (5.0, 5.0)]);
     assert_eq!(counted("y", "A"), [(7.0, 7.0), (5.0, 7.0), (0.0, 5.0)]);
     assert_eq!(counted("z", "B"), [(7.0, 7.0), (2.0, 7.0), (2.0, 2.0)]);
@@ -315,14 +315,14 @@ fn each_option_applies_to_the_policies_that_use_it() {
     }
 }
 
-/// Includes sums and buffers: at least 48 bytes for each of 3 banks, rank and order for each of 4 associations.
+/// The sums take at least 48 bytes for each of 3 banks. The ranking stores two numbers for each of 4 associations.
 #[test]
 fn memory_of_a_ranking_includes_all_its_buffers() {
     let tree = make_tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
     let ranking = rank_tree(&tree, Policy::FairTree);
     let (sums, visit) = (ranking.sums.memory(), ranking.visit.memory());
     assert!((3 * 48..=2 * 3 * 48).contains(&sums), "{sums}");
-    // The visit sorted four entries of 16 bytes, in frames of at least 16.
+    // The visit sorted four entries of 16 bytes, and stored frames of at least 16 bytes.
     assert!((4 * 16 + 16..=16 * 64).contains(&visit), "{visit}");
     let (own, nodes) = (ranking.memory() - sums - visit, tree.len());
     assert!((2 * 4 * 4..=nodes * 64).contains(&own), "{own}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Checks each answer about the association ahead, the change of order and the even usage by ranking again.
+//! Ranks changed trees to check the association just ahead, the shares and usage that reverse an order, and the even usage.
 
 use proptest::prelude::*;
 
@@ -65,8 +65,8 @@ fn build_tree(rows: &[(u64, f64)]) -> Tree {
 }
 
 proptest! {
-    /// With the returned shares or usage, the association that was behind is ahead. With one share less, it
-    /// is still behind.
+    /// With the shares or the usage that `overtake` returns, the association that was behind is ahead. With
+    /// one share less, it is still behind.
     #[test]
     fn the_returned_shares_and_usage_reverse_the_order(rows in any_rows(), fair_tree in any::<bool>()) {
         let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// With its even usage, a node's fraction of the usage equals its fraction of the shares.
+    /// At its even usage, a node has the same fraction of the usage as of the shares.
     #[test]
     fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in any_rows()) {
         let mut tree = build_tree(&rows);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Behaviour of Slurm and OpenPBS in cases that their documents leave open. The expected results come from their
-//! programs' functions.
+//! Cases that the documents of Slurm and OpenPBS leave open. The expected results come from functions of
+//! their programs.
 
 use super::super::*;
 use super::{assert_ranks, make_tree};
 
-/// The first child of a tied account inherits the tie. In Slurm's program that child may be an account with parent
-/// shares, or one without users.
+/// In Slurm's program, the first child of a tied account inherits the tie, even if this child is an account
+/// with parent shares or without users.
 #[test]
 fn an_account_without_a_rank_ends_a_tie_in_slurms_program() {
     let program = Options { ties: Ties::SlurmProgram, ..Options::default() };

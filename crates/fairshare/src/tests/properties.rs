@@ -181,7 +181,7 @@ proptest! {
         for usage in usages.chain(scaled.associations.iter_mut().map(|leaf| &mut leaf.usage)) {
             *usage = usage.map(|usage| usage * scale);
         }
-        // The initial usage of OpenPBS is an absolute number, so it is scaled too.
+        // The minimum usage does not scale with the recorded usages, so it is 0 here.
         let options = Options { pbs_min_usage: 0.0, ..options };
         for policy in policies_for(kind) {
             prop_assert_eq!(compute_fairshares(&site, policy, &options), compute_fairshares(&scaled, policy, &options), "{}", policy);
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn scaling_the_shares_of_siblings_does_not_change_fair_shares(
-        // The children of a bank with parent shares compete further up, so all siblings there are scaled.
+        // All shares are numbers: the children of a bank with parent shares would have other siblings, which are not scaled.
         site in any_site(Kind::Counted),
         (options, bank, scale) in (any_options(), any::<prop::sample::Index>(), 2..1000u64),
     ) {
@@ -256,7 +256,7 @@ proptest! {
                     let (Some(high), Some(low)) = (ranking.value(&tree, a), ranking.value(&tree, b)) else {
                         continue;
                     };
-                    // A bank with parent shares does not compete itself.
+                    // The order of a bank with parent shares has no effect: its children compete in its place.
                     let vanishes = |node| tree.is_bank(node) && tree.shares(node) == Shares::Parent;
                     if high <= low * (1.0 + 1e-9) + 1e-9 || vanishes(a) || vanishes(b) {
                         continue;

@@ -37,7 +37,7 @@ impl Node {
         self.is_bank && self.shares == Shares::Parent
     }
 
-    /// Returns the nodes that compete here: the children, and the children of children with parent shares.
+    /// Returns the nodes that compete under this bank. A child with parent shares is replaced by its own children.
     fn competitors(&self) -> Vec<&Node> {
         let mut found = Vec::new();
         for child in &self.children {
@@ -209,8 +209,8 @@ fn descend(
 }
 
 impl Node {
-    /// Returns the usage of the records. An entity without a record, or with the initial 1, is not in OpenPBS's usage
-    /// file.
+    /// Returns the sum of the recorded usage. OpenPBS's usage file has no record of an entity whose usage is
+    /// missing or is the initial 1.
     fn recorded(&self, min: f64) -> f64 {
         let own = self.own.unwrap_or(0.0);
         let own = if self.is_entity && own == min { 0.0 } else { own };
@@ -272,8 +272,8 @@ fn list_competitors(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     competitors.into_iter().map(|node| (value(node), node.clone())).collect()
 }
 
-/// Returns the banks with parent shares below `bank`. Slurm's program visits them among the children of `bank`,
-/// without children.
+/// Returns the banks with parent shares below `bank`, each without its children. Slurm's program visits these
+/// banks among the children of `bank`.
 fn list_vanished_banks(bank: &Node) -> Vec<(f64, Node)> {
     let mut found = Vec::new();
     for child in bank.children.iter().filter(|child| child.vanishes()) {
@@ -289,7 +289,7 @@ struct Walk {
     ties: Ties,
     left: usize,
     rank: usize,
-    /// Ranks before the division by their number.
+    /// The ranks, not yet divided by their number.
     out: FairShares,
 }
 

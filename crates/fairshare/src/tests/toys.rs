@@ -99,7 +99,7 @@ fn a_new_policy_that_visits_siblings_needs_one_file() {
         list_names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),
         ["root", "B", "c", "d", "A", "b", "a"]
     );
-    // After B has used 9, A comes first.
+    // If c has used 8, B has used 9, so A comes first.
     assert_eq!(Charged::new(&tree, &ranking).fairshare(c, 8.0), Some(1.0 / 3.0));
     assert_eq!((policy.to_string(), policy == Policy::FairTree), ("least-used".to_owned(), false));
     assert!(ranking.pbs_walk(&tree).is_none() && policy.table_columns(true).is_empty());
