@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage of a job at an instant, while the job runs and after its end, in closed form.
+//! Computes the usage of a job at any time, while the job runs and after its end, by one formula.
 //!
-//! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the usage `w *
-//! h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T is a function of the job and of T alone, without a
-//! sum per second and without state between two instants. A clock that is set back or forward therefore causes no
-//! lasting error.
+//! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the
+//! usage `w * h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T depends only on the job and on T. It
+//! needs no sum per second, and no state from an earlier time. A clock that is set back or forward therefore
+//! causes no lasting error.
 //!
-//! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage of an
-//! association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are compared without a
-//! power of two. Conversely, a constant plain usage is a varying scaled usage. So the minimum usage of `pbs` is
-//! scaled at each instant, and [`NEGLIGIBLE`] is compared with plain usage.
+//! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage
+//! of an association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are
+//! compared without a power of two. A constant plain usage, such as the minimum usage of `pbs`, must be
+//! scaled again for each time. [`NEGLIGIBLE`] is compared with plain usage.
 
 use std::f64::consts::LN_2;
 
@@ -68,15 +68,15 @@ impl HalfLife {
     }
 }
 
-/// The usage that a running job counts with.
+/// The usage that is counted for a running job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The usage until now.
     #[default]
     Elapsed,
-    /// The usage until now, plus the usage in the remaining time limit, as if the job were certain to use it. After its
-    /// end a job counts with its actual usage. So a job that runs exactly as long as its time limit counts the same
-    /// before and after its end. A job without a time limit counts with its usage until now.
+    /// The usage until now, plus the usage that the job would have in the rest of its time limit. After the
+    /// job ends, only its actual usage is counted. For a job without a time limit, the same as
+    /// [`Mode::Elapsed`].
     Committed,
 }
 
@@ -106,8 +106,8 @@ impl Run {
         is_valid.then_some(Run { rate, start, end: f64::INFINITY, requested: 0.0 })
     }
 
-    /// Returns the run with a time limit in seconds. Values that are NaN, not positive or above [`MAX_TIME`] mean no
-    /// limit.
+    /// Returns the run with a time limit of `seconds`. The run has no limit if `seconds` is NaN, not
+    /// positive, or above [`MAX_TIME`].
     pub fn limited_to(self, seconds: f64) -> Run {
         let has_limit = seconds > 0.0 && seconds <= MAX_TIME;
         Run { requested: if has_limit { seconds } else { 0.0 }, ..self }
@@ -118,7 +118,7 @@ impl Run {
         Run { rate: if rate > 0.0 { rate.min(MAX_RATE) } else { 0.0 }, ..self }
     }
 
-    /// Returns the run with an end, which is not before its start. Returns `None` for a time beyond [`MAX_TIME`].
+    /// Returns the run with the end `end`, or the start if it is later. Returns `None` if `end` is beyond [`MAX_TIME`].
     pub fn ended_at(self, end: f64) -> Option<Run> {
         (end.abs() <= MAX_TIME).then_some(Run { end: end.max(self.start), ..self })
     }
@@ -155,14 +155,14 @@ impl Run {
         }
     }
 
-    /// Returns the usage that `mode` counts in advance. Future usage has not decayed.
+    /// Returns the usage that `mode` adds for the rest of the time limit. This usage is not decayed.
     fn outstanding(&self, now: f64, mode: Mode) -> f64 {
         if mode == Mode::Elapsed || self.end <= now {
             return 0.0;
         }
         // If the clock was set back, the end may be later than `now`. Then the time until the end counts too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
-        // The clamp removes rounding errors: times have seven digits after the decimal point, durations have more.
+        // Rounding may lead out of this range: times have seven digits after the decimal point, durations more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
     }
 }
@@ -172,7 +172,7 @@ pub fn zero_negligible(usage: f64) -> f64 {
     if usage < NEGLIGIBLE { 0.0 } else { usage }
 }
 
-/// The units in which the usage of an association without running jobs is constant.
+/// Converts usage to scaled usage, which is constant for an association without running jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     epoch: f64,
@@ -208,7 +208,7 @@ impl Scale {
         }
     }
 
-    /// Returns when the usage `scaled` becomes negligible if nothing is added to it, or `None` if it never does.
+    /// Returns the time at which the usage `scaled` becomes negligible if no usage is added, or `None` if it never does.
     pub fn negligible_from(&self, scaled: f64) -> Option<f64> {
         let half_life = self.half_life.0?;
         let left = (scaled / NEGLIGIBLE).log2();

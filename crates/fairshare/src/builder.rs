@@ -7,7 +7,7 @@ use super::names::{Interner, Names};
 use super::tree::{Flags, MAX_USAGE, NO_NODE};
 use super::{Shares, Tree, TreeError, shortened};
 
-/// Stands for an unknown bank, and for the parent of the root.
+/// The bank number of an unknown bank, and of the parent of the root.
 const NONE: u32 = u32::MAX;
 
 /// Takes banks and associations one at a time, stores each name once, and builds a [`Tree`].
@@ -60,8 +60,8 @@ impl Builder {
         self.banks.push(name, parent, shares, usage, true);
     }
 
-    /// Adds a bank that is marked inactive. The mark is only shown: whether an association is ranked depends on the
-    /// association's own mark.
+    /// Adds a bank that is marked inactive. Commands show this mark, but only the mark of an association
+    /// decides whether the association is ranked.
     pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
         self.bank(name, parent, shares, usage);
         if let Some(flags) = self.banks.flags.last_mut() {
@@ -166,7 +166,7 @@ fn format_number(number: f64) -> String {
     if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 
-/// Returns the rows of the banks in name order, and by name the row of the bank with that name.
+/// Returns the row numbers of the banks in name order, and a list that maps the number of a name to the row of its bank.
 fn sort_banks_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
     for row in 0..banks.len() {
@@ -202,8 +202,8 @@ fn find_parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<
     (0..banks.len()).map(parent_of).collect()
 }
 
-/// Returns the rows of the banks breadth-first, siblings by name, and the start of each bank's children in that
-/// order.
+/// Returns the rows of the banks breadth-first with siblings sorted by name, and the index of each bank's
+/// first child in this order.
 fn order_breadth_first(
     above: &[u32],
     by_name: &[u32],
@@ -231,7 +231,7 @@ fn order_breadth_first(
     Err(TreeError::Cycle(names.get(banks.name[find_cycle(above, by_name, &order)]).into()))
 }
 
-/// Returns the row of a bank on a cycle. The ancestors of each bank that the root does not reach lead into a cycle.
+/// Returns the row of a bank that is its own ancestor. Each bank that the root does not reach has such an ancestor.
 fn find_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
     let mut seen = vec![false; above.len()];
     for &row in reached {

@@ -96,8 +96,8 @@ impl<'a> Charged<'a> {
         formula::charged_factor(formula, tree, &ranking.sums, path, more)
     }
 
-    /// Returns the number of ranked associations ahead of the end of `path`, or `None` if only a full ranking can
-    /// decide.
+    /// Returns how many associations rank ahead of the last node of `path`, or `None` if this needs a full
+    /// ranking.
     fn count_ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
         let (tree, ranking) = (self.tree, self.ranking);
         let sums = &ranking.sums;
@@ -131,7 +131,7 @@ impl<'a> Charged<'a> {
             let before = siblings.get(at).map(|next| next.ahead);
             let count_through = |last: &Sibling| last.ahead + count_ranked(sums, tree, last.node);
             let mut before = before.or_else(|| siblings.last().map(count_through)).unwrap_or(0);
-            // With its current usage the node may itself be among the siblings before the new position.
+            // The siblings before the new position may include the node itself, at its current usage.
             if self::usage_per_share(tree, node, sums.usage_of(tree, node)) < quotient {
                 before -= count_ranked(sums, tree, node);
             }
@@ -195,8 +195,8 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
         return true;
     }
     let (a, b) = (scale / a, scale / b);
-    // Above `highest`, all weights are equal. The bounds below are about a thousand times the tolerance of
-    // any policy.
+    // All weights above `highest` count as equal. The bounds below are about a thousand times the tolerance
+    // of any policy.
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))

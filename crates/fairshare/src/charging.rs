@@ -18,7 +18,7 @@ const DEFAULT_FACTOR: f64 = 1.0;
 pub struct ChargeChange {
     /// The queue.
     pub queue: Box<str>,
-    /// The time from which on the factor applies, in seconds since the epoch.
+    /// The time at which the factor takes effect, in seconds since the epoch.
     pub since: f64,
     /// The factor.
     pub factor: f64,
@@ -27,10 +27,10 @@ pub struct ChargeChange {
 /// The resources that a job is charged for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChargeBy {
-    /// The weighted sum of nodes, cores and GPUs.
+    /// Jobs are charged for the weighted sum of their nodes, cores and GPUs.
     #[default]
     Sum,
-    /// The resource of which the job got the largest weighted part of the site ([`Weights::dominant_rate`]).
+    /// Jobs are charged for the resource of which they have the largest weighted fraction ([`Weights::dominant_rate`]).
     Max,
 }
 
@@ -55,7 +55,7 @@ impl ChargeBy {
 /// A change of the resources that jobs are charged for, or of the resources of the site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChargeByChange {
-    /// The time from which on the rule applies, in seconds since the epoch.
+    /// The time at which the rule takes effect, in seconds since the epoch.
     pub since: f64,
     /// The rule.
     pub charge_by: ChargeBy,
@@ -63,12 +63,12 @@ pub struct ChargeByChange {
     pub totals: Resources,
 }
 
-/// The rules by which jobs are charged, and the charge factors of all queues. Each applies from a time on.
+/// The rules by which jobs are charged, and the charge factors of all queues, each with the time at which it takes effect.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChargeHistory {
     /// The changes of each queue: their times in ascending order, each with its factor. Successive factors differ.
     queues: BTreeMap<Box<str>, Vec<(f64, f64)>>,
-    /// The changes of the charged resources, in ascending order of time.
+    /// The changes of the charging rule, in ascending order of time.
     rules: Vec<ChargeByChange>,
 }
 
@@ -89,9 +89,9 @@ impl ChargeHistory {
         &self.rules
     }
 
-    /// Appends a change of the resources that jobs are charged for. A `since` before the last change is
-    /// replaced by the time of the last change. Returns false, and adds nothing, if the rule is already in
-    /// force or `since` is NaN.
+    /// Appends a change of the charging rule. If `since` is before the last change, the new change gets the
+    /// time of the last change. Returns false, and adds nothing, if the rule is already in force or `since`
+    /// is NaN.
     pub fn add_rule(&mut self, ChargeByChange { since, charge_by, totals }: ChargeByChange) -> bool {
         let last = self.rules.last().map(|last| (last.charge_by, last.totals, last.since));
         let is_same = match (last, charge_by) {
@@ -107,8 +107,7 @@ impl ChargeHistory {
         true
     }
 
-    /// Returns this history with its changes of the resources that jobs are charged for replaced by
-    /// `changes`.
+    /// Returns this history with `changes` in place of its changes of the charging rule.
     pub fn with_rules(mut self, mut changes: Vec<ChargeByChange>) -> ChargeHistory {
         changes.sort_by(|one, other| one.since.total_cmp(&other.since));
         self.rules.clear();
@@ -143,9 +142,9 @@ impl ChargeHistory {
         self.queues.get(queue)?.last().map(|(since, _)| *since)
     }
 
-    /// Appends a change of the queue's factor. A `since` before the last change of the queue is replaced by
-    /// the time of the last change. Returns false, and adds nothing, if the queue already has this factor, or
-    /// if an argument is invalid.
+    /// Appends a change of the queue's factor. If `since` is before the queue's last change, the new change
+    /// gets the time of the last change. Returns false, and adds nothing, if the queue already has this
+    /// factor, or if an argument is invalid.
     pub fn add(&mut self, queue: &str, since: f64, factor: f64) -> bool {
         if self.factor(Some(queue), f64::INFINITY) == factor || !is_factor(factor) || since.is_nan() {
             return false;
@@ -155,9 +154,8 @@ impl ChargeHistory {
         true
     }
 
-    /// Appends a change to the configured factor for each queue of `configured`, and a change to the factor 1
-    /// for each other queue of the history. All changes get the time `since`. Returns true if a factor
-    /// changed.
+    /// Appends changes at `since`: each queue of `configured` gets its factor, and each other queue of the
+    /// history gets the factor 1. Returns true if a factor changed.
     pub fn add_configuration<'a>(
         &mut self,
         configured: impl Iterator<Item = (&'a str, f64)> + Clone,
@@ -176,9 +174,9 @@ impl ChargeHistory {
         has_changed
     }
 
-    /// Returns this history, continued by the factors of `later`, which starts at `since`. A change in
-    /// `later` is added if it is later than the last change of the queue in this history. A queue without a
-    /// change in `later` has the factor 1 from `since` on.
+    /// Returns this history followed by `later`, which begins at `since`. A change in `later` is left out
+    /// unless it is after the last change of its queue in this history. A queue that `later` lacks has the
+    /// factor 1 from `since` on.
     pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The code that the formula policies share. From the root down, each node computes numbers from the numbers
-//! of its parent.
+//! The code that all formula policies share. It visits the tree from the root down, and computes the numbers
+//! of each node from the numbers of its parent.
 
 use super::sums::{Sums, ratio};
 use super::tree::{Flags, NodeId, Tree};
@@ -23,7 +23,7 @@ pub(super) struct Step {
     pub no_shares: bool,
     /// The node's fraction of the site's usage.
     pub norm_usage: f64,
-    /// The fraction of the site's usage that all siblings with their own shares have, this node included.
+    /// The usage of all siblings that have their own shares, this node included, as a fraction of the site's usage.
     pub siblings_norm_usage: f64,
     /// True if the node competes right below the root.
     pub below_root: bool,
@@ -106,7 +106,7 @@ pub(super) fn charged_factor(
     added: AddedUsage,
 ) -> f64 {
     let root_usage = formula.usage(tree, sums, tree.root()) + added.above;
-    // Numbers of the banks on the path that have shares of their own.
+    // The numbers of each bank on the path that has its own shares.
     let mut numbers_of_banks = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {
@@ -130,7 +130,7 @@ pub(super) fn charged_factor(
     formula.factor(last)
 }
 
-/// The values that all children of a bank have in common.
+/// The values that are the same for all children of a bank.
 struct Arena {
     shares: f64,
     norm_usage: f64,
@@ -173,7 +173,7 @@ impl Arena {
 
 /// Returns 2^-exponent. The exponent is >= 0 and may be infinite.
 pub(super) fn power_of_half(exponent: f64) -> f64 {
-    // An exponent is NaN only after a division of 0 by 0, to which denormal numbers lead. It must not give a
-    // fair-share above 0.
+    // The exponent is NaN only after a division of 0 by 0, which denormal numbers can cause. The fair-share
+    // must then be 0.
     if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
 }

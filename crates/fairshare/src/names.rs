@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     text: String,
-    /// Where each name ends in `text`.
+    /// The end of each name in `text`.
     ends: Vec<u32>,
 }
 
@@ -56,7 +56,7 @@ struct Slot {
 }
 
 impl Interner {
-    /// Returns the number of `name`, which is a new number at its first appearance.
+    /// Returns the number of `name`. A new name gets a new number.
     pub fn intern(&mut self, name: &str) -> u32 {
         if self.names.len() * 2 >= self.slots.len() {
             self.grow();
@@ -128,7 +128,7 @@ fn hash_name(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// Returns the upper half of a hash, which does not choose the slot.
+/// Returns the upper half of a hash. The slot is chosen by the lower half.
 fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

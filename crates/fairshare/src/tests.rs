@@ -139,7 +139,7 @@ fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
     let suzy = ranking.detail(&tree, leaf("Suzy", "group2")).pbs.expect("pbs");
     assert_eq!(format!("{:.2} {:.1}", suzy.fairshare_perc, suzy.fairshare_tree_usage), "0.36 0.5");
     assert_eq!(format!("{:.3}", suzy.fairshare_factor), "0.382");
-    // These are the values that pbsfs prints with the minimum usage of 1.
+    // pbsfs prints the values below if the minimum usage is 1.
     let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
     let scott = ranking.detail(&tree, leaf("Scott", "group2"));
     assert_eq!(format!("{:.6}", scott.effective_usage), "0.832973");
