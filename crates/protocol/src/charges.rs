@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The arrays `charges` and `charge_by` of a push: the changes of the charge factors of queues, and of the
-//! resources that jobs are charged for. Each change has the time from which on it applies.
+//! resources that jobs are charged for. Each change has the time at which it takes effect.
 
 use crate::value::{describe, members};
 use crate::wire::{Read, read_records};
@@ -20,7 +20,7 @@ pub const CHARGE_BY: &str = "charge_by";
 /// A change of the resources that jobs are charged for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeByRecord {
-    /// The time at which the rule takes effect, in seconds since the epoch.
+    /// The time from which on the rule applies, in seconds since the epoch.
     pub since: f64,
     /// `sum` or `max`.
     pub charge_by: String,

@@ -93,10 +93,10 @@ pub trait Record: Sized {
     const FIELDS: &'static [Field];
     /// The optional fields of a record.
     const OPTIONAL: &'static [Field] = &[];
-    /// The keys that identify a record, each with its word for messages.
+    /// The keys that identify a record, each with its name in messages.
     const KEYS: &'static [(&'static str, &'static str)];
 
-    /// Returns the values of the keys in [`Record::KEYS`], each with its word.
+    /// Returns the values of the keys in [`Record::KEYS`], each with the name of its key in messages.
     fn key_values(&self) -> Vec<(&'static str, String)>;
 
     /// Returns the reason why no job can match the record, which is then left out; `None` for any other record.

@@ -51,8 +51,8 @@ pub struct Reader {
     names: Interner,
     /// The warnings so far.
     pub warnings: Warnings,
-    /// The number of records of each array in the parts so far. In messages, the indices of the next part continue
-    /// after them.
+    /// The number of records of each array in the parts so far. Messages about the next part count its
+    /// records from there on.
     read: BTreeMap<&'static str, usize>,
     /// The number of records of each array that no job can match.
     left_out: BTreeMap<&'static str, usize>,
@@ -94,7 +94,7 @@ impl Reader {
                 if value < 0 {
                     let effect = match (R::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",
-                        // `Association::is_broken` explains -1. Limits of queues have no such value.
+                        // -1 has a meaning only for associations: see `Association::is_broken`.
                         ("associations", "max_running_jobs", -1) => "ends each job",
                         _ => "admits nothing",
                     };

@@ -18,7 +18,7 @@ const DEFAULT_JOBS: usize = 500;
 const MAX_STANDINGS: usize = 100;
 /// The maximum number of rows of any other page.
 const MAX_ROWS: usize = 1000;
-/// The maximum number of equal jobs that `check_job` may ask about.
+/// The maximum number of identical jobs in a request `check_job`.
 const MAX_CHECKED: u64 = 1_000_000;
 /// The maximum number of held jobs on a page of associations.
 const MAX_HELD: usize = 2000;
@@ -89,7 +89,7 @@ pub fn read_page(payload: Option<&str>) -> Read<PageWanted> {
     Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
-/// Reads a request `tree`. Returns the place of the first leaf, and the maximum number of leaves.
+/// Reads a request `tree`. Returns the index of the first leaf, and the maximum number of leaves.
 pub fn read_tree_page(payload: Option<&str>) -> Read<(usize, usize)> {
     let request = Request::parse(payload)?;
     let after = request.read_number("after", 0..=u32::MAX as usize)?;
@@ -144,7 +144,7 @@ pub fn read_explained(payload: Option<&str>) -> Read<Vec<JobId>> {
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
 }
 
-/// Reads a request `check_job` without the jobspec. Returns the user, the urgency and the number of equal
+/// Reads a request `check_job` without the jobspec. Returns the user, the urgency and the number of identical
 /// jobs. The default urgency is the same as for `flux submit`.
 pub fn read_checked(payload: Option<&str>) -> Read<(Option<UserId>, i64, u64)> {
     let request = Request::parse(payload)?;

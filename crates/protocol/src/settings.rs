@@ -49,7 +49,7 @@ type Set = fn(&mut Settings, &RawValue) -> Option<()>;
 enum Read {
     /// The values that are accepted, in words.
     Value(&'static str, Set),
-    /// A table, or an array of tables: the function gets the place for its error messages.
+    /// A table, or an array of tables. The last argument of the function is the place to name in error messages.
     Table(fn(&mut Settings, &RawValue, &str) -> Result<(), String>),
 }
 
@@ -233,14 +233,14 @@ const FACTOR: &str = "a number from 0 to 1000";
 /// Settings of earlier versions. A key that a configuration still has is ignored, with a warning.
 const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
 
-/// Returns `settings`, with the settings in `table` replaced. `table` is JSON text.
+/// Returns `settings`, updated from `table`, which is JSON text.
 pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
     let table: &RawValue = serde_json::from_str(table).map_err(|error| format!("[{PLACE}]: {error}"))?;
     let members = members(table).ok_or_else(|| table_error(&format!("[{PLACE}]"), table))?;
     read_members(&members, settings, &format!("{PLACE}."))
 }
 
-/// Returns `settings`, with the settings in `given` replaced. In errors, `place` precedes the key.
+/// Returns `settings`, updated from `given`. Error messages prefix the key with `place`.
 pub fn read_members(given: &Members<'_>, mut settings: Settings, place: &str) -> Result<Settings, String> {
     for (name, value) in given.iter().filter(|(name, _)| !is_retired(name)) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
@@ -335,8 +335,8 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
     queues.iter().map(|(queue, of)| (name(queue), of.parent.as_ref().map(name))).collect()
 }
 
-/// Returns an error if a queue has settings but is not in Flux's configuration: its name is probably wrong. `queues` is the table of queues
-/// in Flux's configuration, as JSON text.
+/// Returns an error if a queue has settings but is not in `queues`, Flux's table of queues as JSON text. The
+/// name of such a queue is probably wrong.
 pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
     let Settings { running, charges, exempt, max_priorities, .. } = settings;

@@ -155,8 +155,8 @@ fn read_bool(key: &str, value: &RawValue) -> Read<bool> {
     }
 }
 
-/// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true for a
-/// dry run. `dry_run` is accepted in both places, so that a dry run with a misplaced key does not become a push.
+/// Reads the payload of `policy_update`: a whole document, directly or under `data`. The second value is true for a dry
+/// run. `dry_run` is accepted at both levels, so that a dry run with the key at the wrong level changes no data.
 pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(Push, bool)> {
     let outer = read_object(payload)?;
     let inner =
@@ -176,12 +176,12 @@ pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(P
     Ok((read_part(&parts, reader)?, dry_run))
 }
 
-/// The options of a staged push.
+/// The options of a staged push, from `policy_begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// True if the commit only reports the differences.
     pub dry_run: bool,
-    /// True if switches that no part contains keep their values.
+    /// True if switches that are in no part keep their values.
     pub keeps_config: bool,
     /// The seconds without a part after which the push is aborted.
     pub expires: u64,
@@ -244,9 +244,9 @@ pub fn read_policy_part(payload: Option<&str>, reader: &mut Reader) -> Read<Push
     read_part(&read_object(payload)?, reader)
 }
 
-/// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown
-/// switches are rejected, because an administrator writes them by hand. Other unknown keys of the document have a warning: they
-/// may come from a newer database.
+/// Reads the key `config` of the plugin's load options: a site document in which no part is required. Unknown
+/// options and unknown switches are rejected, because an administrator writes them by hand. Other unknown
+/// keys may come from a newer database, and only cause a warning.
 pub fn read_load_config(conf: &str, reader: &mut Reader) -> Read<Option<Push>> {
     if conf.trim() == "null" {
         return Ok(None);
@@ -287,7 +287,7 @@ pub fn read_load_settings(conf: &str, settings: Settings) -> Result<Settings, St
     settings::read_members(&keys, settings, "")
 }
 
-/// A whole document, with its tree, or a part of a document, with its part of the tree.
+/// The records and the tree of a whole document, or of a part of a document.
 pub type Push = (SiteRecords, SitePart);
 
 fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {

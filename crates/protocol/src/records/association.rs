@@ -76,8 +76,8 @@ pub struct AssociationRecord<S = String> {
     /// The association usage, in seconds times weight; negative if credits offset later usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<f64>,
-    /// The watermark of the usage, in seconds since the epoch. Jobs that ended at or before this time are included or never count. Jobs
-    /// that ended later are not included.
+    /// The watermark of the usage, in seconds since the epoch. Jobs that ended later are not in the usage
+    /// yet. Jobs that ended at or before this time are in the usage, or will never be added to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<f64>,
 }
@@ -93,7 +93,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
     type Accepted = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const TABLE: &'static str = "association_table";
-    /// The columns without a substitute exist in all databases that the plugin supports.
+    /// A column without a substitute exists in all databases that the plugin supports.
     const FIELDS: &'static [Field] = &[
         Field::new("userid", Kind::UserId),
         Field::new("bank", Kind::Name),
@@ -253,8 +253,8 @@ impl<'a> BorrowedAssociation<'a> {
         AssociationRecord {
             username: Some((*leaf.name).into()),
             shares: Some(from_shares(leaf.shares)),
-            // The record of a leaf always has both values: 0 if the leaf has no usage, and the earliest time
-            // if no job was counted.
+            // Both values are always present. The usage is 0 if the leaf has none, and the watermark is the
+            // earliest time if no job was counted.
             usage: Some(leaf.usage.unwrap_or(0.0)),
             counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self

@@ -31,7 +31,7 @@ impl Record for ProjectRecord {
     }
 }
 
-/// A bank with its priority and its place in the tree.
+/// A bank: its priority, and its parent, shares and active flag in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct BankRecord {
@@ -47,7 +47,7 @@ pub struct BankRecord {
     pub active: Option<i64>,
 }
 
-/// The priority of a bank, and its place in the tree if the record has one.
+/// The priority of a bank, and its branch of the tree if the record has one.
 pub type BankWithBranch = ((BankName, f64), Option<Bank>);
 
 impl Record for BankRecord {

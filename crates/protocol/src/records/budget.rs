@@ -16,7 +16,7 @@ use std::fmt;
 pub const BUDGETS: &str = "budgets";
 /// The largest amount in unit-milliseconds, about 2.8e11 unit-hours. The sum of nine such amounts fits into 64 bits.
 pub const MAX_AMOUNT: i64 = 1_000_000_000_000_000_000;
-/// The latest start or end of a window in seconds since the epoch, in the year 5138.
+/// The latest time at which a window may start or end, in seconds since the epoch (year 5138).
 pub const MAX_WINDOW: i64 = 100_000_000_000;
 
 /// The unit of a budget.
@@ -75,7 +75,7 @@ pub struct BudgetRecord {
     pub end: i64,
     /// The sum of the deposits in unit-milliseconds. Corrections can make it negative.
     pub deposited: i64,
-    /// The charges of the ended jobs that the watermarks of the push cover, in unit-milliseconds.
+    /// The amount charged for jobs that ended up to the watermarks of the push, in unit-milliseconds.
     pub spent: i64,
     /// The average amount that the target spent per day in the last seven days, in unit-milliseconds.
     pub rate: i64,
@@ -117,7 +117,7 @@ impl From<&Budget> for BudgetRecord {
     }
 }
 
-/// Reads the array. Windows of the same target and unit must not overlap, which the engine checks over all parts of a push.
+/// Reads the array. The engine checks over all parts of a push that windows of the same target and unit do not overlap.
 pub fn read_budgets(array: &RawValue) -> Read<Vec<Budget>> {
     let remedy = "\"flux fairshare budget log\" lists the deposits";
     read_records(array, BUDGETS, BUDGETS, |record| {

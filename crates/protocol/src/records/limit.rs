@@ -15,11 +15,11 @@ pub struct LimitRecord {
     /// Name of the queue; empty means all queues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
-    /// `given` if running jobs count with their allocated resources; otherwise they count with the resources
-    /// of their jobspec.
+    /// If it is `given`, running jobs are counted with their allocated resources; otherwise with the
+    /// resources of their jobspec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<String>,
-    /// The limits by the name of the amount, such as `run-jobs`.
+    /// The limits, by the name of the limited amount, such as `run-jobs`.
     #[serde(flatten)]
     pub caps: BTreeMap<String, i64>,
 }

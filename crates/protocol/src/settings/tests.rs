@@ -155,8 +155,7 @@ fn one_invalid_value_rejects_the_whole_table() {
     assert!(read_settings(r#"{"refresh": 1, "age-max": 0}"#).is_err());
 }
 
-/// A table with a key of an earlier version must still apply, so that the upgrade does not stop the plugin of
-/// a site.
+/// After an upgrade, a setting of an earlier version in the table must not stop the plugin from loading.
 #[test]
 fn a_retired_key_is_ignored_with_a_warning() {
     let table = r#"{"depth": 0, "budget": null, "max-stall": "50ms", "memo": "never", "shadow": "pbs", "refresh": 7}"#;
