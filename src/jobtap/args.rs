@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The arguments of a callback: typed views of IN, and writers of OUT.
+//! The arguments of a callback: typed views of IN, and functions that write OUT.
 //!
-//! All plugins share IN and OUT of a call, so writers merge into OUT. Both are jansson objects that Flux passes by
-//! reference. This module reads the members one by one, because unpacking by a format would make jansson build a
-//! table of keys in every call.
+//! All plugins share IN and OUT of a call, so these functions add members to OUT. Both are jansson objects
+//! that Flux passes by reference. This module reads the members one by one, because unpacking by a format
+//! would make jansson build a table of keys in every call.
 
 use super::error::{EPROTO, Error};
 use super::json::Json;
@@ -42,7 +42,7 @@ pub struct JobArgs<'a> {
     pub state: i64,
     /// The job's priority; -1 if it has none yet.
     pub priority: i64,
-    /// The jobspec, without environment.
+    /// The jobspec, without the job's environment.
     pub jobspec: Json<'a>,
     /// The time of submission, in seconds since the epoch; `None` if this version of Flux does not report it.
     pub submitted: Option<f64>,
@@ -165,7 +165,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Returns the job's id, and the dependency name in the entry of a dependency event.
+    /// Returns the job's id, and the name of the dependency from the `entry` of a dependency event.
     pub fn dependency(self) -> Result<(u64, &'a str), BadArgs> {
         let input = self.input()?;
         let context = input.get(c"entry").and_then(|entry| entry.get(c"context"));
@@ -250,7 +250,7 @@ impl Plugin {
         self.look_up(id, |args| args.id_and_urgency().map(|(_, urgency)| urgency))
     }
 
-    /// Reads the facts of a job with `read`. The job may be inactive.
+    /// Passes the facts of job `id`, which may be inactive, to `read`.
     pub fn read_job<R>(self, id: u64, read: impl FnOnce(&JobArgs<'_>) -> R) -> Result<R, Error> {
         self.look_up(id, |args| args.job().map(|job| read(&job)))
     }

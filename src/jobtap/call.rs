@@ -136,7 +136,7 @@ impl Plugin {
         }
     }
 
-    /// Sets the order in which Flux replays jobs at load.
+    /// Sets the order in which Flux replays jobs when it loads the plugin.
     pub fn set_load_order(self, order: &CStr) -> Result<(), Error> {
         // SAFETY: the handle is valid; Flux copies the text.
         let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.as_ptr(), order.as_ptr()) };

@@ -11,8 +11,8 @@ use std::ptr::{null, null_mut};
 /// ENOSYS, "function not implemented": Flux's reply if no plugin has the service.
 const ENOSYS: i32 = 38;
 
-/// A request that is answered after its handler returned. If the request is dropped without a reply, the sender gets
-/// the error that the plugin was removed.
+/// A request that is answered after its handler returned. If the `Deferred` is dropped without a reply, the
+/// sender gets the error that the plugin was removed.
 pub struct Deferred {
     plugin: Plugin,
     /// The job manager's handle. Flux removes it from the plugin handle before it destroys the plugin's state.

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 const VARIABLE: &str = "MF_PRIORITY_FAULT";
 
-/// The calls that are running, innermost last, each with the number of effects that it has begun.
+/// The running calls, the innermost last, each with the number of effects that it has begun to carry out.
 #[derive(Default)]
 pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
@@ -25,7 +25,7 @@ impl Faults {
         self.panic_if_requested("after");
     }
 
-    /// Records the end of the innermost call. A panic ends it too.
+    /// Records the end of the innermost call, also if the call panicked.
     pub(super) fn leave_call(&self) {
         self.0.borrow_mut().pop();
     }

@@ -2,10 +2,10 @@
 //! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. The entry points of futures are
 //! in `reads`, `asks` and `kvs`.
 //!
-//! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets its safe
-//! answer ([`Jobtap::set_safe_answer`]), and the plugin begins to repair its state ([`Jobtap::recover`]) before its next call.
-//! All memory belongs to the plugin handle's aux and is freed with it. There are no statics and no thread-locals, which
-//! would pin the .so.
+//! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets
+//! its safe answer ([`Jobtap::set_safe_answer`]), and the plugin begins to repair its state
+//! ([`Jobtap::recover`]) before its next call. All memory belongs to the plugin handle's aux and is freed
+//! with it. There are no statics and no thread-locals, which would keep the .so mapped.
 
 use super::call::Clock;
 use super::deferred::{decode_request, send_reply};
@@ -182,7 +182,7 @@ impl<J: Jobtap> Instance<J> {
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
-            // A pending read may have begun before the panic. The recovery requests the data again.
+            // Cancels reads that began before the panic: `recover` requests the data again.
             self.cancel_reads();
             let requests = self.requests.take();
             drop(requests);
@@ -246,12 +246,12 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
     }
 }
 
-/// The state in which a load failed, with the error text.
+/// The error text of a failed load. The variant says whether callbacks were registered.
 enum LoadError {
     /// No callback is registered, so `fail_load` can give the text to the client.
     BeforeCallbacks(String),
-    /// Some callbacks are registered, and Flux would call them in place of the callback that gives the client the text.
-    /// So only the log has the text; Flux reports only that the load failed.
+    /// Some callbacks are registered, and Flux would call them instead of the callback that gives the client
+    /// the text. So only the log gets the text, and the client gets no reason.
     AfterCallbacks(String),
 }
 
@@ -281,7 +281,7 @@ fn register<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<
         < 0
     {
         let text = describe("flux_plugin_aux_set");
-        // SAFETY: Flux did not take the count.
+        // SAFETY: `flux_plugin_aux_set` failed, so Flux does not own the count.
         drop(unsafe { take_from_c::<Instance<J>>(given_address) });
         return Err(text.into());
     }
@@ -346,7 +346,7 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
     // Flux posts the jobspec updates of a job after the job's callback. If that callback returns -1 and Flux only logs
-    // the failure, Flux keeps the updates and posts them to the job of the next callback. So such callbacks return 0.
+    // the failure, Flux posts the updates to the job of the next callback. So such callbacks return 0.
     match catch_unwind(AssertUnwindSafe(|| instance.jobtap.set_safe_answer(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,
@@ -370,7 +370,7 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     let is_deferred = || request.as_ref().is_ok_and(Request::is_deferred);
     let failed = || super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) };
     let reply = instance.catch_panic(method.title(), || None, body);
-    // If the request was deferred before the panic, the deferred request gets the reply.
+    // A request that was deferred before the panic is answered through its `Deferred`.
     let reply = reply.unwrap_or_else(|| (!is_deferred()).then(|| Err(failed())));
     if let Some(reply) = reply {
         send_reply(instance.plugin, h, msg, reply);

@@ -7,7 +7,7 @@
 use super::{Jobtap, LogLevel, Plugin};
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 
-/// Makes the plugin handle usable in the hook, which must be `Send` and `Sync`.
+/// Allows the hook, which must be `Send` and `Sync`, to use the plugin handle.
 struct HookHandle(Plugin);
 
 // SAFETY: the job manager calls the plugin on one thread, and the plugin starts no threads, so panics of the plugin

@@ -94,7 +94,7 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl Plugin {
-    /// Starts a commit to the primary namespace.
+    /// Starts a commit of `changes` to the primary namespace of the KVS.
     fn commit_changes(
         self,
         changes: &[(String, Option<String>)],

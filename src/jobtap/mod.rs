@@ -52,19 +52,19 @@ pub fn own_user() -> u32 {
     getuid()
 }
 
-/// The names, in the log, of the replies for which Flux calls the plugin, besides callbacks, requests and timers.
+/// The names of the replies to the plugin's own requests, for the log.
 pub mod reply {
     /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
     pub const BATCH: &str = "batch";
-    /// The KVS has committed the events that were sent.
+    /// The KVS has committed the events that the job manager sent.
     pub const COMMITS: &str = "commits";
-    /// The reply for [`Jobtap::receive_eventlog`](super::Jobtap::receive_eventlog).
+    /// The reply that [`Jobtap::receive_eventlog`](super::Jobtap::receive_eventlog) handles.
     pub const EVENTLOG: &str = "eventlog";
-    /// The reply for [`Jobtap::receive_dependencies`](super::Jobtap::receive_dependencies).
+    /// The reply that [`Jobtap::receive_dependencies`](super::Jobtap::receive_dependencies) handles.
     pub const DEPENDENCIES: &str = "dependencies";
-    /// The reply for [`Jobtap::receive_commit_result`](super::Jobtap::receive_commit_result).
+    /// The reply that [`Jobtap::receive_commit_result`](super::Jobtap::receive_commit_result) handles.
     pub const WRITTEN: &str = "written";
-    /// The reply for [`Jobtap::receive_look_up`](super::Jobtap::receive_look_up).
+    /// The reply that [`Jobtap::receive_look_up`](super::Jobtap::receive_look_up) handles.
     pub const FOUND: &str = "found";
 
     /// All replies.

@@ -38,7 +38,7 @@ struct Ticket {
 
 /// A pending request.
 pub(super) struct PendingRequest {
-    /// Declared first, so that it is dropped before the ticket to which the continuation has a pointer.
+    /// Declared first, so that the future is dropped before the ticket: the continuation has a pointer to the ticket.
     _future: Future,
     _ticket: Rc<Ticket>,
 }
@@ -70,12 +70,12 @@ impl PendingRequest {
 /// Pending requests by id.
 pub(super) type PendingRequests = RefCell<BTreeMap<u64, PendingRequest>>;
 
-/// Eventlog reads that are requested, pending, or waiting for the KVS.
+/// Reads of eventlogs: requested, pending, or waiting for the KVS.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Jobs whose eventlogs were requested after the current wait began.
     pub requested: VecDeque<u64>,
-    /// The pending step of the current wait.
+    /// The future of the current step of the wait.
     pub wait_step: Option<Future>,
     /// Jobs whose eventlogs can be read when the current wait ends.
     pub waiting: VecDeque<u64>,

@@ -22,8 +22,8 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// Starts a wait until the KVS has the events posted so far. The last events are not in the KVS yet, and a read
-    /// that misses them would miss dependencies. Eventlogs requested during the wait belong to the next wait.
+    /// Starts to wait until the KVS has the events posted so far. An earlier read could miss the last events,
+    /// and so dependencies. Eventlogs that are requested during the wait are read after the next wait.
     fn begin_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();
@@ -36,7 +36,7 @@ impl<J: Jobtap> Instance<J> {
         self.store_wait_step(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
-    /// Stores `future` as the step of the wait. If the step could not start, reads the eventlogs without waiting.
+    /// Stores `future` as the current step of the wait. If `future` is an error, reads the eventlogs without waiting.
     fn store_wait_step(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().wait_step = Some(future),
@@ -44,7 +44,7 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Ends a step. A wait has two steps: the job manager sends the open batch of events, then the KVS commits it.
+    /// Ends a step of the wait: the job manager has sent the open batch of events, or the KVS has committed it.
     fn end_wait_step(&self) {
         let future = self.reads.borrow_mut().wait_step.take();
         drop(future);

@@ -94,7 +94,7 @@ mod tests {
         }
         for (id, arg) in (0..100).zip(args) {
             use_address(arg);
-            // The last `Rc` may be dropped just after its address was used: a continuation destroys its own future.
+            // The last `Rc` may be dropped right after its address is used, because a continuation destroys its own future.
             let child = parent.pending.borrow_mut().remove(&id);
             use_address(arg);
             drop(child);

@@ -16,8 +16,8 @@ pub(super) struct SingleInstance {
 }
 
 impl SingleInstance {
-    /// Sets the mark. Returns `None` if an instance with this name is loaded. If Flux's handle is null, no job manager
-    /// and so no other instance exists.
+    /// Marks Flux's handle. Returns `None` if an instance with this name is loaded. A null handle means that
+    /// there is no job manager, and so no other instance.
     pub(super) fn claim(
         flux: *mut sys::flux_t,
         name: &'static CStr,

@@ -37,8 +37,8 @@ impl Timer {
         !watcher.is_null()
     }
 
-    /// Makes the timer fire once, at most `seconds` after `now`. If the timer is due earlier, its time does not change,
-    /// so that no sequence of calls can delay it.
+    /// Makes the timer fire once, at most `seconds` after `now`. A timer that is due earlier keeps its time,
+    /// so repeated calls cannot delay it.
     pub(super) fn arm(&self, now: f64, seconds: f64) {
         if self.due.get().is_none_or(|due| now + seconds < due) {
             self.restart(now, seconds);
@@ -50,7 +50,7 @@ impl Timer {
         self.due.set(None);
     }
 
-    /// Makes the timer fire once, `seconds` after `now`, whenever it was due before.
+    /// Makes the timer fire once, `seconds` after `now`. Replaces the time at which the timer was due.
     pub(super) fn restart(&self, now: f64, seconds: f64) {
         let watcher = self.watcher.get();
         if watcher.is_null() {

@@ -22,7 +22,7 @@ pub(super) fn fail_load(plugin: Plugin, name: &CStr, text: &str) -> c_int {
     // last callback.
     if unsafe { sys::flux_plugin_aux_set(plugin.as_ptr(), std::ptr::null(), refusal, Some(free_refusal)) } < 0
     {
-        // SAFETY: Flux did not take the box.
+        // SAFETY: `flux_plugin_aux_set` failed, so Flux does not own the box.
         drop(unsafe { Box::from_raw(refusal.cast::<LoadRefusal>()) });
         return -1;
     }
