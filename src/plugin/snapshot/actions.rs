@@ -19,7 +19,7 @@ pub(in crate::plugin) enum Action {
     LookUp(u64, String),
     /// Cancels the pending requests to the KVS.
     CancelRequests,
-    /// Does the next step after this number of seconds.
+    /// Continues with the next step after this number of seconds.
     StepIn(f64),
     /// Begins the next task of the snapshot, if there is one.
     Next,
@@ -50,7 +50,7 @@ impl MfPriority {
     ) {
         let mut todo = VecDeque::from(self.update_snapshot(decide));
         while let Some(action) = todo.pop_front() {
-            // The actions that follow from an action precede the remaining actions.
+            // The actions that this action caused come before the remaining actions.
             let next = self.carry_out_action(host, action);
             next.into_iter().rev().for_each(|action| todo.push_front(action));
         }

@@ -34,11 +34,11 @@ enum ApplyStage {
 
 /// The next step.
 enum ApplyStep {
-    /// Continues in the next turn.
+    /// Continues in the next reactor turn.
     Later,
     Feed(Box<Event<'static>>),
     Commit,
-    /// Ends without a commit, because a push that was committed meanwhile takes precedence.
+    /// There is nothing to commit, because a push that was committed meanwhile takes precedence.
     Done,
 }
 
@@ -56,9 +56,9 @@ impl Applying {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Does the next step. If `is_late` is true, a push was committed before, and the engine gets only the ended jobs.
-    /// All evicted usages precede the ended jobs, because a refresh between two chunks of ended jobs may evict more
-    /// jobs.
+    /// Does the next step. If `is_late` is true, a push was committed before, and the engine gets only the
+    /// ended jobs. The engine gets all evicted usages before the first ended job, because a refresh between
+    /// two chunks of ended jobs may evict more jobs.
     fn next_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
             ApplyStage::Parsing if is_late => {

@@ -47,7 +47,7 @@ impl Snapshot {
         let State::AwaitingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };
         let (jobs, groups) = (lists.jobs.unwrap_or_default(), lists.groups.unwrap_or_default());
         self.stored_keys.extend(jobs::chunk_keys(&jobs).chain(groups.iter().flat_map(Group::keys)));
-        // If a push was committed first, a snapshot without ended jobs adds nothing.
+        // After a committed push, the plugin needs only the ended jobs of the snapshot.
         self.is_late &= !jobs.is_empty();
         if self.is_on != Some(true) || has_data && !self.is_late {
             return Vec::new();

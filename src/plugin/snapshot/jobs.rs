@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// The number of lines of a full chunk.
 const CHUNK_LINES: usize = 200;
-/// The maximum number of lines. Beyond it, the plugin writes the whole snapshot again, without the jobs that pushes
-/// have covered and without evicted jobs.
+/// The maximum number of lines. Beyond it, the plugin writes the whole snapshot again, without evicted jobs
+/// and without the jobs whose usage a push includes.
 const MAX_LINES: usize = 250_000;
 
 /// Returns the key of the list of chunks of ended jobs.
@@ -28,7 +28,7 @@ fn chunk_key(hash: &str) -> String {
 pub(super) struct EndedLog {
     /// The hashes of the full chunks.
     full: Vec<String>,
-    /// The hash of the last chunk as it was written; `None` if that chunk is empty.
+    /// The hash of the last chunk in the KVS; `None` if that chunk is empty.
     written: Option<String>,
     /// The last chunk, which grows.
     last: String,
@@ -69,15 +69,15 @@ enum EndedLine {
 }
 
 impl EndedLog {
-    /// Creates a log that continues after the chunks with these hashes.
+    /// Creates a log whose first chunks have these hashes.
     pub(super) fn continue_after(hashes: Vec<String>) -> EndedLog {
         let lines = hashes.len() * CHUNK_LINES;
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
-    /// Returns true if the plugin must write the whole snapshot again. After a snapshot with nearly `MAX_LINES`
-    /// lines, the log may grow to twice this number. Without this exception, the plugin would write the whole
-    /// snapshot after each job.
+    /// Returns true if the plugin must write the whole snapshot again. A new snapshot may have nearly
+    /// `MAX_LINES` lines, so the log may grow to twice the lines of the snapshot. Otherwise, each job that
+    /// ends could cause a new snapshot.
     pub(super) fn is_too_long(&self) -> bool {
         self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }
@@ -130,7 +130,7 @@ pub(super) fn chunk_keys(hashes: &[String]) -> impl Iterator<Item = String> {
     hashes.iter().map(|hash| chunk_key(hash))
 }
 
-/// Returns the ended jobs and evicted usages of a chunk.
+/// Returns the ended jobs and the evicted usages in a chunk.
 pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
     for line in chunk.lines() {

@@ -12,29 +12,29 @@ use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// On average, one of this number of users ends a group.
+/// The average number of users in a group.
 const USERS_PER_GROUP: u64 = 256;
 /// The maximum number of associations of a group. A group becomes one part of a staged push.
 const MAX_RECORDS: usize = 900;
 /// A group ends after this number of bytes of limits.
 const MAX_BYTES: usize = 512 << 10;
-/// Stands for a fair-share that is computed from the tree.
+/// Replaces a fair-share that can be computed from the tree.
 const COMPUTED: &str = "=";
 
-/// A group that has ended, and its three chunks: limits, fair-shares, usages.
+/// A complete group, and its three chunks: limits, fair-shares, usages.
 pub(super) type CompleteGroup = (Group, [String; 3]);
 
-/// The lines of an association.
+/// The lines of an association in the three chunks of its group.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AssociationLine {
     pub user: UserId,
-    /// The values that rarely change, as an object with the keys of a push.
+    /// The values that rarely change, as a JSON object with the same keys as in a push.
     pub limits: String,
     pub fairshare: String,
     pub usage: String,
 }
 
-/// Divides lines into groups.
+/// Divides the lines of associations into groups.
 #[derive(Debug, Default)]
 pub(super) struct Grouper {
     first: u32,

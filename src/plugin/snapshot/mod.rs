@@ -9,13 +9,13 @@
 //!   a complete push is in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the last snapshot
 //! ```
 //!
-//! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It does not write a
-//! fair-share that can be computed from the tree of the snapshot: under a policy of ranks, one change of usage changes
-//! the fair-shares of all associations.
+//! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It does
+//! not write a fair-share that can be computed from the tree of the snapshot: under a rank policy, one change
+//! of usage changes the fair-shares of all associations.
 //!
 //! # Rules
-//! - The snapshot holds the data of `policy_update` or `policy_commit`. Data of flux-accounting's own methods remove
-//!   the snapshot, because it no longer describes the data in force.
+//! - The snapshot holds the data of `policy_update` or `policy_commit`. A push by flux-accounting's own
+//!   methods removes the snapshot, because the snapshot no longer describes the data in force.
 //! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
 //!   push, the plugin still reads the ended jobs of the snapshot.
 //! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
@@ -64,7 +64,7 @@ const PUSH_POLL: f64 = 1.0;
 /// The number of panics after which the plugin saves nothing until it reads the configuration again.
 const MAX_PANICS: u32 = 3;
 
-/// The snapshot and the running task about it. Each method returns the actions that follow ([`Action`]).
+/// The snapshot, and the task that reads, writes or removes it. Each method returns actions for the caller ([`Action`]).
 #[derive(Default)]
 pub(super) struct Snapshot {
     /// True if the data in force came in a complete push.
@@ -94,15 +94,15 @@ pub(super) struct Snapshot {
 enum State {
     #[default]
     Idle,
-    /// The plugin has made an empty commit, and looks up the manifest after it. The KVS carries out commits in turn,
-    /// but a look-up does not wait for them. Without the empty commit, a commit sent before a reload could change the
-    /// snapshot while the plugin reads it.
+    /// The plugin has made an empty commit, and looks up the manifest after it. The KVS carries out commits
+    /// in order, but a look-up does not wait for commits. Without the empty commit, a commit sent before a
+    /// reload could change the snapshot while the plugin reads it.
     AwaitingManifest,
     AwaitingLists(Lists),
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// The plugin adds ended jobs.
+    /// The plugin is writing chunks of ended jobs.
     Adding {
         added_keys: Vec<String>,
         removed_keys: Vec<String>,
@@ -150,9 +150,9 @@ impl Snapshot {
         self.drop_unwanted_work()
     }
 
-    /// Stops a task that the setting or the push made useless, and begins the next task. A task that changes
-    /// the KVS continues, so that `stored_keys` matches the KVS. When that task ends,
-    /// [`Snapshot::begin_next`] chooses the next task.
+    /// Stops a task that is not needed any more, because of the setting `remember` or a push, and begins the
+    /// next task. A task that changes the KVS continues, so that `stored_keys` matches the KVS. When that
+    /// task ends, [`Snapshot::begin_next`] chooses the next task.
     fn drop_unwanted_work(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
@@ -166,7 +166,7 @@ impl Snapshot {
         unstage.into_iter().chain([Action::CancelRequests, Action::Next]).collect()
     }
 
-    /// Starts applying the snapshot from its first part again, because the push that begins drops all staged parts.
+    /// Restarts applying the snapshot from its first part, because the push that begins drops all staged parts.
     pub fn restart_applying(&mut self) -> Vec<Action> {
         if let State::Applying(applying) = &mut self.state {
             applying.restart();
@@ -186,12 +186,12 @@ impl Snapshot {
             if !self.adds_ended() {
                 return Vec::new();
             }
-            // More than `ENDED_BATCH` jobs may end in `ENDED_PERIOD`.
+            // More than `ENDED_BATCH` jobs may have ended in `ENDED_PERIOD`.
             let is_behind = engine::has_unsaved_ended(&engine.view(), ENDED_BATCH);
             return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_PERIOD })];
         }
         self.is_due = false;
-        // The new snapshot gets all jobs that have ended so far, so the stored ended jobs are dropped.
+        // The new snapshot will contain all jobs that have ended so far, so the list of unsaved jobs is cleared.
         engine.unsaved_ended().clear();
         let before = match self.is_doubtful {
             _ if self.is_foreign => StoredSnapshot::Foreign,
@@ -219,13 +219,13 @@ impl Snapshot {
     pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
         let Snapshot { state, stored_keys, is_on, .. } = self;
         match state {
-            // The engine can stage only one push at a time, and a push of a client is open.
+            // A client's push is open, and the engine can stage only one push at a time.
             State::Applying(_) if is_push_open => vec![Action::StepIn(PUSH_POLL)],
             State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {
                 let view = engine.view();
-                // If the data changed, the snapshot would mix two pushes. If the setting is now false, no snapshot is
-                // wanted.
+                // If the data changed, the snapshot would mix two pushes. If `remember` is now false, no
+                // snapshot is needed.
                 if view.generation() != writing.generation || *is_on != Some(true) {
                     self.state = State::Idle;
                     return vec![Action::Next];
@@ -305,7 +305,7 @@ impl Snapshot {
                 vec![Action::Next]
             }
             State::Writing(writing) => {
-                // The first batch removed a foreign snapshot.
+                // If there was a foreign snapshot, the first batch has removed it.
                 *is_foreign = false;
                 stored_keys.extend(writing.keys().iter().cloned());
                 let then = writing.take_batch(stored_keys);
@@ -321,8 +321,8 @@ impl Snapshot {
         } else {
             "the snapshot of the policy can't be saved: push the policy again after a restart"
         };
-        // If the write of ended jobs failed, or if a push came meanwhile, the plugin writes the whole snapshot after
-        // `ENDED_PERIOD`.
+        // If writing the ended jobs failed, or if a push arrived during the write, the plugin writes the
+        // whole snapshot after `ENDED_PERIOD`.
         self.is_due |= matches!(self.state, State::Adding { .. });
         (self.state, self.is_doubtful) = (State::Idle, true);
         let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];

@@ -33,7 +33,7 @@ pub(super) fn hash(text: &str) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
-/// The chunk from which the other chunks are found.
+/// The chunk that names the other chunks, directly or through a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {

@@ -19,25 +19,25 @@ use serde_json::{Map, Value, json};
 /// The maximum number of records of a chunk.
 const MAX_RECORDS: usize = 500;
 
-/// Returns the chunks. Each push changes only the last chunk, which has the time of the tree.
+/// Returns the chunks. The time of the tree is in the last chunk, so a push without other changes changes only that chunk.
 pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
-        // An empty array needs a chunk too, because a push must contain each array.
+        // An empty array needs a chunk too, because a push must contain every array.
         let empty = records.is_empty().then(Vec::new);
         let pieces = records.chunks(MAX_RECORDS).map(<[Value]>::to_vec).chain(empty);
         parts.extend(pieces.map(|piece| json!({name: piece})));
     };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    // No job matches these leaves: their users have no valid id. Reading their records restores only the leaves.
+    // No job matches these leaves, because their users have no valid id. The plugin reads these records back as leaves only.
     let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
     arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
     arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
     arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| to_json(&project(name))).collect());
     arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
     arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| to_json(&factor(pair))).collect());
-    // A site without limits over limit scopes has no chunk for them, as in the snapshots of versions that had no such limits.
+    // If a site has no limits over limit scopes, no chunk is written for them, as in versions without such limits.
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }

@@ -198,7 +198,7 @@ proptest! {
     fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_associations(), any::<bool>()), 1..8)) {
         let (mut kvs, mut now) = (Kvs::default(), Vec::new());
         for (site, is_another) in sites {
-            // Either another site replaces this one, or some associations are changed, removed or added.
+            // The next site either replaces the current site, or changes, removes or adds some of its associations.
             if is_another {
                 now = site;
             } else {
@@ -229,8 +229,8 @@ proptest! {
         let before = kvs.stored_keys.clone();
         kvs.write_snapshot(&empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
-        // The list of groups and three chunks are new. If a push removes the user that ends a group, the
-        // plugin joins the group to the next group.
+        // At most the list of groups and three chunks are new. If the removed user was the last of a group,
+        // its group is joined to the next group.
         prop_assert!(new.len() <= 4, "{new:?}");
     }
 
@@ -501,7 +501,7 @@ fn the_example_of_the_document_is_read() {
         }
     }
     for (key, text) in &mut texts {
-        // Only chunks of lines end with a line break.
+        // Only the chunks that consist of lines end with a line break.
         if !key.starts_with("base.") && !key.starts_with("jobs.") {
             text.pop();
         }

@@ -28,17 +28,17 @@ pub(super) type Changes = Vec<(String, Option<String>)>;
 pub(super) enum WriterInput<'a> {
     /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations after the first field. The second field is the ranking by which the engine finds the
-    /// fair-shares that can be computed from the tree.
+    /// The associations that follow the first field. With the ranking in the second field, the engine finds
+    /// the fair-shares that can be computed from the tree.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
-    /// The ended jobs that follow this bookmark.
+    /// The ended jobs that follow this position.
     Jobs(Bookmark),
 }
 
 /// A snapshot that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
-    /// The generation of the data in force when the snapshot was begun.
+    /// The generation of the data in force when the plugin began to write the snapshot.
     pub generation: u64,
     /// The ranking by the pushed usages; the inner `None` means that there is no tree.
     as_pushed: Option<Option<AsPushed>>,
@@ -52,7 +52,7 @@ pub(super) struct Writing {
     batch: Changes,
     /// The size of the batch in bytes.
     bytes: usize,
-    /// The position in the ended jobs; `None` until all associations are added.
+    /// The position in the list of ended jobs; `None` until all associations are added.
     jobs: Option<Bookmark>,
     /// The list of chunks of ended jobs.
     list: Option<String>,
@@ -66,10 +66,10 @@ pub(super) struct Writing {
     is_last: bool,
 }
 
-/// The next action of the caller.
+/// The action that the caller must do next.
 #[derive(Debug)]
 pub(super) enum WriterStep {
-    /// Call again with the next input in the next turn.
+    /// Call the writer again with the next input, in the next reactor turn.
     Page,
     /// Commit these changes, then call [`Writing::take_batch`].
     Write(Changes),
@@ -82,7 +82,7 @@ pub(super) enum WriterStep {
 pub(super) enum StoredSnapshot {
     /// The KVS has no snapshot, or a snapshot of this plugin with the known keys.
     Ours,
-    /// A commit failed, so the KVS may lack chunks with known keys.
+    /// A commit failed, so chunks with known keys may be missing in the KVS.
     Doubtful,
     /// The KVS has a foreign or damaged snapshot, which is removed first.
     Foreign,
@@ -170,7 +170,7 @@ impl Writing {
         self.jobs = next;
         for (key, chunk) in self.log.add(&ended, &sums, self.owner) {
             match chunk {
-                // The list is written in the last commit, together with the manifest.
+                // The list of chunks is written in the last commit, together with the manifest.
                 Some(list) if key == jobs::list_key() => self.list = Some(list),
                 Some(chunk) => self.add_chunk(key, chunk, known),
                 None => self.drop_chunk(&key),
@@ -229,7 +229,7 @@ impl Writing {
         self.batch.retain(|(name, _)| name != key);
     }
 
-    /// Adds a chunk to the snapshot, and to the batch if the KVS may lack the chunk.
+    /// Adds a chunk to the snapshot, and to the batch if the chunk may be missing in the KVS.
     fn add_chunk(&mut self, key: String, chunk: String, known: &HashSet<String>) {
         let is_new = self.is_doubtful || !known.contains(&key);
         if self.keys.insert(key.clone()) && is_new {
