@@ -37,8 +37,8 @@
 //! `crates/engine/src/engine/event.rs` and `effect.rs` next to it are the engine's inputs and outputs;
 //! `step.rs` lists how the engine continues work that does not fit into one call. In the engine's other
 //! modules:
-//! - `limits/job.rs`: the amounts with which a job counts; `limits/release.rs`: the rule by which held jobs are
-//!   released;
+//! - `limits/job.rs`: the amounts of a job that limits count; `limits/release.rs`: the rule by which held
+//!   jobs are released;
 //! - `priority/explanation.rs`: how a priority is computed;
 //! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
 //! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how the priorities of
@@ -57,8 +57,8 @@
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`.
 //!   The row is one of `counters` if the limit holds jobs until there is headroom, and one of `per_job` if it
 //!   rejects a job that is too large;
-//! - a kind of limit scope: a value of `Scope`, and its name in `NAMES` of `limits/scope_rows.rs`. A measure that limits over
-//!   scopes count: a value of `Amount::ALL`, and its name in the macro `names!` there;
+//! - a kind of limit scope: a value of `Scope`, and its name in `NAMES` of `limits/scope_rows.rs`. A new
+//!   amount that these limits count: a value of `Amount::ALL`, and its name in the macro `names!` there;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`. A value that `Subject` lacks is also a field
 //!   there, which `engine/terms.rs` fills;
 //! - a field of an answer: the answer's type in `engine/answers/`, which the engine fills, the plugin sends, and the command reads;
@@ -78,8 +78,8 @@
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
 //!   inputs, and every action is an output.
 //! - No borrow of the engine is held across a call into Flux, because Flux calls back into the plugin: `plugin/engine.rs`.
-//! - While Flux asks for all priorities, the plugin calls Flux about no other job: Flux would lose its position in its list of jobs.
-//!   The engine notes the ids in `engine/due.rs` and continues in a later turn.
+//! - While Flux asks for all priorities, the plugin calls Flux about no other job: Flux would lose its position in its
+//!   list of jobs. The engine stores the ids in `engine/due.rs` and continues in a later reactor turn.
 //! - While Flux passes a new configuration to its plugins, the plugin calls Flux about no job: Flux would lose its position in its
 //!   list of plugins and start again with the first.
 //! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which subtracts

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The time that delayed requests may take in one reactor turn.
 const ANSWER_TIME: Duration = Duration::from_millis(2);
 const QUEUE_STATUS: &CStr = c"job-manager.queue-status";
-/// Bytes of a payload. A list of 2,000 job ids is shorter.
+/// The maximum size of a payload in bytes. A list of 2,000 job ids is smaller.
 const MAX_PAYLOAD: usize = 64 * 1024;
 
 /// A request that is answered later.
@@ -22,14 +22,14 @@ pub(super) struct DelayedRequest {
     request: Deferred,
     /// The guest that sent the request; `None` for the instance owner and admins.
     guest: Option<u32>,
-    /// True if the request has waited for the states of its queues.
+    /// True if the request was delayed to ask for the states of its queues.
     has_waited: bool,
 }
 
 /// Counts of calls, by method name.
 pub(super) type AllCalls = BTreeMap<&'static str, RequestStats>;
 
-/// The number of the request that identifies the loaded scheduler. Requests about queues have numbers from 1 on.
+/// The number of the ping to sched-simple. Requests about queues have the numbers from 1 on.
 const SCHEDULER: u32 = 0;
 
 /// Pings sched-simple, which keeps the jobs of all queues in one list. A reply means that sched-simple is
@@ -146,7 +146,7 @@ impl MfPriority {
         ask_queues(host, questions);
     }
 
-    /// Answers the parked requests of owners. The parked requests of guests are paced again, because
+    /// Answers the parked requests of owners. The parked requests of guests are delayed again, because
     /// thousands of explanations take seconds.
     fn unpark_requests(&self, host: Host<'_, Self>) {
         let owners = self.pace.borrow_mut().unpark();

@@ -21,10 +21,10 @@ pub(super) struct Cost {
     pub last: Option<(f64, f64)>,
 }
 
-/// The effect of a request on a push.
+/// The step of a push that a request carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PushStep {
-    /// The request staged records of a push that is still open.
+    /// The request added records to a push that is still open.
     #[default]
     Part,
     /// The request began a push.
@@ -75,7 +75,7 @@ impl Cost {
 pub(super) struct Costs {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
-    /// The effect of the running request on a push.
+    /// The step of a push that the running request carried out.
     step: Cell<PushStep>,
 }
 
@@ -88,7 +88,7 @@ impl Costs {
         self.refreshes.get()
     }
 
-    /// Records the effect of the running request on a push.
+    /// Records which step of a push the running request carried out.
     pub fn note_step(&self, step: PushStep) {
         self.step.set(step);
     }
@@ -105,7 +105,7 @@ impl Costs {
         let began = Instant::now();
         let reply = self.time_refresh(host, engine, answer);
         let step = self.step.take();
-        // The data are in force and count as pushed, even if Flux refused an effect.
+        // Even if Flux refused an effect, the data are in force, and the push is counted.
         if reply.is_ok() || step != PushStep::Part {
             let mut cost = self.pushes.get();
             cost.add_push_request(step, host.now(), began.elapsed());
@@ -145,7 +145,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    /// The times of ten requests add up to the time of one push. Requests without effect do not count.
+    /// The times of ten requests of a push are added up. Requests without effect are not counted.
     #[test]
     fn a_push_in_many_requests_is_one_push() {
         let ms = Duration::from_millis;

@@ -20,13 +20,13 @@ const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
 
-/// The result of an effect that Flux does not refuse.
+/// The result of carrying out an effect, unless Flux refuses it.
 enum Outcome {
     Done,
     /// The callback must report failure.
     Fail,
     Reported(Box<Event<'static>>),
-    /// The effects that follow from Flux's reply.
+    /// The effects that the engine returned for Flux's reply.
     Followed(Vec<Effect>),
 }
 
@@ -53,7 +53,7 @@ impl MfPriority {
         }
     }
 
-    /// Carries out `effects` in order, each before the effects that follow from it.
+    /// Carries out `effects` in order. The effects that an effect causes are carried out before the next one.
     pub(super) fn carry_out(
         &self,
         host: Host<'_, Self>,
@@ -61,8 +61,8 @@ impl MfPriority {
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
         let mut pending = VecDeque::from(effects);
-        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback that ends
-        // next. So these effects come last: no call that could run a callback may follow them.
+        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback
+        // that ends next. So these updates are carried out last: a later effect could run another callback.
         let mut jobspec_updates = VecDeque::new();
         let mut result = Ok(());
         while let Some(effect) = pending.pop_front().or_else(|| jobspec_updates.pop_front()) {
@@ -84,7 +84,7 @@ impl MfPriority {
                     Err(error) => self.report_refusal(effect, &error),
                 },
             };
-            // The effects that follow from an effect precede the remaining effects.
+            // The effects that this effect caused come before the remaining effects.
             following.unwrap_or_default().into_iter().rev().for_each(|effect| pending.push_front(effect));
         }
         result
@@ -190,8 +190,8 @@ impl MfPriority {
     }
 }
 
-/// Answers that a job in SCHED keeps its priority, and that any other job gets no priority. A job that was in SCHED
-/// until now must return there, because the scheduler may have allocated resources for it.
+/// Answers that a job keeps its priority if it is in SCHED, or was in SCHED until now: the scheduler may have
+/// allocated resources for it. Any other job gets no priority.
 pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
     if let Some(posted) = args.bounced_priority() {
         return args.set_priority(i64::from(posted));

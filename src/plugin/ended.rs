@@ -5,7 +5,7 @@ use fairshare_engine::engine::EndedJob;
 use fairshare_engine::ids::{JobId, UserId};
 use serde_json::json;
 
-/// The longest time in seconds that Flux needs to store the R of a job before the job starts.
+/// The maximum time in seconds that Flux takes to store the R of a job before the job starts.
 const LONGEST_STORE: f64 = 60.0;
 
 /// FLUX_JOB_STATE_INACTIVE.
@@ -14,8 +14,8 @@ const INACTIVE: u32 = 64;
 /// Returns the request for at most `most` jobs that ended after `since` and, if `before` is given, at or before
 /// `before`. job-list lists the latest jobs first.
 pub(super) fn build_list_request(since: f64, before: Option<f64>, most: usize) -> String {
-    // Only inactive jobs have `t_inactive`, so no constraint on the state is needed. Flux counts comparisons, and stops
-    // at a million.
+    // Only inactive jobs have `t_inactive`, so a constraint on the state would change nothing. Each
+    // constraint costs comparisons, and Flux stops after a million of them.
     let constraint = match before {
         Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
         None => json!({"states": [INACTIVE]}),
@@ -53,9 +53,9 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         duration: f64,
     }
     impl Job {
-        /// Returns the start in R and the end of the time limit. job-list does not report the start in R;
-        /// schedulers set the expiration in R to the start in R plus the time limit. If the expiration of the
-        /// instance is earlier, only `t_run` is known.
+        /// Returns the time of the allocation and the end of the time limit. job-list does not report the
+        /// start in R; schedulers set the expiration in R to the start in R plus the time limit. If the
+        /// expiration of the instance is earlier, only `t_run` is known.
         fn allocated(&self) -> Option<(f64, f64)> {
             let (start, t_run) = (self.expiration - self.duration, self.t_run?);
             let is_limited = self.expiration > 0.0 && self.duration > 0.0;

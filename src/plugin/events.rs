@@ -103,7 +103,7 @@ impl Callback<'_> {
         }
     }
 
-    /// Passes the callback's job to the engine, as `job.new` would.
+    /// Passes the callback's job to the engine as a new job.
     fn on_new(&self) -> Result<(), Failed> {
         match self.args.job() {
             Ok(job) => self.pass_to_engine(Event::New(read_facts_leniently(&job))),

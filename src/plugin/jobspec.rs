@@ -92,7 +92,7 @@ fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, String
 /// Returns the vertices of the resource tree in depth-first order.
 fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, String> {
     let mut vertices = Vec::new();
-    // Members are pushed in reverse, so that the first is popped first.
+    // The stack returns the last member first, so the members are pushed in reverse order.
     let mut stack: Vec<(Json<'_>, usize)> = resources.items().rev().map(|member| (member, 0)).collect();
     while let Some((member, depth)) = stack.pop() {
         vertices.push(read_vertex(member, depth)?);
@@ -138,9 +138,9 @@ pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// Returns the events that show when a job was eligible and when it began to run, with their times, in the
-/// order of `eventlog`. These are urgencies, acceptance, dependencies and the allocation. An eventlog has one
-/// JSON object a line (RFC 18).
+/// Returns the events of `eventlog` that show when a job was eligible and when it began to run, in order,
+/// each with its time: urgencies, acceptance, dependencies and the allocation. Each line of an eventlog is a
+/// JSON object (RFC 18).
 pub fn read_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct HistoryEntry<'a> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Joins Flux to the engine. No other module uses both.
+//! Connects Flux to the engine. No other module uses both.
 
 mod answers;
 mod costs;
@@ -66,8 +66,8 @@ pub struct MfPriority {
     pace: RefCell<Pace<DelayedRequest>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// The log line of the load, stored until the first `conf.update`: after the entry point has returned, Flux may
-    /// still refuse a plugin whose name is taken.
+    /// The log line about the load. It is logged at the first `conf.update`, because Flux may refuse a plugin
+    /// whose name is taken after the entry point has returned.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
     logger: Logger,
@@ -87,7 +87,7 @@ impl MfPriority {
         self.updated.set(Some(DataUpdate { at: SystemTime::now(), by: self.pusher.get() }));
     }
 
-    /// Returns the time of the last data, in seconds since the epoch, or `None` if no data was pushed.
+    /// Returns the time of the last change of the data, in seconds since the epoch, or `None` if there are no data.
     fn update_time(&self) -> Option<f64> {
         self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
     }
@@ -110,13 +110,13 @@ impl MfPriority {
 
 impl Jobtap for MfPriority {
     const NAME: &'static CStr = c"mf_priority";
-    // `job.*` would be wrong: a handler that matches `job.dependency.X` or `job.update.KEY` makes Flux accept X or
-    // KEY.
+    // A topic `job.*` would also match `job.dependency.X` and `job.update.KEY`, and Flux accepts each X and
+    // KEY for which a plugin has a handler.
     const TOPICS: &'static [&'static CStr] = &[
-        // For each call Flux compares the topic with these topics in order, twice. A comparison takes 0.05 us. So
+        // For each call, Flux compares the topic twice with these topics in order, at 0.05 us a comparison. So
         // `job.priority.get`, which Flux calls for all jobs at once, comes first, and then the topics of a submission.
         c"job.priority.get",
-        // Flux has a topic for each of the six states after NEW.
+        // This matches the topics of the six states after NEW.
         c"job.state.*",
         c"job.create",
         c"job.validate",
@@ -160,8 +160,8 @@ impl Jobtap for MfPriority {
             }
             updated = Some(DataUpdate { at: SystemTime::now(), by: None });
         }
-        // Flux replays the jobs in the latest states first. So the counters are complete before the engine handles the
-        // held jobs.
+        // Flux then replays the jobs in later states first, so that the counters are complete before the
+        // engine handles the held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
         let site_size = engine.view().site_size();
@@ -193,9 +193,9 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // The engine computes usage from the timestamps of events, which are in the job's eventlog. The
-        // reactor's time is only the start of the current turn. `job.priority.get` has no event, and Flux
-        // calls it for every job.
+        // The engine computes usage from the timestamps in the job's eventlog. The reactor's time is only the
+        // start of the current reactor turn. `job.priority.get`, which Flux calls for every job, has no
+        // event.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
@@ -241,7 +241,7 @@ impl Jobtap for MfPriority {
             self.logger
                 .log(LogLevel::Info, &format!("mf_priority: took over {}", format_count(jobs, "live job")));
         }
-        // The result is ignored, because Flux takes none outside a callback.
+        // The result is ignored, because Flux expects none from a timer.
         let _ =
             self.costs.time_refresh(host, &self.engine, || self.feed_event(host, None, Event::Timer(timer)));
     }

@@ -17,15 +17,15 @@ const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
 
 impl OtherPlugins {
-    /// Returns the job that shows that another plugin decides, if there is one.
+    /// Returns a job that shows that another plugin decides priorities, if there is one.
     pub fn overruled_job(&self) -> Option<Overruled> {
         self.0.get()
     }
 
     /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log
-    /// if another plugin begins or ceases to decide priorities. If `is_answer` is true, Flux has just taken
-    /// the priority from the answers of the plugins. Only then do equal priorities show that no other plugin
-    /// decides.
+    /// if another plugin has begun or ceased to decide priorities. `is_answer` means that Flux has just
+    /// chosen the priority from the answers of all plugins. Only then do equal priorities show that no other
+    /// plugin decides.
     pub fn compare(
         &self,
         job: JobId,

@@ -10,13 +10,13 @@ use std::collections::{HashMap, VecDeque};
 const OWN_RATE: f64 = 0.01;
 /// The seconds of the job manager's time that the shared bucket gains per second.
 const SHARED_RATE: f64 = 0.05;
-/// The seconds in a full bucket: the time that a list of 20,000 jobs takes.
+/// The seconds in a full bucket, which suffice for a list of 20,000 jobs.
 const FULL_SECONDS: f64 = 0.25;
 /// The maximum number of delayed and parked requests of one guest.
 const MAX_OF_ONE_GUEST: usize = 8;
 /// The maximum number of delayed and parked requests of all users.
 const MAX_OF_ALL_USERS: usize = 1024;
-/// The seconds that receiving a request and sending its answer take.
+/// The seconds that it takes to receive a request and to send its answer.
 const OVERHEAD: f64 = 50e-6;
 /// The seconds after a panic in which the plugin answers no guest. So a request whose answer always panics causes
 /// at most one panic in this time.
@@ -35,7 +35,7 @@ impl Bucket {
         self.filled_at = now;
     }
 
-    /// Returns the seconds until the bucket has time again.
+    /// Returns the seconds until the bucket is no longer empty.
     fn seconds_to_credit(&self) -> f64 {
         if self.seconds > 0.0 { 0.0 } else { (1e-9 - self.seconds) / self.rate }
     }
@@ -51,7 +51,7 @@ pub(super) enum Verdict {
     Full(f64),
 }
 
-/// The requests that wait, and the buckets that are not full.
+/// The delayed and parked requests, and the buckets that are not full.
 pub(super) struct Pace<T> {
     buckets: HashMap<u32, Bucket>,
     shared: Bucket,
@@ -110,7 +110,7 @@ impl<T> Pace<T> {
         self.refill(now);
         let level = |user| self.buckets.get(user).map_or(FULL_SECONDS, |bucket| bucket.seconds);
         let levels = self.fifo.iter().map(|(user, _)| level(user)).enumerate();
-        // `max_by` returns the last of equal levels, so this reads the FIFO from its end.
+        // `max_by` returns the last of equal levels, so the list is reversed to find the oldest request.
         let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
@@ -129,8 +129,8 @@ impl<T> Pace<T> {
         self.parked.push((guest, item));
     }
 
-    /// Puts the parked requests of guests before all delayed requests, and returns the parked requests of
-    /// owners.
+    /// Moves the parked requests of guests to the front of the delayed requests, and returns the parked
+    /// requests of owners.
     pub fn unpark(&mut self) -> Vec<T> {
         let parked = std::mem::take(&mut self.parked).into_iter();
         let (guests, owners): (Vec<_>, Vec<_>) = parked.partition(|(guest, _)| guest.is_some());
@@ -153,7 +153,7 @@ impl<T> Pace<T> {
         });
     }
 
-    /// Returns the seconds until the guest's bucket and the shared bucket both have time.
+    /// Returns the seconds until neither the guest's bucket nor the shared bucket is empty.
     fn seconds_to_turn(&self, user: u32) -> f64 {
         self.buckets.get(&user).map_or(0.0, Bucket::seconds_to_credit).max(self.shared.seconds_to_credit())
     }
@@ -197,7 +197,7 @@ mod tests {
         let (answers, spent) = simulate_flood(100, 1e-3, 100.0);
         assert!(spent <= FULL_SECONDS + 100.0 * SHARED_RATE + 0.01, "{spent}");
         assert!(spent >= 0.8 * 100.0 * SHARED_RATE, "{spent}");
-        // No guest gets many more answers than another.
+        // All guests get about the same number of answers.
         let (least, most) = (answers.iter().min().unwrap(), answers.iter().max().unwrap());
         assert!(*least >= 40 && most - least <= 260, "{least} {most}");
         let (_, spent_by_guest) = simulate_flood(1, 1e-3, 100.0);
@@ -276,7 +276,7 @@ mod tests {
         for number in 1..=4 {
             assert!(matches!(pace.admit(7, start, || number), Verdict::Later));
         }
-        // A second later no bucket is empty. A call panics every 0.3 s, and the timer fires every 0.1 s.
+        // One second later, no bucket is empty. From then on, a call panics every 0.3 s, and the timer fires every 0.1 s.
         for tenth in 0..30 {
             let now = start + 1.0 + f64::from(tenth) / 10.0;
             if tenth % 3 == 0 {

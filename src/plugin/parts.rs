@@ -2,9 +2,9 @@
 //! The staged push: a site document in parts, so that no request occupies Flux for long.
 //!
 //! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` puts all records in force
-//! at once, and `policy_abort` drops them. One push is open at a time. A later begin, or a document in one message,
-//! replaces the open push, because a client that died must not keep others from pushing. A rejected part ends its push.
-//! A timer ends a push if no part is accepted in time.
+//! at once, and `policy_abort` drops them. One push is open at a time. A later `policy_begin`, or a document in one
+//! message, replaces the open push, because a client that died must not keep others from pushing. If a part is
+//! rejected, its push ends. A timer ends a push that gets no part in time.
 
 use super::services::request_error;
 use crate::jobtap::{ENOENT, Result};

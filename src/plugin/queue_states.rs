@@ -6,7 +6,7 @@ use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The seconds for which a reported state is used.
+/// The seconds during which a reported state is up to date.
 const FRESH_SECONDS: f64 = 1.0;
 /// The maximum number of queues whose states are stored.
 const MAX_KNOWN: usize = 1000;
@@ -69,8 +69,8 @@ struct EngineQuestions {
 }
 
 impl EngineQuestions {
-    /// Records the answer to question `number`. Returns all answers when the last answer has arrived, without
-    /// the queues whose states are unknown.
+    /// Records the answer to question `number`. After the last answer, returns all answers, except for queues
+    /// whose states are unknown.
     fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
@@ -134,8 +134,7 @@ impl QueueStates {
         self.by_engine.open.contains_key(&number)
     }
 
-    /// Records the answer to question `number` of the engine. Returns all answers when the last answer has
-    /// arrived.
+    /// Records the answer to question `number` of the engine. After the last answer, returns all answers.
     pub fn note_engine_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         self.by_engine.note_reply(number, state)
     }
@@ -165,7 +164,7 @@ mod tests {
                 r#"{"enable": true, "start": false, "blocked": "scheduler", "stop_reason": "Scheduler is offline"}"#,
                 None,
             ),
-            // Before flux-core 0.88 a queue without a scheduler looks like a stopped queue.
+            // Before flux-core 0.88, Flux reports a queue without a scheduler as stopped.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
             let state = QueueState::parse(reply).unwrap();

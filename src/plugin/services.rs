@@ -58,7 +58,7 @@ fn describe_unreadable(method: &str) -> String {
     format!("failed to unpack {what} msg: Protocol error")
 }
 
-/// Returns what was read from the payload of `method`. If the payload is invalid, logs the fault and returns it as the answer.
+/// Returns the value read from the payload of `method`. If the payload is invalid, logs the fault and returns an error reply.
 pub(super) fn accept<T>(host: Host<'_, MfPriority>, method: &str, read: Result<T, WireError>) -> Result<T> {
     read.map_err(|fault| refuse_payload(host.plugin(), method, &fault))
 }
@@ -67,7 +67,7 @@ pub(super) fn accept<T>(host: Host<'_, MfPriority>, method: &str, read: Result<T
 pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     let error = payload_error(method, fault);
     match fault {
-        // Programs parse this log line, so only the sender gets the detail.
+        // Programs parse this log line, so the detail is only in the reply to the sender.
         WireError::Undecodable(_) => plugin.log(LogLevel::Error, &describe_unreadable(method)),
         WireError::WrongType(_) | WireError::Record(_) => plugin.log(LogLevel::Error, &error.text),
     }

@@ -10,7 +10,7 @@ use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_protocol::request::read_explained;
 
 /// The maximum number of held jobs that one request of a guest explains. For each of these jobs, the engine
-/// may visit hundreds of jobs that come before it, and the job manager does nothing else meanwhile.
+/// may visit hundreds of jobs ahead of it, and blocks the job manager meanwhile.
 const MAX_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
@@ -92,7 +92,7 @@ fn remove_jobs_of_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
     }
 }
 
-/// Adds that the job's queue is stopped or disabled.
+/// If the job's queue is stopped or disabled, adds this to the reasons.
 fn add_queue_state(queues: &QueueStates, why: &mut Why) {
     let unlisted = why.others_total.saturating_sub(why.others.len());
     let Some(state) = queues.state(&why.queue) else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `hand_over` and `rest`, for an administrator who returns to flux-accounting's plugin: the fate of each held job under that plugin, and
-//! the removal of dependencies from jobs with urgency 0.
+//! `hand_over` and `rest` help an administrator to return to flux-accounting's plugin. `hand_over` lists how
+//! that plugin would treat held jobs, and `rest` removes dependencies from jobs with urgency 0.
 
 use crate::jobtap::{EAGAIN, Host, Reply, Request};
 use crate::plugin::MfPriority;
@@ -9,8 +9,8 @@ use fairshare_engine::engine::{self, Event, Resting};
 use fairshare_engine::ids::JobId;
 use fairshare_protocol::{request::read_selection, wire::WireError};
 
-/// Answers with the fate of held jobs, and of other jobs that would end, under flux-accounting's plugin, in pages by
-/// id.
+/// Answers with a page of held jobs, and of other jobs that flux-accounting's plugin would end, and with how
+/// that plugin would treat each job.
 pub fn list_fates(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let wanted = accept(host, "hand_over", read_selection(request.payload))?;
@@ -24,8 +24,8 @@ pub fn list_fates(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
     make_reply(&page)
 }
 
-/// Removes this plugin's dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other
-/// jobs, and jobs that are also blocked by other plugins, because these would not reach SCHED.
+/// Removes this plugin's dependencies from held jobs of urgency 0, so that these jobs stay in SCHED. Skips
+/// all other jobs, and jobs that other plugins block too, because those would not reach SCHED.
 pub fn rest_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let missing = || WireError::Record("ids: they are missing".to_owned());

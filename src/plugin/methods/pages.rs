@@ -98,7 +98,7 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
     make_reply(&stats)
 }
 
-/// Recounts all live jobs, and answers with the counters that differ from those in use.
+/// Recounts all live jobs, and answers with the counters that differ from the recount.
 pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
     check.overruled = plugin.others.overruled_job();

@@ -16,7 +16,7 @@ use fairshare_protocol::wire::{self, OpenPush, StagedPart, WireError};
 const MAX_RECORDS: usize = 1000;
 /// The maximum number of jobs with a new position that a dry run lists.
 const MAX_MOVES: usize = 10;
-/// The maximum number of bytes of one part, for the same reason as `MAX_RECORDS`.
+/// The maximum number of bytes of one part, which limits its time as `MAX_RECORDS` does.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.
@@ -31,7 +31,7 @@ pub fn answer_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &R
     make_reply(&OpenPush { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
 }
 
-/// Stages the records of a part.
+/// Adds the records of a part to the staged push.
 pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let mut open = take_push(plugin, host, request, "policy_part")?;
     let part = read_part(host.plugin(), request.payload, &mut open.reader);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `policy_update`, a whole site document in one message; `rec_update` and the other methods by which flux-accounting
-//! pushes in pieces; and `reprioritize`, which ends such a push.
+//! Handles `policy_update`, which pushes a whole site document in one message; `rec_update` and the other
+//! methods with which flux-accounting pushes in pieces; and `reprioritize`, which ends such a push.
 
 use crate::jobtap::{Host, LogLevel, Plugin, Reply, Request};
 use crate::plugin::services::{
@@ -13,7 +13,7 @@ use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use std::{cell::Cell, ffi::CStr};
 
-/// The sum of the changes of all pieces since the last log line about a push.
+/// The sum of the changes that all pieces made since the last log line about a push.
 #[derive(Default)]
 pub struct PushInPieces(Cell<Option<Difference>>);
 
@@ -24,7 +24,7 @@ impl PushInPieces {
         self.0.set(Some(sum));
     }
 
-    /// Returns the sum and resets it. Returns `None` if no piece came.
+    /// Returns the sum and resets it. Returns `None` if there was no piece.
     pub fn take_sum(&self) -> Option<Difference> {
         self.0.take()
     }
@@ -45,7 +45,7 @@ pub fn update_records<T>(
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
     let outcome = plugin.feed_request_event(host, event);
-    // The data are in force, even if Flux refused an effect.
+    // Even if Flux refused an effect, the data are in force.
     plugin.note_update();
     plugin.pieces.add_difference(plugin.view(|view| view.latest_difference())?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
