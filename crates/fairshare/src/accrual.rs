@@ -13,7 +13,7 @@
 
 use std::f64::consts::LN_2;
 
-/// Usage below this counts as 0, so that decay never produces denormal numbers.
+/// Smaller usage becomes 0, so that decay never produces denormal numbers.
 pub const NEGLIGIBLE: f64 = 1e-9;
 /// Highest rate of a run. The product of this rate and [`MAX_TIME`] is far below [`super::MAX_USAGE`].
 pub const MAX_RATE: f64 = 1e30;
@@ -160,7 +160,7 @@ impl Run {
         if mode == Mode::Elapsed || self.end <= now {
             return 0.0;
         }
-        // If the clock was set back, the end may be later than `now`. Then the time until the end counts too.
+        // If the clock was set back, the end may be later than `now`. Then the usage until the end is added too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
         // Rounding may lead out of this range: times have seven digits after the decimal point, durations more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)

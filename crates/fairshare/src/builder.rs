@@ -296,7 +296,7 @@ fn sort_by_name(
     Ok(rows)
 }
 
-/// Returns the first eight bytes as a number with the same order, which decides most comparisons of names.
+/// Returns the first eight bytes as a number that sorts as the bytes do. Most comparisons of names need only this number.
 fn name_prefix(name: &str) -> u64 {
     let mut bytes = [0; 8];
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the fair-share that an association would have with a different usage, without ranking the whole tree.
 //!
-//! Under a formula policy, the usage of an association counts only in the banks above it, so only the numbers of
-//! one path are recomputed. Under a rank policy, the fair-share follows from the number of associations ahead.
-//! Siblings are ordered by the quotient usage / shares alone. So at each level, a binary search among the sorted
-//! siblings gives the new position of the node. This method cannot handle ties, which lead to shared ranks and
-//! merged banks. So the whole tree is ranked if a sibling is equal or nearly equal to a node of the path, or if a
-//! node has parent shares.
+//! Under a formula policy, the usage of an association is added only to the banks above it, so only the
+//! numbers of one path are recomputed. Under a rank policy, the number of associations ahead gives the
+//! fair-share. Siblings are ordered by the quotient usage / shares alone. So at each level, a binary search
+//! among the sorted siblings gives the new position of the node. This method cannot handle ties, which lead
+//! to shared ranks and merged banks. So the whole tree is ranked if a sibling is equal or nearly equal to a
+//! node of the path, or if a node has parent shares.
 
 use std::collections::HashMap;
 
@@ -189,7 +189,7 @@ fn usage_per_share(tree: &Tree, node: NodeId, usage: f64) -> f64 {
     if shares > 0.0 { usage / shares } else { f64::INFINITY }
 }
 
-/// Returns true if two quotients may count as equal. `scale` / quotient is the level value that policies compare.
+/// Returns true if a policy may treat two quotients as equal. Policies compare the level values `scale` / quotient.
 pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
     if a == b {
         return true;

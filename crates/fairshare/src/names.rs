@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// Stands for "no name" and for a free slot.
+/// The number of no name. It marks a free slot.
 const NONE: u32 = u32::MAX;
 
 /// Distinct names, numbered in the order of first appearance.
@@ -48,7 +48,7 @@ pub(super) struct Interner {
     is_full: bool,
 }
 
-/// Number of a name and a part of its hash. Comparing the tags first avoids reading most names from memory.
+/// The number of a name and a part of its hash (the tag). If the tags differ, the names need not be read from memory.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
@@ -93,8 +93,8 @@ impl Interner {
         (!self.is_full).then_some(self.names)
     }
 
-    /// Returns the slot that has this hash and for which `matches` is true, or else the free slot where the name
-    /// belongs.
+    /// Returns the slot of the name that has this hash and satisfies `matches`, or else the free slot for the
+    /// name.
     fn find_slot(&self, hash: u64, matches: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len().saturating_sub(1);
         let mut slot = hash as usize & mask;

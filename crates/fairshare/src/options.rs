@@ -15,13 +15,13 @@ pub enum Ties {
     SlurmProgram,
 }
 
-/// Whether the usage of an inactive association counts in sums.
+/// Whether sums include the usage of an inactive association.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InactiveUsage {
     /// The shares and usage of an inactive association stay in every sum. The association only gets no rank.
     #[default]
     Count,
-    /// The shares and usage of an inactive association are left out of all sums, as in flux-accounting.
+    /// All sums exclude the shares and the usage of an inactive association, as in flux-accounting.
     Ignore,
 }
 

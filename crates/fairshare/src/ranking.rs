@@ -31,13 +31,13 @@ pub struct Ranking {
 pub struct NodeDetail {
     /// The shares of the input.
     pub shares: Shares,
-    /// Under rank policies and `pbs`, the fraction of the siblings' shares. Under `classic` and `depth-oblivious`,
-    /// the product of these fractions from the root down. 1 for the root. For a node with [`Shares::Parent`], the
-    /// value of the bank under which the node competes, as Slurm shows it (under `fair-tree`, 0 below the root).
+    /// Under rank policies and `pbs`, the fraction of the siblings' shares. Under `classic` and `depth-oblivious`, the product of
+    /// the fractions of the node and of all banks above it. 1 for the root. For a node with [`Shares::Parent`], the value of the
+    /// bank under which the node competes, as Slurm shows it (under `fair-tree`, 0 below the root).
     pub norm_shares: f64,
     /// Usage of the node and of all nodes below (`pbs`: including the minimum usage).
     pub usage: f64,
-    /// `usage` / usage of the root; 0 if the root has no usage or the node's usage does not count.
+    /// `usage` / usage of the root; 0 if the root has no usage or sums exclude the node's usage.
     pub norm_usage: f64,
     /// Under rank policies, the fraction of the siblings' usage. Under formula policies, the effective usage of the
     /// formula.
@@ -162,7 +162,7 @@ impl Ranking {
         detail
     }
 
-    /// Returns the ranked associations, the best first; tied ones in the order of node ids (bank, then user name).
+    /// Returns the ranked associations, the best first. Tied associations are sorted by node id (bank, then user name).
     pub fn order(&self) -> &[NodeId] {
         &self.order
     }

@@ -26,8 +26,8 @@ pub struct Bank {
     pub parent: Option<String>,
     /// The shares of the root are stored but never used.
     pub shares: Shares,
-    /// The usage of the bank itself, in addition to the usage of its children; usually `None`. In node-seconds, unless
-    /// resources have weights.
+    /// The usage of the bank itself, which its children do not include; usually `None`. In node-seconds,
+    /// unless resources have weights.
     pub usage: Option<f64>,
 }
 
@@ -44,8 +44,8 @@ pub struct Association {
     /// recorded. A missing usage counts as 0, except under `pbs`, where it counts as
     /// [`super::Options::pbs_min_usage`].
     pub usage: Option<f64>,
-    /// False for an inactive association, which gets no rank; [`super::InactiveUsage`] selects whether its usage
-    /// counts.
+    /// False for an inactive association, which gets no rank. [`super::InactiveUsage`] selects whether sums
+    /// include its usage.
     pub active: bool,
 }
 

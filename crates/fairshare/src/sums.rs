@@ -57,7 +57,7 @@ impl Sums {
         }
     }
 
-    /// Returns the usage that counts in sums: an association's own usage, or a bank's total.
+    /// Returns the usage that sums include: an association's own usage, or a bank's total.
     pub fn usage_of(&self, tree: &Tree, node: NodeId) -> f64 {
         match tree.bank_number(node) {
             Some(bank) => self.total[bank as usize],

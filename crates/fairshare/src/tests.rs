@@ -259,8 +259,8 @@ fn each_policy_ranks_a_user_equal_to_a_bank_by_its_own_rule() {
     assert_ranks(&tree, Policy::FairTree, &options, &fair);
 }
 
-/// By Slurm's documentation, the users of equal banks are ranked together. Slurm's program visits equal banks
-/// in the order of its list.
+/// Slurm's documentation ranks the users of equal banks together. Slurm's program visits equal banks in the
+/// order of its list.
 #[test]
 fn equal_banks_are_merged_or_visited_in_list_order() {
     let banks = |first, second| format!("root - 1\n{first} root 1\n{second} root 1");

@@ -29,7 +29,7 @@ impl NodeId {
 /// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// An inner node (possibly without anything below it).
+    /// An inner node, which may have no children.
     Bank,
     /// A leaf: a user in a bank.
     Association,
@@ -55,8 +55,8 @@ impl Flags {
 
 /// The checked tree of a site.
 ///
-/// In the order of node ids, associations come before banks, and each bank comes before its child banks. Siblings of
-/// a kind are in name order.
+/// In the order of node ids, associations come before banks, and each bank comes before its child banks.
+/// Sibling banks are in name order, and so are sibling associations.
 #[derive(Clone, Debug)]
 pub struct Tree {
     // Columns over all nodes: the associations, grouped by bank, then the banks, breadth-first. The associations of a
@@ -142,13 +142,13 @@ impl Tree {
         leaves.map(NodeId).chain(banks.map(move |bank| NodeId(first + bank)))
     }
 
-    /// Returns every node with its depth (root: 0), depth-first: a bank, then its associations, then its banks, by
-    /// name. [`super::Ranking::walk`] visits in ranked order.
+    /// Returns every node with its depth (root: 0), depth-first: a bank, then its associations, then its
+    /// child banks, each by name. [`super::Ranking::walk`] puts better siblings first instead.
     pub fn walk(&self) -> Vec<(NodeId, usize)> {
         self.depth_first(|_| ())
     }
 
-    /// Returns the nodes of [`Tree::walk`], but siblings of a kind in the order of the input.
+    /// Returns the nodes of [`Tree::walk`], but sorts sibling banks, and sibling associations, by their order in the input.
     pub fn walk_list_order(&self) -> Vec<(NodeId, usize)> {
         self.depth_first(|siblings| {
             siblings.sort_unstable_by_key(|&node| (self.is_bank(node), self.list_index(node)));
@@ -194,7 +194,7 @@ impl Tree {
         }
     }
 
-    /// Returns the recorded usage of a node itself, or `None` if it has no record.
+    /// Returns a node's own recorded usage, or `None` if the node has no record.
     pub fn own_usage(&self, node: NodeId) -> Option<f64> {
         if self.flags(node).has(Flags::USAGE_UNSET) { None } else { self.usage.get(node.index()).copied() }
     }

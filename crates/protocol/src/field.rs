@@ -99,7 +99,7 @@ pub trait Record: Sized {
     /// Returns the values of the keys in [`Record::KEYS`], each with the name of its key in messages.
     fn key_values(&self) -> Vec<(&'static str, String)>;
 
-    /// Returns the reason why no job can match the record, which is then left out; `None` for any other record.
+    /// Returns a reason if no job can match the record, which is then left out. Returns `None` for any other record.
     fn left_out(&self) -> Option<String> {
         None
     }

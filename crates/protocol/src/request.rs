@@ -23,7 +23,7 @@ const MAX_CHECKED: u64 = 1_000_000;
 /// The maximum number of held jobs on a page of associations.
 const MAX_HELD: usize = 2000;
 
-/// The members of a request. The payload may be absent. A member with the value null counts as absent.
+/// The members of a request. A request without a payload has none. A member with the value null is treated as absent.
 struct Request<'a>(Members<'a>);
 
 impl<'a> Request<'a> {

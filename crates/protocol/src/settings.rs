@@ -262,7 +262,7 @@ pub fn is_retired(name: &str) -> bool {
     RETIRED.contains(&name)
 }
 
-/// Returns a warning for each key in the JSON text `table` that was a setting of an earlier version, with `place` before the key.
+/// Returns a warning for each key in the JSON text `table` that was a setting of an earlier version. `place` is the prefix of the key.
 pub fn list_retired(table: &str, place: &str) -> Vec<String> {
     let keys = serde_json::from_str(table).ok().and_then(members).unwrap_or_default();
     let keys = keys.keys().filter(|name| is_retired(name));

@@ -210,7 +210,7 @@ pub struct StagedPart {
     pub associations: usize,
 }
 
-/// Reads the payload of `policy_begin`, which is optional.
+/// Reads the payload of `policy_begin`. The payload may be absent.
 pub fn read_policy_begin(payload: Option<&str>) -> Read<Beginning> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| read_object(Some(text)))?;

@@ -93,7 +93,7 @@ fn the_usage_of_a_job_equals_values_computed_by_hand() {
     assert!(is_near(usage, 40.0 / LN_2), "{usage}");
 }
 
-/// In committed mode, the usage that is counted in advance must be scaled too.
+/// The usage that committed mode adds must be scaled too.
 #[test]
 fn scaled_usage_converts_back_to_plain_usage() {
     let (scale, run) = (Scale::new(0.0, make_half_life(100.0)), make_run(4.0, 100.0, None, 300.0));

@@ -2,8 +2,8 @@
 //! `depth-oblivious`: Slurm's variant of classic for deep and uneven trees.
 //!
 //! F = 2^-(R / dampening), R = R(parent) * r^k. r is the usage ratio of a node, divided by the usage ratio of
-//! its siblings together. k is 1 if r moves R in the same direction as the ancestors did. Otherwise k
-//! approaches 0 the further the parent is off its target.
+//! its siblings together. k is 1 if r moves R in the same direction as the ancestors did. Otherwise, k is
+//! closer to 0 the further the parent is from its target.
 
 use super::Policy;
 use super::classic::SlurmPolicy;
@@ -15,7 +15,7 @@ impl Policy {
         Policy::new(&SlurmPolicy { name: "depth-oblivious", effective_usage: compute_effective_usage });
 }
 
-/// Returns the effective usage, which is R * norm shares.
+/// Returns the effective usage: R * norm shares.
 fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
     // If one of these numbers is 0, a ratio below is undefined. The effective usage is then the node's own

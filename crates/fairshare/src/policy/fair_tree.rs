@@ -85,7 +85,7 @@ impl<const MERGES_BANKS: bool> SiblingRule for ByLevel<MERGES_BANKS> {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = MERGES_BANKS;
-    /// Slurm's `NO_VAL`, the level fair-share that Slurm leaves in an account with parent shares.
+    /// Slurm's `NO_VAL`, which is the level fair-share of an account with parent shares.
     const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {

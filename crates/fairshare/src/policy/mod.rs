@@ -46,8 +46,8 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         }
     }
 
-    /// Adds the numbers of this ranking policy to `detail`, which already contains the numbers that all
-    /// ranking policies have.
+    /// Adds the numbers that only this ranking policy has to `detail`, which already has the numbers of all
+    /// policies.
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
         if let Some(formula) = self.formula(&ranking.options) {
             ranking.add_formula_numbers(&*formula, tree, node, detail);
@@ -99,7 +99,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns true if tied banks are visited one after the other in the order of the input, instead of as one bank.
+    /// Returns true if tied banks are not merged, but visited one after the other in the order of the input.
     fn uses_list_order(&self, _: &Options) -> bool {
         false
     }

@@ -72,7 +72,7 @@ impl RankingPolicy for Pbs {
         make_rule(&ranking.options).usage(tree, &ranking.sums, node)
     }
 
-    /// OpenPBS's own walk compares quotients, also within a scheduling cycle.
+    /// OpenPBS's own comparison uses quotients, also within a scheduling cycle.
     fn compares_quotients(&self) -> bool {
         true
     }
@@ -212,9 +212,9 @@ impl Ranking {
     }
 
     /// Compares two associations by OpenPBS's pairwise walk. At the first level where the paths differ the smaller
-    /// usage / perc is more deserving (`Less`). A perc of 0 loses against any other; two of 0 end the walk in a tie.
-    /// Equal quotients lead to the next level, and the end of the shorter path is a tie. Not transitive for leaves at
-    /// different depths. `None` under another policy.
+    /// usage / perc is more deserving (`Less`). A perc of 0 loses against any other; if both are 0, the two are tied.
+    /// If the quotients are equal, the next level decides, and at the end of the shorter path the two are tied. The
+    /// comparison is not transitive for leaves at different depths. Returns `None` if the policy is not `pbs`.
     pub fn pbs_compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
         if !self.policy.has_scheduler_walk() {
             return None;

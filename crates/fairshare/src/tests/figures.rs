@@ -52,7 +52,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
             assert_eq!(find_overtake_of_pair(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
-        // Under formula policies all levels matter at once.
+        // Under formula policies, all levels count, so no single change is returned.
         assert_eq!(find_overtake_of_pair(Policy::Classic, own, other), None);
     }
     let swapped = find_overtake_of_pair(Policy::FairTree, (1, 2.0), (1, 8.0));
@@ -119,7 +119,7 @@ fn weights_at_the_tolerance_are_not_tied() {
     assert!(is_tie(4.0 + 2.0 * f64::EPSILON, 4.0) && !is_tie(4.0 + 8.0 * f64::EPSILON, 4.0));
 }
 
-/// The norm shares, effective usage and fair-share of two users, of which one is inactive and not counted in sums.
+/// The norm shares, effective usage and fair-share of two users. One is inactive and excluded from sums.
 #[test]
 fn an_ignored_association_has_no_shares_and_no_usage() {
     let mut ignoring = Options::default();
@@ -131,7 +131,7 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
         let detail = ranking.detail(&tree, tree.leaf(user, bank).expect("leaf"));
         (detail.norm_shares, detail.effective_usage)
     };
-    // OpenPBS shows no usage for an association that is left out.
+    // OpenPBS shows no usage for an association that sums exclude.
     for (options, usage) in [(&Options::default(), 2.0), (&ignoring, 0.0)] {
         let ranking = tree.rank(Policy::Pbs, options).expect("a ranking");
         assert_eq!(ranking.usage(&tree, tree.leaf("y", "A").expect("leaf")), usage);

@@ -25,7 +25,7 @@ fn the_best_association_has_position_1_and_ties_share_a_position() {
     assert_eq!((ranking.place(leaf("e")), ahead("e"), ranking.tied_with(leaf("e"))), (None, None, 0));
 }
 
-/// The example of OpenPBS's documentation, in the order of its scheduler.
+/// An example from OpenPBS's documentation, with the users in the order of its scheduler.
 #[test]
 fn the_pbs_walk_compares_users_of_equal_groups() {
     let tree = make_tree(

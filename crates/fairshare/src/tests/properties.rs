@@ -138,7 +138,7 @@ proptest! {
                 prop_assert!(detail.rank.is_none_or(|rank| rank >= 1 && rank as usize <= n));
                 prop_assert_eq!(detail.fairshare.is_some(), is_ranked || (tree.is_bank(node) && !policy.is_rank()));
             }
-            // A node earlier in the order has no worse rank and no worse value.
+            // In this order, neither the rank nor the fair-share increases.
             for pair in ranking.order().windows(2) {
                 prop_assert!(ranking.rank(pair[0]) >= ranking.rank(pair[1]));
                 prop_assert!(ranking.fairshare(pair[0]) >= ranking.fairshare(pair[1]));
@@ -309,7 +309,7 @@ proptest! {
         }
     }
 
-    /// Comparisons agree with ranks.
+    /// The order of ranks agrees with comparisons.
     #[test]
     fn comparisons_explain_the_order((kind, site) in any_kind(), options in any_options()) {
         for policy in policies_for(kind) {

@@ -32,7 +32,7 @@ impl Node {
             + self.children.iter().map(Node::count_ranked).sum::<usize>()
     }
 
-    /// Returns true if the children compete further up.
+    /// Returns true if the children compete under a bank further up.
     fn vanishes(&self) -> bool {
         self.is_bank && self.shares == Shares::Parent
     }

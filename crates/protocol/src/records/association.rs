@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Text that is borrowed from the payload unless it has escapes.
+/// Text that is borrowed from the payload, or copied if it contains escapes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -46,7 +46,7 @@ pub struct AssociationRecord<S = String> {
     pub bank: S,
     /// The user's default bank.
     pub def_bank: S,
-    /// The fair-share, from 0 to 1. `None` only in the snapshot, which stores the fair-share separately.
+    /// The fair-share, from 0 to 1. It is `None` only in the snapshot, which stores it in another chunk.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub fairshare: Option<f64>,
     /// Cap on running jobs.
@@ -67,7 +67,7 @@ pub struct AssociationRecord<S = String> {
     pub def_project: S,
     /// 0 if the association is disabled.
     pub active: i64,
-    /// The user's name. Siblings that are equal otherwise are sorted by name.
+    /// The user's name. Siblings with equal values are sorted by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<S>,
     /// The shares among the siblings in the bank.

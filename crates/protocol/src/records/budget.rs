@@ -33,7 +33,7 @@ impl BudgetUnit {
     /// All units.
     pub const ALL: [BudgetUnit; 3] = [BudgetUnit::NodeHours, BudgetUnit::CoreHours, BudgetUnit::GpuHours];
 
-    /// Returns the measure that the plugin counts for budgets in this unit.
+    /// Returns the measure by which the plugin charges budgets in this unit.
     pub fn measure(self) -> Measure {
         match self {
             BudgetUnit::NodeHours => Measure::NodeTime,
