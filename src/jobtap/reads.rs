@@ -13,8 +13,8 @@ use std::ffi::c_void;
 const READS_AT_ONCE: usize = 32;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Reads the job's eventlog in its state at this call or later, and passes it to [`Jobtap::receive_eventlog`] in a
-    /// later reactor turn.
+    /// Reads the job's eventlog, with all events posted before this call, and passes it to
+    /// [`Jobtap::receive_eventlog`] in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
         self.instance.reads.borrow_mut().requested.push_back(id);
         self.instance.begin_wait();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides when the plugin answers the methods that every user may call. Requests of guests are paced
+//! Decides when the plugin answers the methods that every user may call. Requests of guests may be delayed
 //! ([`super::pace`]). An `explain` waits until the job manager has reported the states of its queues.
 
 use super::queue_states::{Name, QueueState};
@@ -154,7 +154,7 @@ impl MfPriority {
         owners.into_iter().for_each(|delayed| self.answer_request(host, delayed));
     }
 
-    /// Asks the job manager, for the engine, which of the queues `names` are stopped.
+    /// Asks the job manager which of the queues `names` are stopped. The engine needs the answers.
     pub(super) fn ask_queues_for_engine(&self, host: Host<'_, Self>, names: Vec<Name>) {
         let questions = self.queues.borrow_mut().number_engine_questions(names);
         ask_queues(host, questions);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Measures how long pushes and refreshes occupy the job manager's thread, in seconds of wall-clock time.
 //!
-//! A push may take many requests, and a refresh many reactor turns. The pauses between them do not count.
+//! A push may take many requests, and a refresh many reactor turns. The pauses between them are not included.
 
 use super::{MfPriority, engine::SharedEngine};
 use crate::jobtap::{Host, Reply};
@@ -93,8 +93,8 @@ impl Costs {
         self.step.set(step);
     }
 
-    /// Runs `answer`, which answers a request of a push. Adds its time to the push, and to the refresh if one
-    /// continues during the request.
+    /// Runs `answer`, which answers a request of a push. Adds the time of the request to the push, and also
+    /// to a refresh that continues during the request.
     pub fn time_push(
         &self,
         host: Host<'_, MfPriority>,

@@ -90,8 +90,8 @@ impl MfPriority {
         result
     }
 
-    /// Reports to the engine that Flux refused an effect, and returns the effects that follow. If the engine logs an
-    /// error about the refusal, the sender of the running request gets that error text.
+    /// Reports to the engine that Flux refused an effect, and returns the effects that the engine returns. If
+    /// the engine logs an error about the refusal, the sender of the running request gets this error text.
     fn report_refusal(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
         let why = match error.errno {
             ENOENT => Refusal::Absent,

@@ -65,14 +65,14 @@ fn find_system(jobspec: Json<'_>) -> Option<Json<'_>> {
     jobspec.get(c"attributes")?.get(c"system")
 }
 
-/// Returns the time limit in seconds; 0 means no limit. A filter on the `Option` would make the compiler read the
-/// number before the discriminant, which memcheck reports.
+/// Returns the time limit in seconds; 0 means no limit. This avoids `Option::filter`, with which the compiled
+/// code reads the number before it checks that there is one, as memcheck reports.
 fn read_duration(system: Option<Json<'_>>) -> f64 {
     let seconds = system.and_then(|system| system.get(c"duration")?.as_number()).unwrap_or(0.0);
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
-/// Returns true if the jobspec declares dependencies, by which other plugins will block the job in DEPEND.
+/// Returns true if the jobspec declares dependencies. Other plugins will hold the job in DEPEND until these are satisfied.
 pub fn has_dependencies(jobspec: Json<'_>) -> bool {
     let list = find_system(jobspec).and_then(|system| system.get(c"dependencies"));
     list.is_some_and(|list| list.items().next().is_some())

@@ -51,7 +51,7 @@ pub struct MfPriority {
     staged_pushes: RefCell<StagedPushes>,
     pieces: PushInPieces,
     costs: Costs,
-    /// True if Flux is in private mode (`[access] private-mode`), as of the last configuration.
+    /// True if Flux is in private mode (`[access] private-mode`) according to its last configuration.
     is_private: Cell<bool>,
     /// The last update of the data.
     updated: Cell<Option<DataUpdate>>,

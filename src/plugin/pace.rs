@@ -29,7 +29,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Adds the gain since the last call. If the clock was set back, the bucket gains nothing.
+    /// Adds the time gained since the last call. If the clock was set back, the bucket gains nothing.
     fn refill(&mut self, now: f64) {
         self.seconds = (self.seconds + (now - self.filled_at).max(0.0) * self.rate).min(FULL_SECONDS);
         self.filled_at = now;

@@ -29,7 +29,7 @@ pub(super) struct OpenStagedPush {
 }
 
 impl StagedPushes {
-    /// Opens a push, which replaces an open one. Returns its number.
+    /// Opens a push, and ends the push that is open. Returns the number of the new push.
     pub fn begin(&mut self, beginning: Beginning) -> u64 {
         self.latest += 1;
         let number = self.latest;
@@ -60,7 +60,7 @@ impl StagedPushes {
         self.open = Some(open);
     }
 
-    /// Removes and returns the open push if its number is `number`. Otherwise the error says how push `number` ended.
+    /// Removes and returns the open push if its number is `number`. Otherwise the error text says how push `number` ended.
     pub fn take(&mut self, number: u64) -> Result<OpenStagedPush> {
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);

@@ -65,7 +65,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
 }
 
-/// Calls `call` with the first and last id of each range of an idset. A JSON number counts as an idset with one id.
+/// Calls `call` with the first and last id of each range of an idset. A JSON number is an idset with one id.
 /// Returns `None` if `ids` is invalid.
 fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
     if let Some(text) = ids.as_str() { each_range(text, call) } else { read_id(ids).map(|id| call(id, id)) }

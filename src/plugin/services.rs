@@ -118,7 +118,7 @@ pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Optio
     }
 }
 
-/// Creates the heading of an answer, as of now.
+/// Creates the heading of an answer, with the time of the answer.
 pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading> {
     let (now, overruled) = (host.now(), plugin.others.overruled_job());
     plugin.view(|view| Heading::new(view, now, overruled))
@@ -130,7 +130,7 @@ pub(super) fn make_reply(answer: &impl Serialize) -> Reply {
     Ok(Some(value.to_string()))
 }
 
-/// Returns an answer as a reply. The members of each object are in the order of the type.
+/// Returns an answer as a reply. The members of each object are in the order of the Rust type.
 pub(super) fn make_ordered_reply(answer: &impl Serialize) -> Reply {
     serde_json::to_string(answer).map(Some).map_err(serialize_error)
 }

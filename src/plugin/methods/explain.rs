@@ -81,7 +81,7 @@ fn explain_job(
     Ok(found.ok().flatten().ok_or_else(unknown))
 }
 
-/// Removes the ids of jobs for which `is_own` is false: in private mode a guest sees no jobs of others.
+/// Removes the ids of jobs for which `is_own` is false. In private mode, a guest does not see the jobs of others.
 fn remove_jobs_of_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
     for hold in &mut why.holds {
         hold.frees.retain(|freeing| is_own(freeing.id));

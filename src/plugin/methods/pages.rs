@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The methods whose answers are pages: `associations`, `jobs`, `priorities`, `standing`, `tree` and `usages`. Also `stats`,
-//! counts and costs of the whole instance, and `check`, which compares the counters in use with a recount.
+//! which reports counts and costs of the whole instance, and `check`, which compares the counters in use with a recount.
 
 use crate::jobtap::{ENOENT, Host, Reply, Request};
 use crate::plugin::MfPriority;
@@ -56,7 +56,7 @@ pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: 
     make_reply(&plugin.view(|view| answers::standing(view, &wanted, public, heading))?)
 }
 
-/// Answers with a page of the banks and associations of the live tree: their usage as of now, and their ranks.
+/// Answers with a page of the banks and associations of the live tree, with their present usage and their ranks.
 pub fn list_tree(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let (first, most) = accept(host, "tree", read_tree_page(request.payload))?;
     let found = plugin.view(|view| answers::tree_page(view, first, most, host.now()))?;
@@ -64,8 +64,8 @@ pub fn list_tree(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     make_reply(&found.ok_or_else(|| request_error(ENOENT, text.to_owned()))?)
 }
 
-/// Answers with the usage of associations as of now, and their fair-share as of the last refresh, in pages by user id
-/// and bank.
+/// Answers with the present usage of associations, and with their fair-share of the last refresh. Pages are
+/// sorted by user id and bank.
 pub fn list_usages(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let wanted = accept(host, "usages", read_page(request.payload))?;
     make_reply(&plugin.view(|view| answers::usages(view, &wanted, host.now()))?)

@@ -30,7 +30,7 @@ impl PushInPieces {
     }
 }
 
-/// Puts the data of one of flux-accounting's methods in force. `read` parses them, and `make_event` makes the engine's event.
+/// Puts data in force that flux-accounting pushes. `read` parses the data, and `make_event` makes the engine's event.
 pub fn update_records<T>(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
@@ -55,7 +55,7 @@ pub fn update_records<T>(
     Ok(None)
 }
 
-/// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
+/// Ends a push in pieces: logs the sum of the changes, and makes Flux ask for all priorities.
 pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     if let Some(difference) = plugin.pieces.take_sum() {
         let generation = plugin.view(|view| view.generation())?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Puts a snapshot in force after all its chunks were read: parses the chunks, then passes them to the engine as a
-//! staged push.
+//! Puts a snapshot in force after the plugin has read all its chunks: parses the chunks, then passes them to
+//! the engine as a staged push.
 
 use super::actions::Action;
 use super::parsing::{Parsing, SnapshotPart};

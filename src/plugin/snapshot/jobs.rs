@@ -50,9 +50,9 @@ struct ChunkList {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum EndedLine {
-    /// Id, user, bank, nodes, cores and GPUs, start, and end. The queue follows if it has a charge factor. If
-    /// there are budgets, and the job ran longer than its time limit, the queue (or an empty string) and the
-    /// time limit in seconds follow.
+    /// Id, user, bank, nodes, cores and GPUs, start, and end. If the queue has a charge factor, the queue
+    /// comes next. If there are budgets, and the job ran longer than its time limit, the queue (or an empty
+    /// string) and the time limit in seconds come next.
     Ended(
         u64,
         u32,

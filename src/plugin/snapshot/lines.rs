@@ -64,8 +64,8 @@ impl AssociationLine {
 }
 
 impl Grouper {
-    /// Adds the next association, in the order of user id and bank. Returns the previous group if this
-    /// association begins another group.
+    /// Adds an association; calls must be in the order of user id and bank. Returns the previous group if the
+    /// association begins a new group.
     pub(super) fn add(&mut self, line: &AssociationLine) -> Option<CompleteGroup> {
         let before = self.last.replace(line.user).filter(|before| *before != line.user);
         let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;

@@ -59,7 +59,7 @@ const GROUP_LIST: u64 = MANIFEST - 3;
 const ENDED_PERIOD: f64 = 60.0;
 /// The maximum number of ended jobs in one write.
 const ENDED_BATCH: usize = 2000;
-/// The seconds between two checks whether an open push has ended.
+/// The seconds between two checks of whether an open push has ended.
 const PUSH_POLL: f64 = 1.0;
 /// The number of panics after which the plugin saves nothing until it reads the configuration again.
 const MAX_PANICS: u32 = 3;
@@ -142,7 +142,7 @@ impl Snapshot {
         self.drop_unwanted_work()
     }
 
-    /// Records that a push is in force. If the push replaced only a part of the data, the plugin does not save it.
+    /// Records that a push is in force. A push that replaced only a part of the data is not saved.
     pub fn note_push(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);

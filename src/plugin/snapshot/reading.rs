@@ -61,17 +61,17 @@ impl Reading {
         key.map_or("a chunk", |key| key.as_str())
     }
 
-    /// Returns chunk `index` of the ended jobs, or `None` beyond the last.
+    /// Returns chunk `index` of the ended jobs, or `None` if there is no such chunk.
     pub(super) fn jobs_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
         self.chunk(0, self.jobs.len(), index)
     }
 
-    /// Returns chunk `index` of the chunks without associations, or `None` beyond the last.
+    /// Returns chunk `index` of the chunks without associations, or `None` if there is no such chunk.
     pub(super) fn site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
         self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
     }
 
-    /// Returns the chunks of group `index` (limits, fair-shares, usages), or `None` beyond the last group.
+    /// Returns the chunks of group `index` (limits, fair-shares, usages), or `None` if there is no such group.
     pub(super) fn group_chunks(&self, index: usize) -> Result<Option<[&str; 3]>, Fault> {
         let first = self.jobs.len() + self.manifest.rest.len();
         let chunk = |kind: usize| self.chunk(first, 3 * self.groups.len(), 3 * index + kind);

@@ -310,7 +310,7 @@ fn a_chunk_with_another_hash_is_refused() {
     assert_eq!(reading.add_chunk(last.0, &kvs.values[&last.1]), Ok(true));
 }
 
-/// If the snapshot itself has more ended jobs than `MAX_LINES`, the plugin must not write it after each job.
+/// If a new snapshot has more ended jobs than `MAX_LINES`, the plugin must not write a snapshot after each job.
 #[test]
 fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
     let many = EndedLog::continue_after(vec![String::new(); 1_251]);

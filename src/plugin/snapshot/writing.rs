@@ -15,9 +15,9 @@ use std::collections::{BTreeSet, HashSet};
 
 /// The size in bytes at which a batch is written.
 const BATCH: usize = 256 << 10;
-/// The number of associations read in one turn.
+/// The number of associations read in one reactor turn.
 pub(super) const PAGE: usize = 400;
-/// The maximum number of ended jobs, and of associations with ended jobs, read in one turn.
+/// The maximum number of ended jobs, and of associations with ended jobs, read in one reactor turn.
 pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Keys with their new values; `None` unlinks the key.
@@ -84,7 +84,7 @@ pub(super) enum StoredSnapshot {
     Ours,
     /// A commit failed, so chunks with known keys may be missing in the KVS.
     Doubtful,
-    /// The KVS has a foreign or damaged snapshot, which is removed first.
+    /// The KVS has a foreign or damaged snapshot. The first batch removes it.
     Foreign,
 }
 
