@@ -20,7 +20,7 @@ pub const CHARGE_BY: &str = "charge_by";
 /// A change of the resources that jobs are charged for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeByRecord {
-    /// The time from which on the rule applies, in seconds since the epoch.
+    /// The time at which the rule takes effect, in seconds since the epoch.
     pub since: f64,
     /// `sum` or `max`.
     pub charge_by: String,
