@@ -131,16 +131,15 @@ pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     }
     #[derive(serde::Deserialize)]
     struct Job {
-        /// Absent if there are none.
+        /// Absent if the job has no dependencies.
         #[serde(default)]
         dependencies: Vec<String>,
     }
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// Returns the events of `eventlog` that show when a job was eligible and when it began to run, in order,
-/// each with its time: urgencies, acceptance, dependencies and the allocation. Each line of an eventlog is a
-/// JSON object (RFC 18).
+/// Returns the events of `eventlog` that show when a job was eligible and when it began to run, in order, each with its
+/// time: urgencies, acceptance, dependencies and the allocation. Each line of an eventlog is a JSON object (RFC 18).
 pub fn read_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct HistoryEntry<'a> {

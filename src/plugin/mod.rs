@@ -193,9 +193,8 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // The engine computes usage from the timestamps in the job's eventlog. The reactor's time is only the
-        // start of the current reactor turn. `job.priority.get`, which Flux calls for every job, has no
-        // event.
+        // The engine computes usage from the timestamps in the job's eventlog. The reactor's time is only the start of
+        // the current reactor turn. `job.priority.get`, which Flux calls for every job, has no event.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()

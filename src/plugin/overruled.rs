@@ -22,10 +22,9 @@ impl OtherPlugins {
         self.0.get()
     }
 
-    /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log
-    /// if another plugin has begun or ceased to decide priorities. `is_answer` means that Flux has just
-    /// chosen the priority from the answers of all plugins. Only then do equal priorities show that no other
-    /// plugin decides.
+    /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log if another
+    /// plugin has begun or ceased to decide priorities. `is_answer` means that Flux has just chosen the priority from
+    /// the answers of all plugins. Only then do equal priorities show that no other plugin decides.
     pub fn compare(
         &self,
         job: JobId,

@@ -166,8 +166,8 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    /// Simulates `guests` that send the next request after each answer, for `seconds`. Returns the number of answers of
-    /// each guest, and the seconds of all answers.
+    /// Simulates `guests` guests for `seconds`. Each guest sends its next request after each answer. Returns
+    /// the number of answers of each guest, and the seconds of all answers.
     fn simulate_flood(guests: u32, cost: f64, seconds: f64) -> (Vec<usize>, f64) {
         let mut pace = Pace::default();
         let (mut answers, mut spent, mut now) = (vec![0; guests as usize], 0.0, 1000.0);

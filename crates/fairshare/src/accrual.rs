@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the usage of a job at any time, while the job runs and after its end, by one formula.
 //!
-//! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the
-//! usage `w * h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T depends only on the job and on T. It
-//! needs no sum per second, and no state from an earlier time. A clock that is set back or forward therefore
-//! causes no lasting error.
+//! Usage decays continuously while it accrues. A job with rate w that runs from a to b has at T >= b the usage `w *
+//! h/ln2 * (1 - 2^-((b-a)/h)) * 2^-((T-b)/h)`. The usage at T depends only on the job and on T. It needs no sum per
+//! second, and no state from an earlier time. A clock that is set back or forward therefore causes no lasting error.
 //!
 //! All usages of a site decay by the same factor. [`Scale`] divides usages by this factor. The scaled usage
 //! of an association without running jobs, `usage * 2^((T - epoch)/h)`, is constant, so two usages are
@@ -74,9 +73,8 @@ pub enum Mode {
     /// The usage until now.
     #[default]
     Elapsed,
-    /// The usage until now, plus the usage that the job would have in the rest of its time limit. After the
-    /// job ends, only its actual usage is counted. For a job without a time limit, the same as
-    /// [`Mode::Elapsed`].
+    /// The usage until now, plus the usage that the job would have in the rest of its time limit. After the job ends,
+    /// only its actual usage is counted. For a job without a time limit, the same as [`Mode::Elapsed`].
     Committed,
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the fair-share that an association would have with a different usage, without ranking the whole tree.
 //!
-//! Under a formula policy, the usage of an association is added only to the banks above it, so only the
-//! numbers of one path are recomputed. Under a rank policy, the number of associations ahead gives the
-//! fair-share. Siblings are ordered by the quotient usage / shares alone. So at each level, a binary search
-//! among the sorted siblings gives the new position of the node. This method cannot handle ties, which lead
-//! to shared ranks and merged banks. So the whole tree is ranked if a sibling is equal or nearly equal to a
-//! node of the path, or if a node has parent shares.
+//! Under a formula policy, the usage of an association is added only to the banks above it, so only the numbers of one
+//! path are recomputed. Under a rank policy, the number of associations ahead gives the fair-share. Siblings are
+//! ordered by the quotient usage / shares alone. So at each level, a binary search among the sorted siblings gives the
+//! new position of the node. This method cannot handle ties, which lead to shared ranks and merged banks. So the whole
+//! tree is ranked if a sibling is equal or nearly equal to a node of the path, or if a node has parent shares.
 
 use std::collections::HashMap;
 
@@ -96,8 +95,7 @@ impl<'a> Charged<'a> {
         formula::charged_factor(formula, tree, &ranking.sums, path, more)
     }
 
-    /// Returns how many associations rank ahead of the last node of `path`, or `None` if this needs a full
-    /// ranking.
+    /// Returns how many associations rank ahead of the last node of `path`, or `None` if this needs a full ranking.
     fn count_ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
         let (tree, ranking) = (self.tree, self.ranking);
         let sums = &ranking.sums;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The largest charge factor.
 pub const MAX_FACTOR: f64 = 1000.0;
 
-/// The charge factor of a queue that has no change of its factor.
+/// The charge factor of a queue whose factor has never changed.
 const DEFAULT_FACTOR: f64 = 1.0;
 
 /// A change of the charge factor of a queue.
@@ -89,9 +89,8 @@ impl ChargeHistory {
         &self.rules
     }
 
-    /// Appends a change of the charging rule. If `since` is before the last change, the new change gets the
-    /// time of the last change. Returns false, and adds nothing, if the rule is already in force or `since`
-    /// is NaN.
+    /// Appends a change of the charging rule. If `since` is before the last change, the new change gets the time of the
+    /// last change. Returns false, and adds nothing, if the rule is already in force or `since` is NaN.
     pub fn add_rule(&mut self, ChargeByChange { since, charge_by, totals }: ChargeByChange) -> bool {
         let last = self.rules.last().map(|last| (last.charge_by, last.totals, last.since));
         let is_same = match (last, charge_by) {
@@ -174,9 +173,8 @@ impl ChargeHistory {
         has_changed
     }
 
-    /// Returns this history followed by `later`, which begins at `since`. A change in `later` is left out
-    /// unless it is after the last change of its queue in this history. A queue that `later` lacks has the
-    /// factor 1 from `since` on.
+    /// Returns this history followed by `later`, which begins at `since`. A change in `later` is left out unless it is
+    /// after the last change of its queue in this history. A queue that `later` lacks has the factor 1 from `since` on.
     pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());

@@ -93,8 +93,7 @@ impl Interner {
         (!self.is_full).then_some(self.names)
     }
 
-    /// Returns the slot of the name that has this hash and satisfies `matches`, or else the free slot for the
-    /// name.
+    /// Returns the slot of the name that has this hash and satisfies `matches`, or else the free slot for the name.
     fn find_slot(&self, hash: u64, matches: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len().saturating_sub(1);
         let mut slot = hash as usize & mask;

@@ -85,7 +85,7 @@ pub type Fault = (&'static str, String);
 pub trait Record: Sized {
     /// The engine's type for the record.
     type Accepted;
-    /// The array of a push.
+    /// The name of the record's array in a push.
     const ARRAY: &'static str;
     /// The table of the database.
     const TABLE: &'static str;

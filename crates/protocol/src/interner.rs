@@ -6,7 +6,7 @@ use fairshare_engine::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The names and lists of a push.
+/// Interns the names and the lists in a push.
 #[derive(Default)]
 pub struct Interner {
     banks: BTreeMap<String, BankName>,

@@ -112,7 +112,7 @@ fn add_queue_state(queues: &QueueStates, why: &mut Why) {
 }
 
 impl MfPriority {
-    /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
+    /// Returns the queues of those jobs in an `explain` request that do not run yet, without duplicates.
     pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<QueueName>> {
         let ids = read_explained(request.payload).unwrap_or_default();
         let list_names = |view: &View<'_>| {

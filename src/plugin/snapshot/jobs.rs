@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
+//! Stores the chunks of ended jobs whose usage no push includes yet. A full chunk never changes; only the last chunk grows.
 
 use super::record::{FORMAT, Fault, ROOT, hash, prepend_hash, strip_hash};
 use super::writing::Changes;

@@ -8,7 +8,7 @@
 //! ```text
 //!   manifest ─┬─ rest: banks, queues, ..., the tree's rule
 //!             └─ list of groups ── per group: limits, fair-shares, usages
-//!   ended ───── ended jobs that no push covers
+//!   ended ───── ended jobs whose usage no push includes
 //! ```
 
 use serde::{Deserialize, Serialize};

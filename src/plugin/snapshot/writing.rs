@@ -160,7 +160,7 @@ impl Writing {
         self.log.mark_written()
     }
 
-    /// Adds a page of ended jobs and evicted usages that no push covers. `page` also has the bookmark of the next page.
+    /// Adds a page of evicted usages, and of ended jobs whose usage no push includes. `page` also has the bookmark of the next page.
     pub(super) fn add_ended(
         &mut self,
         (ended, sums, next): (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>),

@@ -74,11 +74,11 @@ impl RankingPolicy for FairTree {
     }
 }
 
-/// The visit of Slurm. If `MERGES_BANKS` is true, equal accounts are visited as one, as Slurm's documentation
-/// describes. If it is false, equal accounts are visited one after the other, as in Slurm's program. The
-/// program intends to merge them, but its check for a tie with the next account never succeeds. The first
-/// child of the second account still inherits the tie. An account without users, or with `Shares::Parent`,
-/// also inherits the tie and ends it.
+/// Visits siblings as Slurm does. If `MERGES_BANKS` is true, equal accounts are visited as one, as Slurm's
+/// documentation describes. If it is false, equal accounts are visited one after the other, as in Slurm's
+/// program. The program intends to merge them, but its check for a tie with the next account never succeeds.
+/// The first child of the second account still inherits the tie. An account without users, or with
+/// `Shares::Parent`, also inherits the tie and ends it.
 struct ByLevel<const MERGES_BANKS: bool>;
 
 impl<const MERGES_BANKS: bool> SiblingRule for ByLevel<MERGES_BANKS> {

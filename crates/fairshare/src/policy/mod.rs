@@ -46,8 +46,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         }
     }
 
-    /// Adds the numbers that only this ranking policy has to `detail`, which already has the numbers of all
-    /// policies.
+    /// Adds the numbers that only this ranking policy has to `detail`, which already has the numbers of all policies.
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
         if let Some(formula) = self.formula(&ranking.options) {
             ranking.add_formula_numbers(&*formula, tree, node, detail);
@@ -85,7 +84,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         self.formula(&Options::default()).is_none()
     }
 
-    /// Returns the target of a node: the divisor if siblings are ordered by usage / target.
+    /// Returns the target of a node. Siblings may be sorted by usage / target.
     fn target(&self, detail: &NodeDetail) -> f64 {
         match detail.shares {
             Shares::Count(shares) => shares as f64,
@@ -179,7 +178,7 @@ impl Policy {
         self.0.compares_quotients()
     }
 
-    /// Returns the target of a node: the divisor if siblings are ordered by usage / target.
+    /// Returns the target of a node. Siblings may be sorted by usage / target.
     pub fn target(self, detail: &NodeDetail) -> f64 {
         self.0.target(detail)
     }
