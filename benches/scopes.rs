@@ -167,19 +167,19 @@ fn submit_with_facts(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
     is_held
 }
 
-/// Submits [`SAMPLE`] jobs from the id `first` on. Returns how many of them a limit holds.
+/// Submits [`SAMPLE`] jobs with ids from `first`. Returns how many of these jobs are held.
 #[inline(never)]
 fn submit_sample(engine: &mut Engine, first: u64) -> usize {
     (first..first + SAMPLE).filter(|id| submit_job(engine, *id)).count()
 }
 
-/// Starts [`SAMPLE`] jobs from the id `first` on.
+/// Starts [`SAMPLE`] jobs with ids from `first`.
 #[inline(never)]
 fn start_sample(engine: &mut Engine, first: u64) {
     (first..first + SAMPLE).for_each(|id| run_job(engine, id));
 }
 
-/// Ends [`SAMPLE`] jobs from the id `first` on.
+/// Ends [`SAMPLE`] jobs with ids from `first`.
 #[inline(never)]
 fn end_sample(engine: &mut Engine, first: u64) {
     (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
@@ -209,8 +209,7 @@ fn time_events(count: u64, act: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / count as f64
 }
 
-/// A site, and the shortest times of all rounds in microseconds per event. `release` is the time of the end
-/// of a job and of the release of a held job.
+/// A site, and the shortest time of each kind of event in all rounds, in microseconds. `release` is the time to end a job and release a held job.
 struct MeasuredSite {
     limits: Vec<SiteLimit>,
     tree: SitePart,
@@ -337,7 +336,7 @@ impl CrowdedSite {
         site
     }
 
-    /// Submits two jobs of each association: one needs more cores than the headroom has, the other more nodes.
+    /// Submits two jobs of each association: one needs more cores than are free under the limit, the other more nodes.
     fn with_jobs_short_of_either(mut self, associations: u32) -> CrowdedSite {
         for user in 0..associations {
             self.submit(user, 1, 3, true);
@@ -359,7 +358,7 @@ impl CrowdedSite {
         self.run_empty_job();
     }
 
-    /// Runs empty jobs until the waiting jobs count as overtaken.
+    /// Runs enough empty jobs to make the held jobs count as overtaken.
     fn run_until_overtaken(mut self) -> CrowdedSite {
         (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.run_empty_job());
         self

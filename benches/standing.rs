@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Benchmarks of live fair-share of large sites.
 //!
-//! They measure refreshes with few and with many running jobs, the longest slice, the memory, the plan for the order of
-//! 50,000 pending jobs, and turns of users without usage.
+//!  They measure refreshes with few and with many running jobs, the longest slice, the memory, the plan that selects the priorities to post for
+//!  50,000 pending jobs, and the computation of turns for users without usage.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 #[path = "common/counting.rs"]
@@ -183,7 +183,8 @@ fn bench_orders(criterion: &mut Criterion) {
     });
 }
 
-/// Times the turns of users without usage who have two jobs each. The users are all in one bank, or each in their own.
+/// Measures the computation of turns for users without usage, who have two jobs each. All users are in one bank, or each user is in a bank of their
+/// own.
 fn bench_turns(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));

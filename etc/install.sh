@@ -66,7 +66,7 @@ is_ours() { grep -qa 'mf_priority: loaded (version' "$1"; }
 remove_listed() {
 	local file directory
 	while IFS= read -r file; do
-		# flux-accounting's plugin may have been installed again in place of ours.
+		# The file may be flux-accounting's plugin, if its package was installed again.
 		case $file in
 		*/mf_priority.so) [ ! -e "$dest$file" ] || is_ours "$dest$file" || { say "left: $file is not ours any more"; continue; } ;;
 		esac
@@ -141,7 +141,7 @@ install_file 644 "$made/flux-fairshare.toml" "$data/flux-fairshare/flux-fairshar
 install -d "$(dirname "$manifest")"
 printf '%s\n' "$place" "${list[@]}" >"$made/installed"
 
-# The plugins change places last, when no other step can fail.
+# The plugins are moved last, after all steps that can fail.
 install -D -m 755 "$from/libmf_priority.so" "$dest$place.new"
 move_earlier_copy
 if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
@@ -153,7 +153,7 @@ if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
 		say "note: $so belongs to the package $package; its next upgrade puts its own file there: --keep-upstream avoids that"
 fi
 mv -f "$dest$place.new" "$dest$place"
-# The place that this installation does not use may have an earlier version of our plugin.
+# An earlier installation may have put our plugin into the other of the two places.
 for other in "$so" "$own"; do
 	if [ "$other" != "$place" ] && [ -e "$dest$other" ] && is_ours "$dest$other"; then
 		rm -f "$dest$other"

@@ -41,7 +41,7 @@ require_tool() {
 # Installs everything into one tree, for a Flux below /usr: pkg-config must not find the Flux of this machine.
 rm -rf target/package
 PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' bash etc/install.sh --prefix /usr --keep-upstream --destdir "$PWD/target/package" --from "$from" >/dev/null
-# A package system has its own list of files.
+# The package manager has its own list of installed files.
 rm target/package/usr/share/flux-fairshare/installed
 mkdir -p "$out"
 for kind in "${wanted[@]}"; do

@@ -117,8 +117,7 @@ fn of_one() {
     let jobs = allocated_bytes();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // The number includes the memory of the host. The measurement with the plugin that does nothing gives
-    // this memory alone.
+    // The number includes the memory that the host itself needs for jobs. The run with the plugin that does nothing shows that memory alone.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated_bytes();
     site.host.remove(SO).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The data of a running job that the plugin reads from R, whatever R contains.
+//! Tests which data of a running job the plugin reads from R, for any content of R.
 
 use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
@@ -43,8 +43,8 @@ fn the_data_of_r_survive_reload_and_restart() {
     assert_eq!(read_running_totals(&site).0, [0; 5]);
 }
 
-/// Calls the plugin about the start of a job with `r`. Returns the totals of running jobs, the part of the
-/// answer that has these totals, and the logged errors.
+/// Calls `job.state.run` for job `id` with the R `r`. Returns the totals of running jobs, the part of the answer to "check" that has these totals,
+/// and the logged errors.
 fn start_with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
     site.errors();
     let input = json!({"id": id, "userid": 5002, "urgency": 16, "state": 16, "priority": 1, "t_submit": 1.5,
@@ -68,7 +68,7 @@ fn an_r_of_any_form_is_read_or_logged() {
     let all = "0-4294967295";
     for (r, amounts, since) in [
         (make_r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
-        // The time to read a range must not depend on its length.
+        // Reading a range must take the same time for any length of the range.
         (
             make_r(rank("0-4294967294", json!({"core": "0"})), json!(7)),
             [4_294_967_295, 4_294_967_295, 0],

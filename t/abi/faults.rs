@@ -50,7 +50,7 @@ const AT_LOAD: [&str; 6] = [
     "flux_plugin_add_handler",
     "flux_timer_watcher_create",
 ];
-/// Functions that the plugin calls for jobs that were accepted before data came.
+/// Functions that the plugin calls at the first push for jobs that were submitted before.
 const FOR_WAITING_JOBS: [&str; 2] = ["flux_jobtap_raise_exception", "flux_jobtap_jobspec_update_id_pack"];
 
 #[test]
@@ -89,7 +89,7 @@ fn a_load_in_which_a_call_fails_is_refused_and_leaves_no_timer() {
     }
 }
 
-/// When data come for jobs that were accepted without data, the plugin sets their banks by id, and ends jobs without an association.
+/// At the first push, the plugin sets the bank of each job that was submitted before, and ends jobs without an association.
 #[test]
 fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
     for call in FOR_WAITING_JOBS {
@@ -145,7 +145,7 @@ fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
 fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
     let site = Site::without_data();
     let mut all = document();
-    // The plugin asks the system for the instance owner.
+    // The plugin takes the user of its process as the instance owner.
     let owner = mf_priority_testing::jobtap::own_user();
     let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
     all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());
@@ -191,8 +191,7 @@ fn play_with_faults(shard: usize) {
         let mut failures = 0;
         let began = std::time::Instant::now();
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            // From history to history, another of the first four calls fails. The last two errors occur five
-            // times in a row.
+            // Each history makes another of the first four calls fail. With the last two errors, five calls in a row fail.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
             failures += usize::from(play_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
         }

@@ -90,7 +90,7 @@ impl Database {
         self.seed % below
     }
 
-    /// Advances the time by an hour, in which `some` users get usage. At the end of a period (`is_boundary`), all usages are halved.
+    /// Advances the time by an hour, and gives `some` users more usage. If a period ends (`is_boundary`), halves all usages first.
     fn hour(&mut self, some: usize, is_boundary: bool) {
         self.hour += 1;
         self.at = NOW + 3600.0 * self.hour as f64;
@@ -191,7 +191,7 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
             let before = site.host.kvs_stored();
-            // The first turns belong to the refresh after each push, which is not measured here.
+            // The first reactor turns belong to the refresh after the push, which is not part of this measurement.
             longest = longest.max(settle(&site));
             let grown = site.host.kvs_stored() - before;
             (largest, smallest) = (largest.max(grown), smallest.min(grown));
@@ -212,7 +212,7 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
             load * 1e3,
             turn * 1e3
         );
-        // A push changes usages in all chunks. A line of usages takes at most 40 bytes, and the lists and directories take less than 24 kB.
+        // Each push changes usages in all chunks. One usage takes at most 40 bytes in a chunk, and the lists and directories take less than 24 kB.
         let bound = pushes as u64 * (40 * many as u64 + 24_000);
         if grown >= bound {
             over.push(format!("{policy}: {grown} bytes, fewer than {bound} are expected"));
@@ -289,7 +289,7 @@ fn a_write_contains_only_the_changed_chunks() {
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
     site.host.settle();
-    // The rule of the tree contains the time of the push, so it is written with each push.
+    // Each push also writes these two keys, because the rule of the tree contains the time of the push.
     let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     let changed = site.host.kvs_written() - all - lists();
     assert!(

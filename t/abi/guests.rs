@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A row of the table of methods is enough for a method that guests may call. Guests may call no other method.
+//! A method that guests may call only needs a row in the table of methods. Guests may call no other method.
 
 use std::ffi::{c_int, c_void};
 use std::process::Command;

@@ -171,7 +171,7 @@ fn site_with_used_queues() -> Site {
 /// Returns the answer to a query without the values that an ended job may change.
 fn query_counters(site: &Site) -> Value {
     let mut query = site.query();
-    // The key live counts ended jobs.
+    // `live` has counts that include ended jobs.
     query.as_object_mut().unwrap().remove("live");
     for user in query["mf_priority_map"].as_array_mut().unwrap() {
         for bank in user["banks"].as_array_mut().unwrap() {
@@ -190,7 +190,7 @@ fn call_all_topics(site: &Site, input: &Value) {
         call(site, topic, 4711, Some(input));
     }
     site.host.settle();
-    // The last calls have a valid id, so that the job ends.
+    // The last two callbacks get the id of `input` if that is an integer, so that the plugin removes the job.
     let mut end = valid_arguments();
     end["id"] = input.get("id").filter(|id| id.is_i64()).cloned().unwrap_or(json!(4711));
     for topic in ["job.state.inactive", "job.destroy"] {
@@ -369,7 +369,7 @@ fn huge_jobs_leave_the_counters_as_before() {
         set(&mut submission.jobspec, "/resources", slot);
         submission
     };
-    // The sum of three such jobs would exceed 64 bits. If the counter saturated, the end of one job would subtract too much.
+    // Three jobs of the refused size would overflow 64 bits. If the counter saturated, the end of one job would subtract too much.
     let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
     assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
     let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();

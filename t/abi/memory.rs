@@ -15,7 +15,7 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    // This is the libjansson that the plugin uses too.
+    // The plugin uses the same libjansson.
     fn json_set_alloc_funcs(malloc: Malloc, free: Free);
 }
 

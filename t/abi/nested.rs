@@ -182,8 +182,8 @@ fn each_job_that_is_let_go_ends() {
     site.check();
 }
 
-/// A push makes the score of a released job 0, so its headroom goes to the next job of its user. Flux asks for the score in its loop over the
-/// jobs, and would lose its position if the plugin released the next job there.
+/// A push gives a released job the score 0, so its headroom becomes free for the next job of the user. Flux asks for the score in its loop over the
+/// jobs, and would lose its position if the plugin released that job during the loop.
 #[test]
 fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
     let with_queue_r = |priority: i64| {
@@ -207,7 +207,8 @@ fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
     assert_eq!(site.state(first), State::Sched);
 }
 
-/// Flux passes a configuration to its plugins with a cursor that any callback about a job moves. So the plugin must release jobs afterwards.
+/// While Flux passes a configuration to its plugins, any callback about a job moves the cursor of Flux's loop over the plugins. So the plugin must
+/// release jobs after that loop.
 #[test]
 fn a_configuration_that_releases_a_job_is_passed_once() {
     let table =
@@ -225,7 +226,7 @@ fn a_configuration_that_releases_a_job_is_passed_once() {
     site.check();
 }
 
-/// Another plugin may request Flux's loop over all jobs too. If a job starts during that loop, the plugin must release jobs after the loop.
+/// Another plugin may request Flux's loop over all jobs. If a job starts during that loop, our plugin must release other jobs only after the loop.
 #[test]
 fn a_job_that_starts_in_a_loop_of_flux_releases_jobs_after_the_loop() {
     let mut data = document();

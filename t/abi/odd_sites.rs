@@ -162,7 +162,7 @@ fn jobs_are_annotated_by_memos_that_are_in_no_eventlog() {
     site.check();
 }
 
-/// The other plugin is loaded before or after ours, and fails at any point of a job's life.
+/// The other plugin is loaded before or after ours, and fails in one of the callbacks about a job.
 #[test]
 fn another_plugin_that_fails_leaves_each_job_counted_once() {
     let mut scripts: Vec<(&str, Value)> = [
@@ -189,7 +189,7 @@ fn another_plugin_that_fails_leaves_each_job_counted_once() {
         is_first.then(load);
         site.load(&document());
         (!is_first).then(load);
-        // One job runs, the next are held, and one waits for nodes, so that Flux asks for its priority.
+        // One job runs, the next two are held, and the last one waits for free nodes, so that Flux asks for its priority.
         let jobs = [job(5001, 1), job(5001, 1), job(5001, 1), job(5002, 4)];
         let ids: Vec<u64> = jobs.iter().filter_map(|job| site.host.submit(job).ok()).collect();
         site.host.reprioritize_all();

@@ -20,7 +20,7 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// The number of histories for each call and place. In history N, the Nth call panics. The variable `STRIKES` overrides this number.
+/// The number of histories for each call and place. In history N, the plugin panics in the Nth call. The variable `STRIKES` overrides this number.
 const TIMES: usize = 4;
 /// Calls that have no effects in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
@@ -55,7 +55,7 @@ fn a_panic_in_each_method_fails_safely() {
         .for_each(|method| run_in_process("a_panic_at_each_place_fails_safely", method.title()));
 }
 
-/// Returns the names of the timers and futures, by which Flux calls the plugin besides callbacks and requests.
+/// Returns the names of the plugin's timers and futures.
 fn timers_and_futures() -> impl Iterator<Item = &'static str> {
     reply::ALL.into_iter().chain(MfPriority::TIMERS.iter().copied())
 }
@@ -111,7 +111,7 @@ fn a_panic_at_each_place_fails_safely() {
     println!("struck {what} {struck} times, before up to {effects} effects");
 }
 
-/// Plays a history in which call `what` panics in `place`, and checks its end. Returns true if the panic occurred.
+/// Plays a history in which the call `what` panics in `place`, and checks the state of the plugin at the end. Returns true if the panic occurred.
 fn check_panic(what: &str, place: &str) -> bool {
     let mut play = Play::new(what);
     arm(&format!("{what}@{place}"));
@@ -207,7 +207,7 @@ fn a_panic_during_a_read() {
     println!("struck");
 }
 
-/// After a panic in any call, the plugin must still answer requests that wait for answers of Flux.
+/// After a panic in any call, the plugin must still answer requests that wait for a response from Flux.
 #[test]
 fn requests_that_wait_for_others_are_answered() {
     run_in_process("delayed_requests_are_answered_after_a_panic", "stats");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The plugin must refuse malformed requests, and requests from users without the right, with a text. Such requests must change nothing.
+//! The plugin must refuse malformed requests and requests of users without permission. It must give a reason, and change nothing.
 
 use fairshare_embedded::Cred;
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ fn a_record_with_a_missing_or_wrong_member_is_refused() {
     site.check();
 }
 
-/// Gives a valid record new names, which the answer to a query would show.
+/// Renames a valid record. If the plugin applied the record, the query would show the new names.
 fn rename_record(good: &Value) -> Value {
     let mut renamed = good.clone();
     for key in ["bank", "queue", "project", "factor"] {
@@ -241,7 +241,7 @@ fn a_document_with_one_fault_is_refused_as_a_whole() {
     site.check();
 }
 
-/// The dry runs in one message and in parts must refuse the tree with the same text as the push.
+/// A dry run, in one message or in parts, must refuse the tree with the same text as the push.
 #[test]
 fn a_dry_run_refuses_an_invalid_tree() {
     let site = site_with_jobs();

@@ -26,7 +26,7 @@ pub(super) struct Play {
     pub is_trusting: bool,
     /// The number of loads in a row that the plugin may refuse.
     pub refusable: u64,
-    /// The bank that each job names or that an update gave it. The plugin must not write another bank.
+    /// The bank of each job that names one or got one by an update. The plugin must not change this bank.
     banks: BTreeMap<u64, String>,
     /// If true, a guest sends requests until one must wait.
     asks_much: bool,
@@ -185,8 +185,8 @@ impl Play {
         }
     }
 
-    /// Plays all actions of a host. User 5001 may have one running and two scheduled jobs, and user 5003 two nodes. Each association may have
-    /// one running job in queue r.
+    /// Plays a history in which the host performs every action. User 5001 may have one running and two scheduled jobs, and user 5003 two nodes.
+    /// Each association may have one running job in queue r.
     pub fn history(&mut self) {
         let refused =
             self.site.host.reload_config(&make_configuration(&self.what, json!({"refresh": 7}))).err();
@@ -196,7 +196,7 @@ impl Play {
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&job_after(early)));
-        // The plugin is subscribed to a job that depends on another one, so it gets the new urgency.
+        // The plugin subscribes to the events of a job that depends on another job, so it gets the event about the new urgency.
         let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
         self.finish(late);
@@ -273,7 +273,7 @@ impl Play {
         self.hand_over();
     }
 
-    /// Pushes a tree, so that running jobs accrue usage and priorities follow. Then reloads the plugin, which restores its snapshot.
+    /// Pushes a tree, so that running jobs accrue usage, which changes priorities. Then reloads the plugin, which restores its snapshot.
     fn push_tree_and_reload(&mut self) {
         self.request("policy_update", &json!({"data": with_tree(full_document())}));
         self.submit(&job(5002, 2));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::job;
 use super::remember::{site_with_ended_jobs, tree, usage_of};
 
-/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay. Each user has `usage`, which includes the
-/// jobs of user 1000 that ended by `until`.
+/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay, in which each user has `usage`. The usage of user 1000 includes the jobs that
+/// ended by `until`.
 fn tree_without_decay(usage: f64, until: f64) -> Value {
     let mut document = tree(3, |_| usage);
     document["tree"]["half_life"] = json!(0);
@@ -29,8 +29,8 @@ fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
         site.reload_only(None);
         site.host.settle();
         let usage = usage_of(&site, 1000);
-        // The plugin restores the last push. If the snapshot of that push was incomplete, the plugin restores
-        // the previous push and the jobs that ended since.
+        // The plugin restores the last push. If the snapshot of that push is incomplete, the plugin restores the push before and the jobs that
+        // ended after it.
         assert!(usage == 7.0 || usage > 300.0, "after {turns} turns: {usage}");
         seen[usize::from(usage == 7.0)] += 1;
         let more = site.submit(&job(1000, 1));
@@ -63,7 +63,8 @@ fn a_job_that_ends_before_the_snapshot_is_read_is_written_with_it() {
     assert_eq!(usage_of(&site, 1000), before);
 }
 
-/// job-list answers before the snapshot is read. Its answer has less data about a job: never GPUs, and in this test no cores.
+/// In this test, job-list answers before the plugin has read the snapshot. The answer has fewer data about a job than the snapshot: never GPUs, and
+/// here no cores.
 #[test]
 fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
     let (site, ids) = site_with_ended_jobs();

@@ -163,7 +163,7 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.set_kvs_errors(None, None);
-    // The host now gets the values of a site where the commit succeeded.
+    // For comparison, build a site in which the commit succeeds, and give the KVS values of that site to this host.
     let twin = site_with_push(&first_document);
     twin.ask("policy_update", &other);
     twin.host.settle();
@@ -258,7 +258,7 @@ fn a_write_that_fails_leaves_the_previous_snapshot() {
 
 #[test]
 fn a_write_that_is_cut_short_leaves_the_record_before_it() {
-    // In each round the plugin is removed one commit later.
+    // Each round removes the plugin one commit later than the round before.
     let mut seen = (false, false);
     for commits in 0..7 {
         let site = site_with_push(&tree(1200, f64::from));
@@ -293,7 +293,7 @@ pub(super) fn usage_of(site: &Site, user: u32) -> f64 {
     site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
-/// The push in one message arrives before the plugin reads the ended jobs, and the push in parts while it applies the snapshot.
+/// The push in one message arrives before the plugin reads the ended jobs. The push in parts arrives while the plugin applies the snapshot.
 #[test]
 fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
     for is_in_parts in [false, true] {
@@ -326,7 +326,7 @@ fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
     }
 }
 
-/// Only ended jobs are lost, because a push has brought the other data. So the log must not ask for a push.
+/// Before the plugin reads the snapshot, a push has replaced all its data except the ended jobs. So the log must not ask for a push.
 #[test]
 fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
     let (site, _) = site_with_ended_jobs();
@@ -353,7 +353,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     site.reload();
     let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
-    // Another job ends after the reload, and is written together with the earlier ones.
+    // Another job ends after the reload. The plugin writes this job to the snapshot together with the earlier ones.
     site.finish(ids[2]);
     site.host.advance(70.0);
     let before = usage_of(&site, 1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Chunks of the snapshot that are written again, and a push during a write that fails.
+//! Chunks of the snapshot that the plugin must write again, and a push during a write that fails.
 
 use fairshare_embedded::Errno;
 use serde_json::json;
@@ -7,7 +7,8 @@ use serde_json::json;
 use super::remember::{site_with_push, tree, usage_of};
 use super::{OWNER, document, job, topic};
 
-/// When the list of ended jobs grows, its previous chunk is removed. Then a push covers the added jobs, so the previous chunk is needed again.
+/// When the list of ended jobs grows, the plugin removes the last chunk of the shorter list. Then a push covers the added jobs, so the plugin must
+/// write that chunk again.
 #[test]
 fn a_chunk_that_was_removed_is_written_again() {
     let mut document = tree(3, |_| 0.0);

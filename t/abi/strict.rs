@@ -151,7 +151,7 @@ fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     let runs = site.submit(&job(5001, 1));
     let held = site.submit(&Submission { urgency: 17, ..job(5001, 1) });
     assert_eq!(list_states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
-    // The new records give a job of urgency 16 the priority 0, which suspends its reservation in its own callback.
+    // The new record gives jobs of urgency 16 the priority 0. The callback about the priority of the released job also suspends its reservation.
     let mut poor = cap(2);
     poor["fairshare"] = json!(0);
     site.rpc("rec_update", &json!({"data": [poor]})).unwrap();

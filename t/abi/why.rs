@@ -286,8 +286,7 @@ fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
 }
 
-/// The answer lists limits over scopes together with the other limits. Each limit has its scope, and the use
-/// by all jobs that the limit counts.
+/// The answer lists limits over scopes together with the other limits. Each has its scope, and the amount that the jobs in the scope use.
 #[test]
 fn limits_over_scopes_are_listed_with_their_scope() {
     let mut site_document = document();
@@ -330,8 +329,8 @@ fn limits_over_scopes_are_listed_with_their_scope() {
         ["max-run-nodes-in-queue", "queue", "q", "q", 3, 50],
     ]);
     assert_eq!(json!(shown), wanted);
-    // The use of a bank or a queue includes other users, so the answer hides this use. The answer shows the
-    // use of the user alone.
+    // The amount that jobs in a bank or queue use includes the jobs of other users, so a guest does not get it. A guest gets only the amounts of
+    // the user alone.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
     let usage_of = |cred| {
         let answer = ask(&site, "standing", json!({"user": 5001}), cred);
@@ -351,7 +350,7 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let all =
         json!([["5001/A", 0, 4], ["A", 4, 6], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1], ["q", 3, 50]]);
     assert_eq!(usage_of(OWNER), all);
-    // A guest could learn the use from the size at which a job is held, and from the number of held jobs.
+    // A guest could compute the hidden amounts from the size at which a job is held, and from the number of held jobs.
     let check = |cred| {
         let payload = json!({"jobspec": job(5001, 1).jobspec, "user": 5001, "count": 5});
         let checked = ask(&site, "check_job", payload, cred);
@@ -425,7 +424,7 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
         }
     }
     assert_eq!((rejected, held, free), (5, 1, 2));
-    // A guest may not ask for another user, and the owner may.
+    // The owner may ask about another user. A guest may not.
     let payload = json!({"jobspec": job(5002, 1).jobspec, "user": 5002, "count": 7});
     let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
     assert_eq!(expect_refusal(&site, "check_job", &payload.to_string(), Cred::guest(5001)), (1, text));

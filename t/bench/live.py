@@ -177,14 +177,14 @@ def refreshes():
 
         def push_and_wait():
             commit = push(policy, leaves - BANKS)
-            # On a large site the refresh follows the answer, and posts follow the refresh.
+            # On a large site, the plugin first answers, then refreshes, and then posts priorities.
             time.sleep(max(3, refresh))
             return commit
 
         commit, _, stall, wait_ = while_pinging(push_and_wait)
         line(policy + ": commit", "", "", commit, stall, wait_)
         rest()
-        # The query has every association, so it must wait until the measurement is over.
+        # No query here: its answer has every association, which would disturb the measurement.
         def watch():
             time.sleep(seconds)
 

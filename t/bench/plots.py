@@ -8,7 +8,7 @@ import math
 import sys
 from xml.sax.saxutils import escape
 
-# Measures in their order, and their axes: jobs with ONE associations, or associations with ONE jobs.
+# The plotted measures in order. On the axis are numbers of jobs (with ONE associations) or of associations (with ONE jobs).
 SHOWN = [
     ("submit", "jobs", "submission, processor time"),
     ("submit: a second", "jobs", "rate of submissions"),

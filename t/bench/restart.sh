@@ -9,7 +9,7 @@ export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t FLUX_MODPROBE_DISABLE=job-li
 jobs=${JOBS:-10000} rounds=${ROUNDS:-5} conf=$work/conf.json
 write_conf
 
-# instance N STATE COMMAND: an instance with plugin N, which Flux loads before it replays the jobs.
+# instance N STATE COMMAND: runs a command of restart.py in an instance with plugin N, which Flux loads before it replays the jobs.
 instance() {
 	sed "s#\(\"remove\": \".priority-default\"\)}#\1}, {\"load\": \"${paths[$1]}\"}#" "$conf" >"$work/loaded.json"
 	flux start -c "$work/loaded.json" -Slog-stderr-level=0 -Sstatedir="$2" bash -c "flux python $bench/restart.py $3"

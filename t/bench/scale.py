@@ -106,7 +106,7 @@ def changed(fairshare):
 
 
 def fill():
-    # A first round allocates the message buffers. One job runs, so that usage changes.
+    # These first calls allocate the message buffers. One job runs, so that usage changes.
     call("rec_update", {"data": owner(0.5)})
     call("reprioritize")
     wait(submit(1), "start")

@@ -35,7 +35,7 @@ instance() {
 	fi
 }
 
-# given_up STATUS: reports a restart that took too long (by the timeout of the broker, or the signal after it). Another failure ends the run.
+# given_up STATUS: reports a restart that the command `timeout` ended, with status 124 or 137. Exits on any other failure.
 given_up() {
 	case $1 in
 	124 | 137) echo "   restart: not over in ${RESTART_MOST:-900} s" >&2 ;;
