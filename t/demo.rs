@@ -153,7 +153,7 @@ fn other_shares_make_another_order() {
     assert_eq!(first(&site, "other-shares"), "bob");
 }
 
-/// Returns the words of the section of held jobs.
+/// Returns the section about held jobs as one line.
 fn read_held_section(out: &str) -> String {
     read_section(out, "Held jobs").concat().join(" ")
 }
@@ -175,7 +175,7 @@ fn holds_name_the_limit_and_its_figures() {
     for want in wants {
         assert!(held.contains(want), "{want}\n{out}");
     }
-    // Each held job and limit appears once; the debug job of alice has two limits.
+    // The output has each held job once for each limit that holds it. Two limits hold the debug job of alice.
     assert_eq!(held.matches("max-").count(), wants.len() + 1, "{out}");
 }
 
@@ -196,7 +196,7 @@ fn an_end_releases_and_starts() {
         out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends")).collect();
     assert_eq!(ends.len(), 2, "{out}");
     let first = read_section(&out, ends[0]).concat().join(" ");
-    // Each change begins with its outcome.
+    // The text about each changed job begins with one of these outcomes.
     let changes: Vec<&str> = ["released", "still held", "started", "one limit less"]
         .iter()
         .flat_map(|outcome| first.match_indices(outcome).map(|(at, _)| &first[at..]))

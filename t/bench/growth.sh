@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Measures how much the eventlogs grow on a steady site with live fair-share, for each ranking policy. Compares two settings: the plugin posts only
 # priorities at the head of the queue, or every changed priority.
-#  usage: growth.sh PLUGIN.so   (N=20000 pending jobs, NODES=3000, REFRESH=30 seconds, REFRESHES=4, POLICIES: all)
+# usage: growth.sh PLUGIN.so   (N=20000 pending jobs, NODES=3000, REFRESH=30 seconds, REFRESHES=4, POLICIES: all)
 
 . "$(dirname "$0")/lib.sh"
 nodes=${NODES:-3000}

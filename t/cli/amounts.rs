@@ -139,7 +139,7 @@ fn a_credit_beyond_the_usage_of_ended_jobs_says_what_the_rest_reduces() {
         )),
         "{said}"
     );
-    // The earlier credits already subtract more than the usage.
+    // The earlier credits are already larger than the usage.
     let said = add("-1", &[]);
     assert!(
         said.contains("has no usage of ended jobs, so")

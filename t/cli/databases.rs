@@ -31,7 +31,7 @@ fn update_keeps_full_precision_and_writes_only_changes() {
     let before = site.bytes();
     fairshare(["update", "-p", site.path()]).ok();
     assert_eq!(site.bytes(), before, "a second update finds nothing to write");
-    // A ranking policy that gives the same order changes nothing either.
+    // If another ranking policy gives the same order, update writes nothing.
     fairshare(["update", "-p", site.path(), "--policy", "fair-tree"]).ok();
     assert_eq!(site.bytes(), before);
 }
@@ -111,8 +111,8 @@ fn the_inactive_row_of_a_moved_bank_is_ignored() {
         for inactive in ["count", "ignore"] {
             let set = format!("inactive_usage={inactive}");
             fairshare(["update", "-p", site.path(), "--set", &set]).ok();
-            // The usage of bank A counts in bank B, which has 40 of 70 usage for 3 shares. Bank C has 30 of
-            // 70 for 2 shares, so B is ahead.
+            // The usage of bank A counts in bank B, which has 40 of 70 usage for 3 shares. Bank C has 30 of 70 for 2 shares, so B is ranked before
+            // C.
             let stored = [("ann", 1.0), ("cat", 0.5)].map(|(user, value)| (user.to_owned(), value));
             assert_eq!(site.fairshares(), stored, "{name} {set}");
             let shown = fairshare(["show", "-p", site.path(), "--json", "--set", &set]).json();
@@ -427,7 +427,7 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
     let data = read();
     let tree = data.tree.as_ref().expect("a tree");
     assert_eq!((tree.policy.as_str(), tree.options["ties"].as_str()), ("fair-tree", "documented"));
-    // Usage halves twice in a period. Usages without a date count as of now.
+    // The half-life is half a period, because the decay factor is 0.25. Usages without a date get the time of the push.
     assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 2000.0));
     assert_eq!((tree.node_weight, tree.core_weight, tree.gpu_weight), (1.0, 0.0, 2.5));
     let branches: Vec<_> =
@@ -442,7 +442,7 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
 
-    // After a count by the exact rule, usages are as of that count, until flux-accounting counts a boundary or a job.
+    // After a count by the exact rule, the pushed usages have the time of that count, until flux-accounting counts a boundary or a job.
     site.sql(
         "CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
          INSERT INTO t_half_life_period_table VALUES ('cluster', 1000);",
@@ -463,7 +463,7 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
     ] {
         assert_eq!(counted(period_end, ran), at, "{period_end} {ran}");
     }
-    // A job with an end in the future shows a wrong clock.
+    // If a job ended in the future, a clock was wrong, so its end is ignored.
     site.sql("UPDATE job_usage_factor_table SET last_job_timestamp = 2000.5 WHERE username = 'ann'");
     assert_eq!(counted(1000.0, 1900.0), 1900.0);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A disk that fails on request: a SQLite layer over the system's files that counts operations.
+//! A disk that fails on request: a layer over the system's files (a VFS of SQLite) that counts operations.
 //!
-//! The layer becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their
-//! shared memory passes through the layer.
+//! The layer becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their shared
+//!  memory passes through the layer.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -101,14 +101,14 @@ fn system_layer() -> *mut sqlite3_vfs {
     LAYERS.get().expect("installed").system
 }
 
-/// A file of SQLite: the methods first, as SQLite requires, followed by the system's file.
+/// An open file: the methods first, as SQLite requires, then the file of the system's layer.
 #[repr(C)]
 struct File {
     base: sqlite3_file,
     real: *mut sqlite3_file,
 }
 
-/// Returns a method of the system's file, and that file.
+/// Returns method `$method` of the system's file, and that file.
 macro_rules! real {
     ($file:ident . $method:ident) => {{
         // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
@@ -118,7 +118,7 @@ macro_rules! real {
     }};
 }
 
-/// Defines a method that fails if its number is due, and otherwise calls the system's method.
+/// Defines a method that fails if this operation must fail, and otherwise calls the system's method.
 macro_rules! method {
     ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
@@ -176,7 +176,7 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     unsafe { method(real) }
 }
 
-/// Version 2 has no memory maps. The layer could not count reads of a memory map.
+/// Version 2 of the methods has no memory maps. The layer could not count reads of a memory map.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),

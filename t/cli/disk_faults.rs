@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Each read, write, sync, lock, opening and removal of a file fails once, or from then on. The command reports the error and changes
-//! nothing, the database is sound, and the next run gives the result of an undisturbed run.
+//! Makes each read, write, sync, lock, open and removal of a file fail, once or from then on. The command must report the error and change nothing,
+//! the database must stay valid, and the next run must give the result of an undisturbed run.
 
 use std::ffi::OsString;
 use std::fs::File;

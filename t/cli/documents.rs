@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! show on documents, in all forms of input and output.
+//! Tests `show` on documents, in all input and output formats.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -233,7 +233,7 @@ fn trees_of_slurm_and_pbs_are_read_from_a_pipe() {
         "user,fairshare",
     ];
     let ran = run_fairshare_with_input(groups, &arguments);
-    // These are the values of the example in OpenPBS's design document, with its four digits.
+    // These are the values of the example in OpenPBS's design document, which has four digits.
     for line in ["Bob,0.64771", "Cathy,0.64771", "Suzy,0.38155", "Scott,0.09020"] {
         assert!(ran.ok().contains(line), "{line}: {ran:?}");
     }

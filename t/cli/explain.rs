@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The words and numbers of why and compare.
+//! The texts and numbers that `why` and `compare` print.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -88,8 +88,7 @@ fn why_shows_the_levels_of_both_users_under_a_formula_policy() {
         text.contains("Each fair-share is computed from the levels on its own path from the root:"),
         "{text}"
     );
-    // The target is 1/4. Bob's tree usage is 0.1 + (0.1 - 0.1) / 3, and cat's is 0 + 0.1 / 3, because phys
-    // has 0.1.
+    // Each target is 1/4. Bank phys has usage 0.1, so bob's tree usage is 0.1 + (0.1 - 0.1) / 3, and cat's is 0 + 0.1 / 3.
     assert!(text.contains("(tree usage 0.100000 / target 0.250000)"), "{text}");
     assert!(text.contains("(tree usage 0.033333 / target 0.250000)"), "{text}");
     assert!(text.ends_with("level by level from the root: cat in bank phys is more deserving.\n"), "{text}");
@@ -129,8 +128,8 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. A
-/// count keeps as many bins as there are rows. For an association without rows, the count keeps one bin less.
+/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. A count keeps one bin for each row. For an
+/// association without rows, it keeps no bin for the remainder.
 #[test]
 fn as_many_parts_are_kept_as_there_are_rows() {
     let site = Site::small("why_rows");
@@ -186,9 +185,8 @@ fn compare_shows_the_moves_between_two_policies() {
     let rows = json["associations"].as_array().expect("rows");
     let fairshares =
         |column: &str| rows.iter().map(|row| row[column].as_f64().expect("a number")).collect::<Vec<f64>>();
-    // The first values are ranks among four users. The second values are 2^-(usage / 0.25), because each user
-    // has a quarter of the shares. The user in chem has a usage of 0.9. Bob has the 0.1 of phys, and each of
-    // the two idle users has a third of it.
+    // The first values are ranks among four users. The second values are 2^-(usage / 0.25), because each user has a quarter of the shares. The
+    // usages are 0.9 in chem, 0.1 for bob in phys, and a third of 0.1 for each of the two idle users in phys.
     assert_eq!(fairshares("fairshare_first"), [0.25, 1.0, 0.5, 1.0]);
     for (found, exponent) in
         fairshares("fairshare_second").into_iter().zip([3.6f64, 0.4 / 3.0, 0.4, 0.4 / 3.0])

@@ -49,7 +49,7 @@ fn manual_pages_and_completions_are_up_to_date() {
     }
 }
 
-/// The test fails if a setting has no row, or if a row names a setting that does not exist.
+/// Fails if a setting has no row in the table, or if a row names a setting that does not exist.
 #[test]
 fn the_reference_has_the_table_of_settings() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md"));
@@ -123,7 +123,7 @@ fn the_short_help_fits_a_screen() {
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
     for command in ["show", "update", "push", "compare", "why", "what-if"] {
-        // --wait has the default of flux-accounting's tools.
+        // The option --wait has the same default as in flux-accounting's tools.
         assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
     }
     let ran = fairshare(["--help"]);
@@ -296,7 +296,7 @@ fn manual_pages_name_environment_and_files_of_their_options() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// A manual page describes exit status 1 if its command has it, in the words for this command.
+/// If a command has exit status 1, its manual page must say what this status means for the command.
 #[test]
 fn manual_pages_describe_the_exit_status_of_their_command() {
     let fresh = directory("exit_status");

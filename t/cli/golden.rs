@@ -140,7 +140,7 @@ fn openpbs() {
     }
 }
 
-/// The first table of a pbsfs session serves as the list of usages of its tree.
+/// The first table that pbsfs prints can be given as the list of usages.
 #[test]
 fn usages_are_read_from_the_output_of_pbsfs() {
     let golden =

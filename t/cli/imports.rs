@@ -125,7 +125,7 @@ fn slurm_agrees_in_text_and_in_json() {
         for (form, text) in [("txt", format_sshare(&golden)), ("json", format_sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
             let ran = match expect_text(&golden["algorithm"]) {
-                // The columns show which formula was used. JSON does not show it and is read as classic.
+                // The columns of the text show which formula was used. The JSON does not, so the test names the policy.
                 "depth_oblivious" if form == "json" => {
                     fairshare(["check-import", "--tree", &path, "--policy", "depth_oblivious"])
                 }

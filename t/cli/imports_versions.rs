@@ -37,7 +37,7 @@ fn list_shares(path: &str) -> String {
     ran.out.trim_end().replace('\n', " ")
 }
 
-/// Returns the table of sshare since 25.11, without FairShare of accounts under any rule. `long` adds the columns of `-l`.
+/// Returns the output of sshare since Slurm 25.11, which prints no FairShare of accounts under any rule. `long` adds the columns of `-l`.
 fn format_sshare_25_11(golden: &Value, long: bool) -> String {
     let is_dropped =
         |column: &str| !long && ["NormUsage", "LevelFS", "GrpTRESMins", "TRESRunMins"].contains(&column);
@@ -115,7 +115,7 @@ fn a_dump_of_25_05_with_qos_lines_is_read() {
     assert_eq!(list_shares(&file("dump_25_05", text)), "root,1 u1,parent");
 }
 
-/// The outputs of each parser of 23.11 to 26.05 for a set number, for infinity and for no number.
+/// The outputs of each data_parser of Slurm 23.11 to 26.05 for 0.5, for infinity and for a number that is not set.
 const NUMBERS: [(&str, &str, &str, &str); 5] = [
     ("v0.0.40", "0.5", "Infinity", "NaN"),
     ("v0.0.41 of 25.05", "0.5", "1.8446744073709552e+19", "4294967294.0"),
@@ -206,7 +206,7 @@ fn a_pbs_entity_may_be_called_root() {
         run_show(&input_path("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert_eq!(table.ok(), listed.out);
     assert_all_agree("pbsfs", &fairshare(["check-import", "--tree", &input_path("f05-pbsfs.txt")]));
-    // This file lists an entity that is called root.
+    // This file contains an entity named root.
     let path = file("pbs_root_listed", "phys 50 root 60\nroot 51 phys 10\nu1 60 phys 10\n");
     assert_eq!(list_shares(&path), "root,10 u1,10");
 }
@@ -271,7 +271,7 @@ fn nodes_of_pbs_are_identified_by_name_not_by_number() {
         ran.err.contains("line 2: the number 502 of \"u2\" is also the number of \"u1\" (line 1)"),
         "{ran:?}"
     );
-    // A leaf has the number of a group, and two groups share a number: pbsfs prints each node right before its children.
+    // A leaf and a group have the same number, and so do two groups. That is valid, because pbsfs prints each node right before its children.
     let rows = [
         ("TREEROOT", -1, 0, -1),
         ("u0", 0, 50, 5),

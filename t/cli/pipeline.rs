@@ -282,7 +282,7 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     let ann = ann.expect("a difference");
     let values = ["stored", "recounted", "difference"].map(|key| ann[key].as_f64().unwrap_or(f64::NAN));
     assert_eq!((values, ann["due"].as_bool()), ([7.0, 20.0, 13.0], Some(true)));
-    // Removed records can only make the recount lower than the stored usage.
+    // Missing records can only explain a recount that is lower than the stored usage. This recount is higher.
     assert!(!text.contains("the oldest record ended on"), "{text}");
     run_sync(&site, END + 100.0, &[]).ok();
     site.sql("UPDATE association_table SET job_usage = 70 WHERE username = 'ann'");
@@ -337,7 +337,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     ));
     let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
     assert_eq!(read_watermarks(&site), cleared);
-    // Stores a change of the half-life: usages stay, and earlier jobs do not count again.
+    // Stores a change of the half-life. Usages must stay, and earlier jobs must not count again.
     site.sql(&format!(
         "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
          UPDATE job_usage_per_association_table SET value = 0;
@@ -384,7 +384,7 @@ fn kill_syncs(site: &Site) {
         }
         std::fs::copy(&backup, &site.path).expect("a copy");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The first kill comes at once: the measured run was the slowest, and all other kills might come too late.
+        // The first kill comes at once: the measured run was the slowest, so the other runs might end before they are killed.
         let part = if round == 0 { 0.0 } else { (seed >> 40) as f64 / (1_u64 << 24) as f64 };
         let moment = full_duration.mul_f64(1.1 * part);
         let mut child = begin();

@@ -36,7 +36,7 @@ fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
         match std::fs::read_to_string(&call) {
             Ok(call) if call.starts_with(&format!("{} 0x1 ", libc::SYS_write)) => return,
             Ok(_) => std::thread::sleep(Duration::from_millis(10)),
-            // If the kernel does not show the call, one second is enough for work of milliseconds.
+            // If the kernel does not show the call, wait one second: the program needs only milliseconds.
             Err(_) => return std::thread::sleep(Duration::from_secs(1)),
         }
         assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");

@@ -77,8 +77,8 @@ fn mask_text(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Runs the command at each width, first without colours, then with colours. It runs in `directory`, so that `arguments` can name files
-/// without the path of the checkout, whose length would decide where lines break.
+/// Runs the command in `directory` at each width, first without colours, then with colours. `arguments` name files relative to `directory`, because
+/// the length of a full path would change the line breaks.
 fn check_screens(name: &str, directory: &Path, arguments: &str) {
     let directory = directory.to_str().expect("text");
     let mut screens = format!("$ flux fairshare {arguments}\n");

@@ -244,7 +244,7 @@ fn jobs_of_a_database_are_replayed_on_its_site() {
             )
         })
         .collect();
-    // Bank B requested resources from 1001 to 1090 s, and had them for 60 of these 89 s.
+    // Bank B had pending or running jobs from 1001 to 1090 s, and they ran in 60 of these 89 s.
     assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
     assert_eq!(site.bytes(), before, "nothing is changed");
     let held = run_simulation(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");
@@ -324,8 +324,8 @@ fn list_outcomes(document: &Value) -> Vec<(u64, u64, u64, f64)> {
     document["scenarios"].as_array().unwrap().iter().map(outcome).collect()
 }
 
-/// The window of the budget begins after the history, so the budget is in force from the beginning. At the end of the first job, half a
-/// node-hour returns to the budget, which pays for the second job but not for the third.
+/// The window of the budget begins after the history, so simulate applies the budget from the beginning. When the first job ends, half a node-hour
+/// of its charge is returned. That pays for the second job but not for the third.
 #[test]
 fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     let site = Site::small("simulate_budget");
@@ -338,7 +338,7 @@ fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
 }
 
-/// An hour before its end, the budget pays for the only job. After its end, a note says why the job never starts.
+/// A job that is submitted an hour before the budget ends is paid. A job that is submitted later never starts, and a note says why.
 #[test]
 fn a_budget_that_ended_before_the_history_is_reported() {
     let site = Site::small("simulate_expired");
@@ -374,7 +374,7 @@ fn the_largest_priority_of_a_configuration_decides_which_job_starts_first() {
     }
 }
 
-/// The deposit pays for the time limits of one and a half jobs at charge 1. Half of the charge of a job returns when the job ends.
+/// The deposit is 1.5 node-hours. At charge 1, the time limit of a job costs one node-hour, and half of that is returned when the job ends.
 #[test]
 fn the_charge_factor_of_a_configuration_applies_to_budgets() {
     let site = Site::small("simulate_charge");
@@ -389,7 +389,7 @@ fn the_charge_factor_of_a_configuration_applies_to_budgets() {
     }
 }
 
-/// The time limit of each job is an hour, and that of queue 1 is half an hour.
+/// Each job has a time limit of an hour, but queue 1 allows half an hour.
 #[test]
 fn queue_shapes_reject_jobs_if_the_configuration_enforces_them() {
     let site = Site::small("simulate_shapes");
@@ -414,7 +414,7 @@ fn settings_of_a_configuration_apply_to_queues() {
     for (config, wait) in [(queues, (1800.0 + 3600.0 + 5400.0) / 4.0), (exempt.as_str(), 1800.0 / 4.0)] {
         let more = format!("--sweep max-running-jobs=1 --config {}", file("simulate_conf", config));
         assert_eq!(list_outcomes(&run_simulation(&path, &more)), [(4, 0, 0, wait)]);
-        // A swept setting takes precedence over the file.
+        // A setting in --sweep takes precedence over the file.
         let more = format!("{more} --sweep running-limits=upstream,strict");
         assert_eq!(list_outcomes(&run_simulation(&path, &more)), [(4, 0, 0, 0.0), (4, 0, 0, wait)]);
     }

@@ -30,7 +30,7 @@ fn an_unknown_option_is_an_error_in_each_command() {
     }
 }
 
-/// Returns the arguments that a command requires before it reads anything.
+/// Returns the arguments without which the command line of a command is invalid.
 fn required_arguments(command: &str) -> &'static [&'static str] {
     match command {
         "why" => &["ann"],

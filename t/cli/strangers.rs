@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reading and writing databases, journals and logs of other users must have no other effect.
+//! If root reads or writes the database of another user, the journals and logs of that user must have no effect on other files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -16,9 +16,8 @@ fn change_owner(path: &Path) {
     chown(path, Some(STRANGER), None).expect("root gives it away");
 }
 
-/// Writes a journal of the stranger next to the database. After the playback of this journal, SQLite would
-/// remove `victim`. The journal ends like the journal of a change to several databases: with the name of the
-/// common journal, its length, the sum of its bytes, and a magic number.
+/// Writes a journal that belongs to the other user next to the database. If SQLite played this journal back, it would remove `victim`. Like the
+/// journal of a change to several databases, it ends with the name of the common journal, its length, the sum of its bytes, and a magic number.
 fn craft_journal(database: &Path, victim: &Path) -> PathBuf {
     let name = victim.as_os_str().as_encoded_bytes();
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();

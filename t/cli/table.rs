@@ -23,7 +23,7 @@ pub(super) fn run_on_screen((columns, rows): (u32, u32), term: &str, command: &s
     let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
     script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
-    // anstream uses colours on the terminal of a CI with any TERM.
+    // If CI is set, anstream prints colours for any TERM.
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "PAGER", "LESS"] {
         script.env_remove(name);
     }
@@ -97,7 +97,7 @@ fn the_default_table_fits_the_terminal() {
         assert!(widest <= columns as usize, "{columns}: {widest}: {titles}");
         assert!(titles.contains("Place") && titles.contains("FairShare"), "{titles}");
     }
-    // Columns that are selected by name are all printed, as in a pipe.
+    // Columns that are selected with -o are all printed, even if they are wider than the terminal.
     assert!(titles(40, "-o name,norm_usage,norm_shares,usage").expect("a terminal").0 > 40);
     let ran = fairshare(["show", "--tree", &path]);
     let titles: Vec<&str> = ran.ok().lines().next().expect("titles").split_whitespace().collect();

@@ -175,7 +175,7 @@ fn a_wrong_value_names_the_command_that_corrects_it() {
     );
 }
 
-/// Runs a command without naming a database, as if Flux looked for its commands here.
+/// Runs a command without a database option. `commands` replaces Flux's directory of commands.
 fn run_without_database(
     arguments: &[&str],
     commands: &std::path::Path,

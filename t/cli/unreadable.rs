@@ -18,7 +18,7 @@ const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1",
      {"user": "c", "bank": "g2", "shares": 1, "usage": 100}, {"user": "d", "bank": "g2", "shares": 1},
      {"user": "e", "bank": "g2", "shares": 0, "usage": 7}, {"user": "f", "bank": "g0", "shares": 3, "usage": 2}]}"#;
 
-/// The initial usage of 1 in PBS is in no sum, so the figures of the levels add up.
+/// The sums leave out PBS's initial usage of 1, so the figures of the levels add up.
 #[test]
 fn the_sums_of_pbs_add_up() {
     let path = file("pbs_sums", PBS);
@@ -26,8 +26,7 @@ fn the_sums_of_pbs_add_up() {
     let text = ran.ok();
     let (root, group, user) = (read_figures(text, "root"), read_figures(text, "g1"), read_figures(text, "a"));
     assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
-    // 199 is 64.61 % of 308, and 49 is 24.62 % of 199: each figure is a part of the figure of the level
-    // above.
+    // 199 is 64.61 % of 308, and 49 is 24.62 % of 199: each percentage relates to the level above.
     assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");
     let below = fairshare(["why", "g1", "--tree", &path, "--policy", "pbs"]);
     assert!(below.ok().contains("and 199 of the 308 used (64.61 %), most by b 150 (75.38 %)"), "{below:?}");

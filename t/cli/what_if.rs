@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! what-if, and the predictions of why, compared with the result of the real change.
+//! Compares the predictions of `what-if` and `why` with the result of the real change.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -101,7 +101,7 @@ fn predicted_usage_decays_with_the_bins() {
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
         let other = make_decaying_site(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
-        // The oldest bin is dropped at one boundary.
+        // Each time span has one boundary at which the oldest bin is dropped. That bin has a quarter of the usage.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
         fairshare(["update", "-p", other.path()]).ok();
@@ -120,7 +120,7 @@ fn predicted_usage_decays_with_the_bins() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
-/// Checks that the prediction for ann after `time` without jobs equals the result of a site with the usage `left`.
+/// Checks the predicted fair-shares if ann runs no jobs for `time`: they must equal those of a site in which ann's usage is multiplied by `left`.
 fn assert_prediction(site: &Site, time: &str, left: f64) {
     let other = make_decaying_site(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
     other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
@@ -130,8 +130,7 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
     assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{} in {time}", site.path());
 }
 
-/// A boundary that is not counted yet is part of the prediction, because a run will count it before the next
-/// boundary.
+/// The prediction includes a boundary that has passed and is not counted yet, because the next run counts it before the next boundary.
 #[test]
 fn an_uncounted_boundary_is_part_of_the_prediction() {
     let site = make_decaying_site("what_if_late", 2.0 * 86_400.0);
@@ -147,7 +146,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
     }
 }
 
-/// The number of rows decides how many periods are kept. The configuration does not.
+/// The number of rows in the database decides how many periods are kept, not the configuration.
 #[test]
 fn the_oldest_row_decides_how_many_periods_are_kept() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
@@ -163,7 +162,7 @@ fn the_oldest_row_decides_how_many_periods_are_kept() {
     }
 }
 
-/// For any number of boundaries, the last step of the forecast must have the predicted fair-share.
+/// The last step of a forecast must have the predicted fair-share, for any number of boundaries in the forecast.
 #[test]
 fn the_last_step_of_a_forecast_is_its_end() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
@@ -182,14 +181,14 @@ fn the_last_step_of_a_forecast_is_its_end() {
             Some(predicted_fairshares(&json)[&ann]),
             "{time}"
         );
-        // The prediction without steps must be the same.
+        // Without the steps, the command must predict the same fair-shares.
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         assert_eq!(predicted_fairshares(&ran.json()), predicted_fairshares(&json), "{time}");
     }
 }
 
-/// `why` predicts the boundary at which usage is back at the share. At this boundary, usage must be at or
-/// below the share. One boundary before, usage must be above the share.
+/// `why` predicts the boundary after which usage no longer exceeds the share. At this boundary, usage must be at or below the share. One boundary
+/// earlier, usage must be above the share.
 #[test]
 fn usage_is_back_at_the_share_at_the_predicted_boundary() {
     let site = make_decaying_site("even_again", 1.9 * 86_400.0);
@@ -217,7 +216,7 @@ fn usage_is_back_at_the_share_at_the_predicted_boundary() {
     assert_eq!(json["associations"][0]["worst_level"]["even_usage"], 72_000_000.0);
 }
 
-/// The number of shares that why names is enough, and one share less is not.
+/// The number of shares that `why` suggests must be enough, and one share less must not be enough.
 #[test]
 fn suggested_changes_are_as_small_as_possible() {
     let site = Site::small("overtake");
@@ -229,7 +228,7 @@ fn suggested_changes_are_as_small_as_possible() {
         let ran = fairshare(["what-if", "-p", site.path(), "--shares", &change, "--json"]);
         predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // With one share less the banks are equal, and their users compete in one list.
+    // With one share less, the banks are equal, so their users are ranked together.
     assert_eq!((place(shares), place(shares - 1)), (1.0, 0.75));
 }
 

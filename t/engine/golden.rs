@@ -137,7 +137,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
                 if full.is_null() { (&row[column], SIX_DECIMALS) } else { (full, FULL) };
             match expected {
                 Value::Null if column == "fairshare" => assert_eq!(ours, None, "{}", what(column)),
-                // The level of `parent` shares and columns of another policy are printed empty.
+                // The program prints nothing for the level of `parent` shares and for columns of other policies.
                 Value::Null => {}
                 Value::String(infinity) => {
                     assert_eq!(infinity, "inf");
@@ -313,7 +313,8 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
         assert_close(&format!("{what}: {name}"), ranking.fairshare(node).unwrap(), pbs.fairshare_factor, 0.0);
         if let Some(over) = row["over_fs_usage"].as_bool() {
             let target = ranking.usage(tree, tree.root()) * pbs.fairshare_perc;
-            // 60% as a float of 32 bits is a little more than 60%, so only clear cases are compared.
+            // OpenPBS stores 60 % as a 32-bit float, which is a little more than 60 %. So the test compares only usages that clearly differ from
+            // the target.
             if (usage - target).abs() > 1e-6 * target {
                 assert_eq!(detail.usage > target, over, "{what}: {name} over its share");
             }
@@ -334,7 +335,7 @@ fn openpbs() {
     }
 }
 
-/// Compares the pairwise walk for all pairs of leaves.
+/// Compares `pbs_compare` with OpenPBS for all pairs of leaves.
 fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
     let leaves: Vec<&str> = rows(compare, "names").map(|name| name.as_str().unwrap()).collect();
@@ -349,7 +350,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
             assert_eq!(ours, expected, "{name}: {a} against {b}");
         }
     }
-    // If the pairs form an order, it equals the order of the whole walk.
+    // If OpenPBS's comparison is a strict weak order, `pbs_walk` must give the same order.
     if compare["strict_weak_order"] == true {
         let walk = ranking.pbs_walk(tree).unwrap();
         let place = |name: &str| walk.place(pbs_node(tree, name)).unwrap();
@@ -366,7 +367,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     }
 }
 
-/// The states after OpenPBS wrote its usage file and read it again; the file has the values of the leaves.
+/// The tree after OpenPBS wrote its usage file and read it again. The file has only the values of the leaves.
 #[test]
 fn openpbs_after_a_restart() {
     let mut checked = 0;

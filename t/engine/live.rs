@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share without jobs equals the ranking of the command, for each ranking policy on each golden tree.
+//! Without jobs, live fair-share must equal the ranking of the command, for each ranking policy on each golden tree.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use fairshare_engine::limits::{Resources, Size};
 use fairshare_engine::standing::{Bank, Leaf, Retention, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
-/// Above the default, because OpenPBS runs jobs of entities without shares, which would have a score of 0 here and stay held.
+/// Above the default urgency, at which jobs with a score of 0 are held. OpenPBS runs jobs of entities without shares.
 const URGENCY: i64 = 17;
 
 /// Returns the pushed form of a tree; users get ids in the order of their names.
@@ -87,7 +87,7 @@ fn equals_the_batch_on_every_golden_tree() {
                     }
                 };
                 check(INSTANT, 0.0);
-                // Without an absolute constant, time changes nothing, neither a year later nor after a clock is set back.
+                // Decay scales all usages equally, so without a constant as in pbs, the ranking is the same later, and after a clock is set back.
                 if policy != Policy::Pbs {
                     for now in [INSTANT + 3_000.0, INSTANT - 3_600.0] {
                         check(now, 1e-12);
@@ -100,7 +100,7 @@ fn equals_the_batch_on_every_golden_tree() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// The order of starts of OpenPBS, which charges each job to its entity and to all groups above at once.
+/// The turns must have the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all groups above it.
 #[test]
 fn turns_are_those_of_an_openpbs_cycle() {
     let mut checked = 0;
@@ -109,7 +109,7 @@ fn turns_are_those_of_an_openpbs_cycle() {
         let Some(picks) = sequence["picks"].as_array() else { continue };
         let cost = sequence["job_cost"].as_f64().unwrap();
         let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
-        // The built-in group is a leaf in OpenPBS, but has no entity and no job.
+        // In OpenPBS the built-in group is a leaf, but it has no entity and no job.
         let mut turns = Turns::new(&tree, &ranking, tree.leaves().map(|leaf| (leaf, picks.len()))).unwrap();
         for (number, pick) in picks.iter().enumerate() {
             let ours = turns.next(cost).map(|leaf| tree.name(leaf));
@@ -130,8 +130,8 @@ fn node_named(tree: &Tree, name: &str) -> NodeId {
     tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
 }
 
-/// Each entity of OpenPBS's cycle submits one job for each turn. The order by priority and then by id is the order in which OpenPBS starts
-/// jobs.
+/// Each entity in OpenPBS's cycle submits one job for each start in the cycle. By priority and then by id, the jobs must have the order in which
+/// OpenPBS starts them.
 #[test]
 fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
     let mut checked = 0;
@@ -175,7 +175,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
         engine.handle(INSTANT, Event::Settings(settings));
         engine.handle(INSTANT, Event::Policy(accounts, part));
         let mut jobs = Vec::new();
-        // In the order of names, which decides between equal users.
+        // Users submit in the order of their names, which decides between equal users.
         for (user, bank) in &users {
             for _ in 0..picks.len() {
                 let id = JobId(jobs.len() as u64 + 1);
@@ -215,7 +215,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
     assert!(checked >= 4, "{checked}");
 }
 
-/// Returns the pushed data besides the tree: a weight that allows many turns.
+/// Returns the pushed data except the tree. The fair-share weight is large, so that many turns get different priorities.
 fn engine_policy(associations: Vec<AssociationRecord>) -> SiteRecords {
     SiteRecords {
         associations,

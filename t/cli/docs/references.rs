@@ -62,7 +62,7 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, block) in split_blocks(document) {
         let mut target: Option<Target> = None;
-        // True if only other names stand between the path and the next name.
+        // True if there are only other names between the path and the next name.
         let mut is_listed = false;
         for (n, part) in block.split('`').enumerate() {
             if n % 2 == 0 {
@@ -155,9 +155,8 @@ impl Target {
         Some(Target { path: path.to_owned(), text, items })
     }
 
-    /// Returns whether the file has an item of this name. `is_listed` is true if only other names stand between the path and the name.
-    /// Farther on, a sentence may also name types and constants that the file only uses. Any text is accepted if the target is a
-    /// directory, or if the text is not a name.
+    /// Returns whether the file has an item of this name. If there are other words between the path and the name (`is_listed` is false), the name
+    /// may also be a type or constant that the file only uses. Any text is accepted if the target is a directory, or if the text is not a name.
     fn has_name(&self, name: &str, is_listed: bool) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let segments: Vec<&str> = name.split("::").collect();

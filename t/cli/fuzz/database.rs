@@ -93,7 +93,7 @@ pub fn write_random_values(site: &Site, of: &mut Choices<'_>, columns: &[(&str, 
         let sql = format!(
             "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
         );
-        // A value that the schema refuses cannot occur.
+        // If the schema refuses the value, no database can contain it.
         let _ = connection.execute_batch(&sql);
         changes += 1;
     }

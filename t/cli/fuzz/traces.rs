@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Job histories: traces in the Standard Workload Format, and accounting databases with any value in any column of the job records. A replay
-//! or count gives an error that names the place, or valid numbers.
+//! Job histories: traces in the Standard Workload Format, and accounting databases with any value in any column of the job records. The command
+//! must print valid numbers, or an error that says where the invalid data are.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ fn run_simulate(path: &str) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Calls `each` with the key and the number for every number in the JSON `value`, at any depth. A null gives `None`.
+/// Calls `each` with the key and the value of every number in the JSON `value`, at any depth, and with `None` for every null.
 fn visit_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
     match value {
         Value::Array(list) => list.iter().for_each(|value| visit_numbers(value, key, each)),
@@ -105,7 +105,7 @@ fn visit_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnMut(&str, 
     }
 }
 
-/// Counts lines of jobs that are not parts of other jobs.
+/// Counts the lines with a whole job. Lines with status 2 to 4 have a part of a job.
 fn count_job_lines(input: &[u8]) -> usize {
     let text = String::from_utf8_lossy(input);
     let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
@@ -129,7 +129,7 @@ fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&document["jobs"]) + count(&document["skipped"]), count_job_lines(input), "{document}");
     visit_numbers(&document, "", &mut |name, number| {
-        // Groups by size have no promised part, groups without runs have no delivered part, and means need two jobs.
+        // These may be null: `promised` of groups by size, `delivered` of groups without runs, and means of fewer than two jobs.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
         let may_lack = may_lack || count(&document["jobs"]) < 2;
         let is_part = ["utilisation", "jain"].contains(&name);
