@@ -109,13 +109,13 @@ run_rust_tests() {
 		tail -30 "$log"
 		failed=1
 	fi
-	# Without a test result there may be only programs of an earlier build.
+	# If no test has run, the programs may be those of an earlier build.
 	! grep -q '^test result' "$log" || take_programs
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
 
 build_programs() {
-	# Sites load a release build of the plugin. The programs are debug builds, which cargo test makes if it runs.
+	# The tests load a release build of the plugin. The programs are debug builds, which cargo test makes if it runs.
 	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list_tests | xargs -r grep -qlE 'fairshare\.sh|FAIRSHARE|EMBEDDED'; } ||
 		cargo build -p flux-fairshare -p fairshare-embedded
 	} >"$out/build.log" 2>&1 &&
@@ -157,7 +157,7 @@ list_tests() {
 			case ${t##*/} in
 			# These test the command, so they run neither with another plugin nor with a broker under a checker.
 			t5*) [ -z "$plugin$under" ] || continue ;;
-			# These load the plugin into a command without AddressSanitizer.
+			# These tests load the plugin into a program without AddressSanitizer.
 			t0*) [ "$under" != asan ] || continue ;;
 			esac
 			echo "$t"
@@ -183,7 +183,7 @@ run_test_file() {
 		grep '^[[:space:]]*test_expect_success' "$1" | sed 's/.*/ok # skip/' >>"$tap"
 		echo "!! ${name%.t} is SKIPPED: $(sed -n 's/^1\.\.0 *# *SKIP *//p' "$tap")"
 	fi
-	# Prints warnings of tests, but no findings of doctor, which have a code after the mark.
+	# Prints the warnings of tests, but not the findings of doctor, which have a code after "!! ".
 	grep -a '^!! ' "$tap" | grep -avE '^!! [a-z-]+: '
 	local bad
 	bad=$(grep -c '^not ok' "$tap")
@@ -201,7 +201,7 @@ run_sharness() {
 	local tests t p f s
 	# Tests that make packages take longest, so they start first.
 	mapfile -t tests < <(list_tests | grep -E '/t504[57]'; list_tests | grep -vE '/t504[57]')
-	# A wrong name would give a run without failures.
+	# With a name that matches no test, the run would have no failures.
 	for t in "${only[@]}"; do
 		[[ " ${tests[*]}" == *" t/$t"* ]] || { say "there is no test $t"; failed=$((failed + 1)); }
 	done
@@ -226,7 +226,7 @@ run_sharness() {
 		return
 	fi
 	install_packages sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
-	# Programs that inspect packages; without them the tests print the skipped parts.
+	# Programs that inspect packages. If they are missing, the tests print the checks that they skip.
 	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || install_packages rpm cpio man-db binutils || :
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
 	export MF_SHARED=$out/shared
@@ -296,7 +296,7 @@ run_random() {
 		skipped=$((skipped + 4))
 		only=(--only flux)
 	fi
-	# Each history that once failed runs in the host in which it failed.
+	# Replays the histories that failed in the past. "place" is the kind of host in which a history failed.
 	for found in t/random/found/*.json; do
 		place=$(sed -n 's/^ *"place": "\(.*\)",/\1/p' "$found")
 		case "$place:${only[*]}" in flux:*embedded | embedded:*flux) skipped=$((skipped + 1)); continue ;; esac
@@ -324,7 +324,7 @@ begin_step() {
 	case " ${LONG:-$steps} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
-# run_long_test PATTERN COMMAND...: runs a command and prints the lines that match. Without such a line it counts as failed.
+# run_long_test PATTERN COMMAND...: runs a command and prints the lines that match. If no line matches, the test has failed.
 run_long_test() {
 	local what=$1 log=$out/long.log rc
 	shift
@@ -398,7 +398,7 @@ run_long_tests() {
 	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
-# One block, so that bash reads the whole file first: an edit during the run does no harm.
+# Bash reads a { } block completely before it runs the block, so this file may be edited during a run.
 {
 	if [ -n "$long" ]; then
 		random=1 run_long_tests "$long"

@@ -40,8 +40,7 @@ test_expect_success 'the priority loop visits each job once if the callbacks loo
 	for job in $(cat ids); do print_id $job; done | sort >want &&
 	test_cmp want visits
 '
-# In the order of visits, job b comes after job a. In the other order the cursor would return to the job with the lookup again and again, and the loop
-# would never end.
+# The loop visits job b after job a. In the reverse order, each lookup would move the cursor back, and the loop would never end.
 test_expect_success 'a lookup of another job by id moves the priority loop to that job' '
 	for at in 1 3 6; do
 		a=$(sed -n ${at}p order) && b=$(sed -n $((at + 2))p order) &&

@@ -99,7 +99,7 @@ test_expect_success 'the cores of a job on one node are its slots times the core
 	check_refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -n 6 -c 4
 '
-# In 64 bits each product would wrap to a few cores. Flux checks the size too and reads a count as 32 bits.
+# As a 64-bit number, each product would wrap to a few cores. Flux also checks the size and reads a count as 32 bits, so either error may come.
 test_expect_success 'counts whose product exceeds 64 bits are refused and do not wrap' '
 	for size in "-n 4611686018427387905 -c 4" "-n 2305843009213693953 -c 8"; do
 		{ mf submit 5007 -q gold $size >out 2>&1; test $? = 1; } || return 1

@@ -32,7 +32,7 @@ query_live() { mf query 'q["live"]' | jq -c "$1"; }
 load_settings() { write_conf ".fairshare = $1" && flux config reload; }
 # print_event_time ID EVENT [NUMBER]: prints the time of the last such event in the eventlog, or of event NUMBER, counted from 0.
 print_event_time() { mf times "$1" "$2" | if test $# -gt 2; then sed -n "$(($3 + 1))p"; else tail -1; fi; }
-# check_difference ID ID POINTS: checks that the first priority is higher by POINTS, except for rounding.
+# check_difference ID ID POINTS: checks that the priority of the first job is POINTS above that of the second, except for rounding.
 check_difference() {
 	jq -ne "$(mf prio "$1") - $(mf prio "$2") - ($3) | fabs <= 1" >/dev/null ||
 		{ echo "$(mf prio "$1") - $(mf prio "$2") is not $3"; return 1; }

@@ -59,7 +59,7 @@ wait_for_limits() {
 	echo "$now is in force"
 	return 1
 }
-# push_both: pushes both policies, so that one of them is new.
+# push_both: pushes the two policies one after the other, so that at least one push changes the data.
 push_both() {
 	local n
 	for n in 2 3; do mf rpc policy_update "$(cat doc$n)" && wait_for_limits "[$n]" || return 1; done

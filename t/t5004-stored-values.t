@@ -89,7 +89,7 @@ test_expect_success 'a job of a shared user id gets the fair-share of the named 
 	cancel $id && wait_ended $id && start_queues # a run would add live usage to this user id
 '
 
-# If both departed users shared one leaf, ann would have 66667 and ben 33333.
+# If all departed users were one leaf, because they share a user id, ann would have 66667 and ben 33333.
 test_expect_success 'jobs of other users have the order of the fair-shares in the database if departed users share a user id' '
 	run_sql "DELETE FROM association_table" &&
 	flux account add-user --username=ann --userid=5021 --bank=A &&

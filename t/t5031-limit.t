@@ -44,7 +44,7 @@ test_expect_success 'push sends the limits, with user ids in place of user names
 	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"5003\",\"silver\",\"active-jobs\",3,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"],[\"queue\",\"silver\",null,\"run-node-hours\",40,\"asked\"],[\"queue\",\"silver\",null,\"job-time\",600,\"asked\"]]" >wanted &&
 	test_cmp wanted found && flux fairshare diff -p $DB >diff.out; cat diff.out; ! grep ^limit diff.out
 '
-# print_unpushed: prints the limits that the plugin lacks.
+# print_unpushed: prints the limits that no push has sent to the plugin.
 print_unpushed() { run_limit "$@" --json | jq -c "[.limits[] | select(.pushed == false) | [.scope, .name, .measure, .value]]"; }
 test_expect_success 'limit marks the limits that no push has carried yet' '
 	test "$(print_unpushed)" = "[]" && run_limit --json | jq -e ".limits | map(.pushed) | length == 9 and all" && run_limit set bank A run-gpus=95 && run_limit set user user5004 run-jobs=1 &&
@@ -64,8 +64,8 @@ test_expect_success 'the programs of flux-accounting work on a database with lim
 	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && flux account-priority-update -p $DB &&
 	print_limits >after && test_cmp before after
 '
-# update.py runs flux account-update-db on a copy old-N.db with each schema version N, in one process. Option -n gives it the database of
-# the newest schema, which would otherwise be made each time.
+# update.py runs flux account-update-db on a copy old-N.db for each schema version N, all in one process. It passes a database of the newest schema
+# with -n, so that the command does not make one each time.
 cat >update.py <<-'END'
 	import os, runpy, shutil, sqlite3, sys
 	from fluxacct.accounting import create_db

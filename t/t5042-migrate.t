@@ -18,7 +18,7 @@ load_ours() { flux jobtap load -r mf_priority.so "$PLUGIN" && flux fairshare pus
 load_theirs() { flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)"; }
 run_migrate() { flux fairshare migrate "$@"; }
 drop_dependency() { mf rpc job-manager.keeper.drop "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
-# check_fate ID FATE: checks the fate of the job in migrate --json.
+# check_fate ID FATE: checks the member "fate" of the job in the output of migrate --json.
 check_fate() {
 	run_migrate --json >fates.json
 	jq -e --arg id "$1" --arg fate "$2" '.held[] | select(.id == $id) | .fate == $fate' fates.json || { cat fates.json; return 1; }
@@ -30,7 +30,8 @@ check_alive() {
 		! is_state INACTIVE $id >/dev/null && check_no_event $id exception || { echo "$id is lost"; mf events $id; return 1; }
 	done
 }
-# hold_under_second_name USER: sets $kept to a job that is held under a second name, and $taker to the job that runs instead.
+# hold_under_second_name USER: sets $kept to a job whose limit holds it again, under a name that ends with .2, and $taker to the job that runs
+# instead.
 hold_under_second_name() {
 	local a
 	a=$(mf submit $1) && wait_running $a && kept=$(mf submit $1 -d keep:x) && wait_held_by $kept max-running-jobs-user-limit &&

@@ -63,7 +63,7 @@ test_expect_success ROOT,DEB 'dpkg installs the Debian package, brokers load the
 	run_in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
 '
 cat >rpm.sh <<-'END'
-	# On Debian rpm needs an option to run at all, and has no list of libraries.
+	# On Debian, rpm installs nothing without --force-debian, and has no list of the installed libraries.
 	rpm() { case $1 in -i | -e) test ! -e /etc/debian_version || set -- --force-debian --nodeps "$@" ;; esac; command rpm "$@"; }
 	export -f rpm
 	bash "$docs" --live rpm "$admin"
@@ -79,8 +79,7 @@ cat >sources.sh <<-'END'
 	! test -e "$there" || cp "$there" before
 	mkdir -p "$TOP/target/release"
 	cp built/* "$TOP/target/release/"
-	# The blocks that install and the blocks that uninstall have the same word. The document is split, so that
-	# the checks run between them.
+	# In the document, the blocks that install and the blocks that uninstall have the same word. The document is split, to run checks in between.
 	sed '/^## Upgrade, and remove/,$d' "$admin" >install.md
 	sed -n '/^## Upgrade, and remove/,$p' "$admin" >remove.md
 	run() { (cd "$TOP" && bash "$docs" --live sources "$OLDPWD/$1"); }

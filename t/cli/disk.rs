@@ -2,7 +2,7 @@
 //! A disk that fails on request: a layer over the system's files (a VFS of SQLite) that counts operations.
 //!
 //! The layer becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their shared
-//!  memory passes through the layer.
+//! memory passes through the layer.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;

@@ -43,8 +43,8 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
-/// Returns value number `place` of `value`, depth first from 0, or `None` if there are fewer values. Subtracts the number of values that it
-/// passed from `place`.
+/// Returns the value at index `place` of a depth-first search that begins with `value`, or `None` if there are fewer values. Subtracts the number
+/// of visited values from `place`.
 fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);

@@ -77,7 +77,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
     };
     let mut before = configured_data(&site);
     while !choices.is_over() {
-        // Usually the request names the open push.
+        // Most requests name the open push.
         let number = match (choices.below(5), &open) {
             (0, _) => choices.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
             (_, Some(open)) => open.number,
@@ -163,7 +163,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
 #[test]
 fn parts_of_pushes_in_any_order() {
     let (mut pair, mut in_force) = (None, 0);
-    // A part takes about twenty choices, so the longest seeds have about thirty parts.
+    // A part uses about twenty bytes of the input, so the longest seed (590 bytes) has about thirty parts.
     let mut rng = Rng::new(1);
     let seeds = (0..60).map(|n| (0..n * 10).map(|_| rng.next() as u8).collect()).collect();
     fuzz("push", seeds, mutate_bytes, |input| run_input(&mut pair, &mut in_force, input));

@@ -7,7 +7,7 @@ SCOPES = ("association", "bank", "user")
 BUDGET_NAMES = tuple(f"budget-{unit}-{scope}" for scope in SCOPES for unit in UNITS)
 UNBOUNDED = 10 ** 15  # the milliseconds of a job without a time limit
 SMALLEST_FACTOR = 0.01  # no charge factor of a history is smaller, except 0
-# Seconds of run time by which rounding may lower the charge of an ended job, until a push that covers the job brings the charge.
+# The plugin may round the charge of an ended job down by this many seconds of run time, until a push that covers the job has the exact charge.
 SLACK = 0.001
 NEAR = 0.05  # seconds around the start or end of a window in which either window may count
 ALWAYS = float("inf")
@@ -204,7 +204,7 @@ class Budgets:
         for key, jobs in ended.items():
             jobs.sort(key=lambda job: job.end)
             covered = jobs[:len(jobs) - lag]
-            # The database forgets no job.
+            # The database keeps all ended jobs, so this time never decreases.
             until[key] = windows["until", key] = max(windows.get(("until", key), 0), covered[-1].end if covered else 0)
         records = []
         for one in document["budgets"]:
@@ -239,7 +239,7 @@ def compare_budgets(model, query, at):
         least, most, live = model.compute_spending(budget, window, at)
         total = one["spent"] + one["committed"]
         is_in_force = window[0] <= at < window[1]
-        # B11: the plugin follows at the next event, which may come late while no limit holds a job.
+        # B11: the plugin follows the window at its next event, which may come late while no limit holds a job.
         is_behind = one["in_force"] != is_in_force and not model.holds_jobs()
         if one["deposited"] != window[2] or one["end"] != window[1] or one["in_force"] != is_in_force and not is_behind:
             wrong.append(f"budget {key}: expected {window}, in force: {is_in_force}; seen {one}")

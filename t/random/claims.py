@@ -47,7 +47,7 @@ class Claims:
     def is_entitled(self, job, key):
         """Returns whether only limits over scopes hold the job, and it would fit if no other job existed."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
-        # No anti-starvation reservation keeps a budget (B7).
+        # B7: an anti-starvation reservation sets no part of a budget aside.
         return (all(OWN <= kind < OWN + len(NAMES) for kind in self.exceeded(job)) and not job.list_foreign_names() and self.compute_free_priority(job) > 0
                 and not self.stops(job.queue)
                 and not any(True for group in groups for _ in group.refusals(job))

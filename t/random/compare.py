@@ -47,7 +47,7 @@ class Follower(Release):
                 break
             job = self.model.jobs[event[0]]
             if event[1] == "jobspec-update":
-                # Missing banks of other jobs are written in between, also of jobs in DEPEND.
+                # The plugin may write the missing banks of other jobs in between, also of jobs in DEPEND.
                 self.absorb(job)
                 if self.peek() is event:
                     break
@@ -66,7 +66,7 @@ class Follower(Release):
         if outcome[0] != "price":
             return
         if job.waits:
-            # The limits of the job were checked, and the next release scan decides when the job goes.
+            # The plugin has checked the limits of the job. The next release scan decides when the job is released.
             job.in_line, job.unchecked = True, False
             return
         if self.model.wakes_too_late(job):
@@ -116,7 +116,8 @@ class Follower(Release):
     def run(self):
         """Reads all events of the step; then the plugin must have posted all its events."""
         self.has_held = self.model.holds_jobs()
-        # R16: the next release scan asks for the eventlogs of jobs for which data brought a limit in reach, and a scan of their associations follows.
+        # R16: if new data bring a limit within reach of jobs, the next release scan asks for the eventlogs of these jobs. A scan of their
+        # associations follows.
         self.may |= {key for key in self.model.may_read if key in self.model.associations}
         while self.peek() is not None:
             self.follow_clock()
@@ -125,7 +126,7 @@ class Follower(Release):
         self.read_queue_states()
         self.reading.clear()
         if not self.model.knows_ended and self.model.budgets:
-            # B10: with the answer of job-list, a release scan of all held jobs follows.
+            # B10: after job-list has answered, the plugin makes a release scan of all held jobs.
             self.model.knows_ended = True
             self.due += [key for key in self.model.associations if key not in self.due]
         while self.due:
@@ -253,7 +254,7 @@ class Follower(Release):
         elif job.assoc is not None:
             self.may.add(job.assoc)
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
-                # 9 #3: the plugin subscribes to overtaken jobs, so others may go at once.
+                # 9 #3: the plugin subscribes to an overtaken job, so it may release other jobs at once.
                 job.told = job.urgency
                 self.due.append(job.assoc)
 

@@ -291,6 +291,6 @@ def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
     maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can))
     document = maker.make_policy()
-    # The embedded job manager cannot stop queues; there a small cluster makes jobs wait in SCHED.
+    # The embedded job manager cannot stop queues, so it has a small cluster, in which jobs wait in SCHED.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

@@ -114,7 +114,7 @@ class Instance:
         jobid, entries = answer["id"], answer["events"]
         self.journal.reset()
         if jobid in (-1, ANY):
-            # A backlog has no order between jobs, so events are sorted by time.
+            # The backlog is not ordered across jobs, so the events are sorted by time.
             self.backlog.sort(key=lambda event: event[1]["timestamp"])
             self.events += self.backlog
             self.backlog = []

@@ -180,7 +180,7 @@ def configure(follower, table, at=0.0):
     if model.budgets and (has_new_charges or "budgets" in changed):
         follower.due += [key for key in model.associations if key not in follower.due]
     if "running-limits" in changed and model.is_stale:
-        # During a push, associations that got replayed jobs from it are left out.
+        # Until the next reprioritize, the plugin leaves out associations to which the push added replayed jobs.
         follower.may.update(model.associations)
     elif "running-limits" in changed:
         follower.due += [key for key in model.associations if key not in follower.due]

@@ -52,8 +52,8 @@ OPEN = {
 class Model(Limits):
     """Data and jobs, and all answers that follow from them."""
 
-    # False: as older versions of the plugin, which did not check jobs when they are unblocked; then the reservation of a blocked job may end
-    # at any time.
+    # False models older versions of the plugin, which did not check a job when it was unblocked. There, the reservation of a blocked job may end at
+    # any time.
     judges = True
 
     def __init__(self, **decided):
@@ -217,7 +217,7 @@ class Model(Limits):
             job.was_held = job.was_ever_held()
             job.grant = False
             job.suspended, job.told = job.urgency == 0, job.urgency
-            # A job in SCHED at priority 0 and another urgency than 0 was held there, or has a score of 0: it counts as held.
+            # If a job in SCHED has priority 0 and an urgency other than 0, it was held there or has a score of 0. Both count as held.
             is_held = job.state == "SCHED" and job.priority == 0 and job.urgency != 0
             job.bounced = job.state == "SCHED" and not is_held
             job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held
@@ -380,7 +380,7 @@ class Model(Limits):
             going, run = [], -1
         if run >= record["max_running_jobs"]:
             return {text % (bank, "max-run-jobs")}
-        # The specification does not say whether reservations count here.
+        # The specification leaves open whether reservations count here.
         answers = {text % (bank, "max-run-jobs")} if run + len(going) >= record["max_running_jobs"] else set()
         if job.state in ("PRIORITY", "SCHED"):
             full = [kind for kind in self.moved(job, bank=bank) if kind != 5]

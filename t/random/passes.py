@@ -40,7 +40,7 @@ class Passes(Stream):
         circle = self.model.list_sharing(key)
         if not any(other in self.reading and other in self.due for other in circle):
             if key in self.due:
-                # The due scan is over, or it follows this scan and releases the remaining jobs.
+                # The plugin has made the due scan already, or makes it after this scan and releases the remaining jobs.
                 self.due = [other for other in self.due if other != key]
                 self.may.add(key)
             self.read_scan(key)
@@ -105,8 +105,8 @@ class Passes(Stream):
             self.remove_hold(job, name)
         self.after_names(job)
         if job.state == "DEPEND" and self.busy is not job:
-            # The job is blocked: its reservation ends with the scan, or later by an open question. If the plugin did not know that, jobs that
-            # are not blocked may take its headroom later.
+            # The job is blocked. Its reservation ends with the scan or later, because the specification leaves this open. If the plugin has not
+            # subscribed to the job, jobs that are not blocked may take the headroom later.
             if not job.subscribed:
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True
@@ -171,7 +171,7 @@ class Passes(Stream):
             binding = self.may_go(job, blocked)
             is_followed = self.depth > 1 or len(walks) > 1 or job.assoc in self.may_free or self.find_scan(self.due, job.assoc) is not None
             if blocked and is_followed and not self.is_same(job, binding) and self.choose(2) == 0:
-                # The scan with the blocked jobs has ended, and another one releases this job.
+                # The release scan that found the blocked jobs has ended, and another release scan releases this job.
                 blocked.clear()
                 binding = self.may_go(job, blocked)
             if not self.model.exceeded(job, binding):
@@ -181,7 +181,7 @@ class Passes(Stream):
                     other, text = wrong[0]
                     if len(walks) == 1:
                         self.fail(f"job {job.id} goes before {text}")
-                    # Each of several scans may decide before the decisions of the others are carried out.
+                    # Several scans may each choose a job before any of them releases its job.
                     self.to_follow.append((other, f"job {job.id} went, and not {text}"))
             self.try_release(job, binding, blocked)
             if self.peek() is event:
@@ -190,7 +190,7 @@ class Passes(Stream):
         self.depth -= 1
         for walk in walks:
             left = self.left(walk, walks[walk], blocked)
-            # R16: jobs that share a limit with a job whose eventlog is being read go when it is read.
+            # R16: while the plugin reads the eventlog of a job, jobs that share a limit with this job stay held.
             is_put_off = walk in self.reading
             if left and walk == key and must:
                 self.fail(f"job {left[0].id} may go, and stays")
@@ -264,7 +264,7 @@ class Passes(Stream):
     def left(self, walk, lines, blocked):
         """Returns held jobs that fit, and jobs of the association itself with names to remove."""
         found = []
-        # Changed data count for an association after a reprioritize, or at its own release scan.
+        # Until the reprioritize after a push, the plugin applies the new data only to the association whose release scan runs.
         for key in [walk] if self.model.is_stale else self.model.list_sharing(walk):
             for _, job in [] if self.is_amid(key) else self.list_in_turn(key, lines):
                 if self.could_go(job, blocked):

@@ -7,8 +7,8 @@ import subprocess
 from stream import Event
 
 START = 1700000000.0  # the virtual time at the start
-# Seconds after each step of a history with budgets, so that its steps have different times. Below 500 steps, the run time of a job that an event
-# of a step ends is no multiple of half a millisecond.
+# Seconds that pass after each step of a history with budgets, so that all steps have different times. In histories of less than 500 steps, the run
+# time of a job that ends at a step is never a multiple of half a millisecond.
 TICK = 0.001137
 FOLLOWED, BOUNDARY = 0.6, 0.1  # seconds after and before the start or end of a window
 
@@ -43,7 +43,7 @@ class Player:
         self.process.stdin.flush()
         outcome = json.loads(self.process.stdout.readline())
         self.now = outcome["now"]
-        # The outcome has all ids, and a step only its new ones.
+        # The outcome has the ids of all jobs so far, and the result only those that the step added.
         ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in self.names}
         self.names.update(ids)
         return dict(

@@ -19,7 +19,7 @@ class Release(Passes):
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
             least = self.list_certain(job) if full else []
-            # If another plugin unblocked the job before it was stored, that event is queued before the names.
+            # If another plugin removed its dependency before Flux stored the job, Flux posts that event before the names of our limits.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
                 if name in job.deps:
@@ -53,7 +53,7 @@ class Release(Passes):
 
     @staticmethod
     def added(job, name):
-        # A name that was removed once holds nothing when it is added again.
+        # If a name was used before, adding it again has no effect.
         if name not in job.used:
             job.deps.append(name)
         job.used.add(name)
@@ -202,7 +202,7 @@ class Release(Passes):
     def let_go(self, job):
         """Checks the limits of a job whose last dependency of another plugin is gone."""
         if job.list_our_names():
-            # The job is still held; a release scan of all jobs, or of jobs that are not blocked, may follow.
+            # The job is still held. A release scan may follow: of all jobs, or only of jobs that are not blocked.
             (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
         if not self.model.judges or not (job.subscribed or self.does("sees_unheld")):
@@ -230,7 +230,7 @@ class Release(Passes):
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
         elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
-            # A job that waited for data names a bank of its user now: it counts there at once or later.
+            # The update names a bank of the user of a job that was submitted before the first push. The job counts in this bank now or later.
             model.attach(job)
             old = job.assoc
             if job.state == "DEPEND":
@@ -245,7 +245,7 @@ class Release(Passes):
                 self.busy, self.queued = job, []
             self.adapt(job)
         elif job.state == "SCHED":
-            # The limits of its association count only if the association or the rule for running limits changes.
+            # The limits of the association are checked only if the association of the job or the rule for running limits has changed.
             is_all = job.assoc != old or model.is_strict(job.queue) != model.is_strict(queue)
             full = [kind for kind in model.exceeded(job) if is_all or model.is_on_move(kind, queue, job.queue)]
             if full:
@@ -257,7 +257,7 @@ class Release(Passes):
                 self.due.append(key)
         self.busy, queued = None, self.queued
         self.queued = []
-        # The events of the job itself follow when the callback returns, in the order of the plugin's calls.
+        # When the callback returns, Flux posts the queued events of the job, in the order of the plugin's calls.
         while queued:
             event = self.peek()
             at = next((i for i, (j, n, c) in enumerate(queued) if event == (j.id, n, c)), None)
@@ -273,7 +273,7 @@ class Release(Passes):
     def adapt(self, job):
         """Updates the names of a held job after its limits have changed."""
         if not job.list_our_names():
-            # The job is only blocked: it may be held now, or checked when it is unblocked.
+            # No limit holds the job, but other plugins block it. The limits may hold it now, or be checked when it is unblocked.
             self.rehold[job.id] = set(self.model.exceeded(job))
             return
         full = self.model.exceeded(job)

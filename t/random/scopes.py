@@ -90,7 +90,7 @@ class Scopes:
 
     def __init__(self, configured=(), pushed=(), parents=None, queues=(), exempt=None):
         self.table, self.known = {}, {}
-        # The scopes whose limits do not count the jobs of a queue, by queue.
+        # For each queue, the scopes whose limits do not count jobs of the queue.
         self.exempt = dict(exempt or {})
         # A limit on each queue applies to each pushed queue.
         self.queues = set(queues)

@@ -39,7 +39,7 @@ class Case(unittest.TestCase):
             full.append((ord(job), name, context))
         follower = Follower(self.model, full)
         if reads:
-            # As after a replay: the eventlogs of the association are being read, and a release scan is due after that.
+            # As after a replay, the plugin first reads the eventlogs of the association and then makes a release scan.
             follower.reading, follower.due = {(5001, "A")}, [(5001, "A")]
         follower.run()
 
@@ -170,7 +170,7 @@ class Release(Case):
         self.make_site(max_running_jobs=1, fairshare=0)
         one, other = self.add_job("B", "sched", grant=True, urgency=0), self.add_job("C", names=[RUN], urgency=31)
         for one.urgency, is_suspended in ((0, True), (16, True), (31, False)):
-            # As its priority says when Flux asks for it, and unchanged until then.
+            # The reservation changes only when Flux asks for the priority of the job.
             before = self.model.exceeded(other)
             self.assertEqual(self.model.is_suspended(one), is_suspended)
             self.assertEqual(self.model.exceeded(other), before)

@@ -305,7 +305,7 @@ class Lapses(Case):
             released = self.add_job("A", 7, "B", "sched", gpus=4, grant=True)
             self.model.is_stopped, self.model.knows_stopped = True, knows
             self.assertEqual(len(self.model.split_jobs([released])[2]), reserving, (strict, knows))
-            # The other job is in a stopped queue too.
+            # This job is in a stopped queue, like the released job.
             self.assertEqual(self.list_holds(self.add_job("B", 8, "A", gpus=1)), ["max-run-gpus-bank"], (strict, knows))
 
     def test_the_plugin_may_ask_for_the_states_of_queues_before_the_last_held_job_goes(self):

@@ -256,7 +256,7 @@ def usage_over_time_is_what_the_jobs_add_up(bench):
         # The whole usage, which equals the usage by period.
         counted = query(bench, "demo", below(bank) + "SELECT sum(value * (1 << period)) FROM job_usage_per_association_table WHERE bank IN inside")[0][0]
         assert abs(whole / counted - 1) < 1e-9, f"{bank}: {whole} and {counted}"
-    # Bars have the height of their figures: the tallest column is the largest sum.
+    # The heights of the columns are proportional to their sums.
     high = page.js("""(() => { const sums = new Map(); document.querySelectorAll('#usage-chart svg rect').forEach((e) => {
         const x = e.getAttribute('x'); sums.set(x, (sums.get(x) || 0) + Number(e.getAttribute('height'))); }); return Array.from(sums.values()); })()""")
     column = [float(row[1].replace(",", "").replace("< 0.01", "0")) for row in rows if row[1] != "0"][::-1]
@@ -275,7 +275,7 @@ def a_user_has_a_page(bench):
     assert page.js("document.getElementById('overview').hidden"), "instead of the rest"
     page.js("history.back()")
     assert page.wait("!document.getElementById('overview').hidden"), "and back"
-    # Dates and amounts equal those of another command.
+    # The dates and amounts on the page equal those that `why` prints.
     compared = 0
     for user in ["ada", "bela", "rosa", "lin", "zoe"]:
         for bank, in query(bench, "demo", "SELECT bank FROM association_table WHERE username = ? ORDER BY bank", user):
@@ -336,7 +336,7 @@ def all_of_100_banks_are_listed_with_bars_scaled_to_the_largest(bench):
     listed = page.js("Array.from(document.querySelectorAll('#below tbody th'), (e) => e.textContent)")
     equal(sorted(listed), sorted(bank for bank, in query(bench, "hundred", "SELECT bank FROM bank_table WHERE bank != 'root'")))
     equal(page.js("document.getElementById('show-all')"), None)
-    # The largest share is 1.98 % and the largest usage 1.51 %: the mark of the one fills the cell, and the bar of the other most of it.
+    # The largest share is 1.98 %, and its mark is at the end of its cell. The largest usage is 1.51 %, and its bar takes most of its cell.
     reach = page.js("""Array.from(document.querySelectorAll('#below .meter'), (e) => { const all = e.getBoundingClientRect().width;
         return Math.max(e.querySelector('i').getBoundingClientRect().width, e.querySelector('u').offsetLeft + 1) / all; })""")
     assert 0.95 < max(reach) <= 1.02 and min(reach) > 0.4, (min(reach), max(reach))

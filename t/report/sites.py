@@ -87,7 +87,7 @@ def demo(path, now=None):
              ("teaching", "root", 3), ("astro", "physics", 5), ("plasma", "physics", 3), ("quantum", "physics", 2),
              ("catalysis", "chemistry", 1), ("polymers", "chemistry", 1), ("genomics", "biology", 3), ("ecology", "biology", 1),
              ("fluids", "engineering", 2), ("materials", "engineering", 1)]
-    # The usage of each department compared with its share, and how it changes.
+    # The usage of each department relative to its share, and the factor by which it grows each week.
     busy = {"astro": 1.7, "plasma": 1.0, "quantum": 0.4, "catalysis": 1.1, "polymers": 0.55, "genomics": 1.6, "ecology": 0.25,
             "fluids": 0.9, "materials": 1.35, "teaching": 0.3}
     trend = {"astro": 1.12, "genomics": 1.2, "catalysis": 0.9, "plasma": 0.97, "fluids": 1.05}
@@ -109,7 +109,7 @@ def demo(path, now=None):
             # Some jobs name no bank and count in the default bank.
             named = "" if week % 3 == 0 else bank
             jobs += pieces(dice, at + 5001, named, used, begin, min(begin + WEEK, now))
-    # Jobs of unknown users, and of banks of which the user is not a member, count nowhere.
+    # No usage contains the jobs of unknown users, and the jobs in banks to which the user does not belong.
     jobs += [job(4999, "astro", 64, now - WEEK, now - 0.5 * WEEK), job(5001, "no-such-bank", 64, now - WEEK, now - 0.5 * WEEK)]
     make(path, banks, users, 8, now, jobs)
 
@@ -139,7 +139,7 @@ def large(path, associations, now=None):
     make(path, banks, users, 4, now, jobs)
 
 
-# Names that have an effect if they are taken for markup, script, an address or terminal output.
+# Names that do harm if a page or terminal takes them for markup, a script, an address or a control sequence.
 HOSTILE = [
     "</script><script>window.hit=1</script>", "<img src=x onerror=window.hit=2>", "\"><svg onload=window.hit=3>",
     "' onfocus=window.hit=4 autofocus '", "<!--<script>", "]]></title><b>", "javascript:window.hit=5", "{{script}}{{data}}", "${window.hit=6}",

@@ -74,14 +74,14 @@ def push_rounds(associations, users, rounds):
     for number in range(rounds):
         whole = make_document(associations, users)
         if number % 2 == 0:
-            # All requests are sent before the first answer, so the first request shows the state at the arrival of the push.
+            # All requests are sent before the first answer, so "stats" shows the state in which the push arrives.
             sent = [(send("stats"), send("policy_update", one)) for one in (whole, make_document(associations, users))]
             for stats, pushed in sent:
                 asked["whole"] += 1
                 answer(pushed)
                 amid["whole"] += is_refreshing(stats)
             continue
-        # The parts arrive during the refresh that follows the push before.
+        # The parts arrive during the refresh after the previous push.
         asked["whole"] += 1
         before, parts = send("policy_update", make_document(associations, users)), list(split_into_parts(whole))
         push = call("policy_begin")["push"]
@@ -141,7 +141,7 @@ def verify():
     for jobid, job in told.items():
         posted = job["posted"]
         is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
-        # A job without terms is held by its urgency. A job with a score of 0 is last.
+        # If a job has no terms, its urgency of 0 sets the priority 0. A score of 0 gives the priority 1.
         rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
         if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
             wrong.append((jobid, pending.get(jobid), job))

@@ -45,8 +45,7 @@ while at < len(jobs) or running:
         start_job(pending[0])
     if how == "fcfs" or not pending:
         continue
-    # The first job of the queue needs enough cores. At the latest, these are free when running jobs reach
-    # their time limits.
+    # The first job of the queue needs more cores than are free. It can start at the latest when enough running jobs have reached their time limits.
     at_latest = lambda job: starts[job] + jobs[job][2]
     free_at = lambda when: free + sum(jobs[job][3] for job in running if at_latest(job) <= when)
     shadow = min(end for end in map(at_latest, running) if free_at(end) >= jobs[pending[0]][3])

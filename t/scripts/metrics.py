@@ -24,7 +24,7 @@ import time
 import flux
 import flux.job
 
-# The limit that t5050 sets on a user with jobs from before the data.
+# The limit that t5050 sets on a user whose jobs were submitted before the first push.
 PAST_DEPEND = "max-running-jobs-user-limit"
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP"}
 
@@ -87,7 +87,7 @@ def list_active_jobs(handle, site):
         state, deps = STATES[job["state"]], job.get("dependencies", [])
         holds = [name for name in deps if name.startswith("max-")]
         known = job["userid"] in site.users
-        # A job from before the data is past DEPEND when its limit arrives, so no dependency names the limit.
+        # A job that was submitted before the first push has left DEPEND when its limit arrives, so no dependency names the limit.
         if known and job["urgency"] > 0 and (state == "PRIORITY" or state == "SCHED" and job["priority"] == 0):
             holds = [PAST_DEPEND]
         # As in Flux, a job runs until its resources are free again.
@@ -110,8 +110,8 @@ def list_active_jobs(handle, site):
                 job["nnodes"] += nodes
                 job["ncores"] += nodes * len(flux.idset.IDset(str(entry["children"]["core"])))
         else:
-            # If a jobspec names no nodes, job-list has no size of the pending job. The test submits such jobs
-            # with one core for each task.
+            # If a jobspec names no nodes, job-list does not report the size of the pending job. The test submits such jobs with one core for each
+            # task.
             resource = flux.job.job_kvs_lookup(handle, job["id"], keys=["jobspec"], original=False)["jobspec"]["resources"][0]
             nodes = resource["count"] if resource["type"] == "node" else 1
             slot = resource["with"][0] if resource["type"] == "node" else resource

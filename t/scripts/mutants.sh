@@ -52,12 +52,12 @@ common=(--workspace --no-shuffle --no-times --colors never -j "${JOBS:-1}")
 chosen=()
 [ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
 rm -rf "$out/first" "$out/second"
-# The tests of extreme sizes take a minute, so only survivors run with them.
+# The tests with extreme sizes take a minute, so they run only with mutants that survive the other tests.
 cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" \
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
-	# All tests also build and load the plugin, so they need a baseline and a time limit of their own.
+	# These runs use all tests, which also build and load the plugin, so they need a baseline and a time limit of their own.
 	unset PROPTEST_CASES
 	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --test-workspace=true --minimum-test-timeout 120
 	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac

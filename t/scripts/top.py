@@ -138,7 +138,7 @@ def main():
         os.write(top.tty, b"q")
         top.read_until("Enter why")
         assert top.leave() == 0
-        # There is no colour, and the terminal has its former screen and cursor again.
+        # top prints no colours, and restores the screen and the cursor of the terminal at its end.
         assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-79]|4[0-7]|38|48)[;m]", top.raw.replace(b"\x1b[39m", b"").replace(b"\x1b[49m", b"")), "colours"
         assert b"\x1b[?1049h" in top.raw and top.raw.rindex(b"\x1b[?1049l") > top.raw.rindex(b"\x1b[?1049h")
         assert top.raw.rindex(b"\x1b[?25h") > top.raw.rindex(b"\x1b[?25l")

@@ -67,8 +67,7 @@ class History:
         self.newest = {}
         self.jobs = 0
         self.end = START + self.half_life
-        # The history begins in the first two half-lives of a site, or later, when the stored end is the start
-        # of the period.
+        # The history begins one half-life before the stored end of the period, or exactly at that end.
         self.begin = rng.choice([START, START + self.half_life])
         self.now = self.begin
         config = {"priority_decay_half_life": self.half_life,
@@ -97,7 +96,7 @@ class History:
             ignore = pick_time(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
             self.db.execute("INSERT INTO bank_table (bank, parent_bank, shares, ignore_older_than, active) "
                             "VALUES (?, ?, 1, ?, ?)", (banks[-1], parent, int(ignore), rng.random() < 0.9))
-        # The exact rule differs for a bank with users and sub-banks.
+        # For a bank with users and sub-banks, the exact rule gives other results than flux-accounting.
         self.banks = [bank for bank in banks if bank not in parents] if self.same else banks
 
     def add_users(self):

@@ -288,7 +288,7 @@ def ask():
                 own.rpc(SERVICE + "explain", json.dumps({"jobs": [one["id"]]})).get_str()
                 tell(explain=time.monotonic() - start)
         except OSError as exc:
-            # ENOSYS while the plugin is reloaded, EAGAIN before there are data.
+            # The plugin answers ENOSYS while it is reloaded, and EAGAIN while it has no data.
             wanted = [errno.EPERM, errno.ENOSYS] if method == "stats" else [errno.ENOSYS, errno.EAGAIN, errno.ENOENT]
             if exc.errno not in wanted:
                 raise

@@ -26,8 +26,7 @@ MIB = 1 << 20
 # If the instance grows by more than this number of bytes for each job, it has a leak. The record of an ended
 # job would take hundreds of bytes.
 BYTES_PER_JOB = 64
-# The judged costs of single requests, the maximum ratio of the last quarter of the soak to the first, and the
-# number of requests in a mean.
+# The costs that must not grow, the maximum ratio of the last quarter of the soak to the first, and the number of requests in a mean.
 JUDGED, SLOWER, ALONE = ("cpu_submit", "cpu_explain", "cpu_push"), 1.5, 50
 # The job states NEW, RUN and CLEANUP. Jobs in other states do not move while the queues are stopped.
 MOVING = (1, 16, 32)
@@ -397,11 +396,11 @@ for key in ("cpu", "cpu_ping", *JUDGED, "put50", "submit50", "submit99", "ping50
         continue
     first, last = quarters(warm, key)
     print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
-    # Elapsed time includes the machine and the KVS, and the work of a minute divided by its jobs grows with fewer jobs. On a busy machine even
+    # The elapsed time also depends on the machine and the KVS, and the cost of a job is higher in a minute with fewer jobs. On a busy machine even
     # the shortest request takes more processor time, because other processes fill the caches.
     if key == "cpu_ping":
         slower = max(1.0, last / first)
-    # A single minute has too few values.
+    # With fewer minutes, the means of the quarters vary too much.
     measured = sum(row[key] == row[key] for row in warm)
     if key in JUDGED and measured >= 12 and last > SLOWER * slower * first:
         failures.append(f"{key} is {last / first:.2f} times what it was")

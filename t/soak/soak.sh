@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Runs a soak in real Flux: jobs of several users, pushes whole and in parts, changes of limits, configuration and plugin, requests of
-# guests, updates, cancellations. Prints a row a minute, and a verdict on memory, latencies and `check`.
+# Runs a soak test in real Flux. Users submit, update and cancel jobs, guests send requests, policies are pushed in one message and in parts, and
+# limits, configuration and plugin change. Prints a table row each minute, and at the end a verdict on memory, latencies and `check`.
 # usage: soak.sh PLUGIN.so|nothing   (MINUTES=60, JOBS=500000, LEAVES=2000 associations, LIVE=3000 jobs at a time)
 # With `nothing`, the same jobs run under a plugin that does nothing, to show the memory that Flux itself keeps.
 

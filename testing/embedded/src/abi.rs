@@ -140,7 +140,7 @@ impl Args {
         copy
     }
 
-    /// Merges the JSON object `value` into one side.
+    /// Merges the JSON object `value` into the side `side` (IN or OUT).
     pub(super) fn merge(&self, side: c_int, value: &Value) {
         let text = json_text(value);
         // SAFETY: `raw` is valid, and the text is only read during the call.

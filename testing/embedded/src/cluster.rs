@@ -43,7 +43,7 @@ fn read_request(jobspec: &Value) -> Option<Request> {
     loop {
         let n = read_count(vertex)?;
         match vertex.get("type")?.as_str()? {
-            // If a slot contains nodes, the number of slots multiplies the number of nodes.
+            // Each slot contains `n` nodes.
             "node" if seen_slot => (request.nodes, request.slots) = (request.slots.checked_mul(n)?, 1),
             "node" => request.nodes = n,
             "slot" => (request.slots, seen_slot) = (n, true),
@@ -196,7 +196,7 @@ impl Host {
         }
     }
 
-    /// Schedules the end of the tasks, or the release of the scheduler's request, for a later reactor turn.
+    /// Schedules the event that the tasks have ended, or that the scheduler has dropped the job's request, for a later reactor turn.
     pub(super) fn schedule_end(&self, id: u64) {
         let mut store = self.store.borrow_mut();
         store.agenda.cancel(DueEvent::Finish(id));
@@ -205,7 +205,7 @@ impl Host {
         }
     }
 
-    /// Continues the cleanup of a job, after its tasks have ended or the scheduler has returned its request.
+    /// Continues the cleanup of a job, after its tasks have ended or the scheduler has dropped its request.
     pub(super) fn finish_release(&self, id: u64) {
         let had_tasks = self.job_mut(id, |job| {
             job.alloc_pending = false;

@@ -43,9 +43,9 @@ pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
 pub struct Fault {
     /// The name of the function.
     pub call: &'static str,
-    /// The number of calls that succeed first.
+    /// The number of calls that succeed before the first failure.
     pub after: u64,
-    /// The number of calls that fail afterwards.
+    /// The number of calls that fail, one after another.
     pub times: u64,
     /// The error of the calls that fail.
     pub errno: Errno,
@@ -88,14 +88,14 @@ impl Host {
         self.store.borrow_mut().faults = Faults { fault, ..Faults::default() };
     }
 
-    /// Returns the number of calls that the fault made fail, and the number of calls of each function.
+    /// Returns the number of calls that failed because of the fault, and the number of calls of each function.
     pub fn fault_counts(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let faults = &self.store.borrow().faults;
         (faults.failures, faults.calls.clone())
     }
 
-    /// Makes `text` the response to each lookup of the KVS key `key`, or to each request with the topic `key`. With `None`, the host answers
-    /// itself again.
+    /// Makes `text` the response to each lookup of the KVS key `key`, or to each request with the topic `key`. `None` restores the host's own
+    /// response.
     pub fn set_response(&self, key: &str, text: Option<&str>) {
         let answers = &mut self.store.borrow_mut().forced_answers;
         match text {

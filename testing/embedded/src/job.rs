@@ -43,7 +43,7 @@ pub enum State {
     Sched = 8,
     /// Has resources.
     Run = 16,
-    /// Ended and releasing resources.
+    /// Has ended and releases its resources.
     Cleanup = 32,
     /// Complete.
     Inactive = 64,

@@ -24,7 +24,7 @@ pub(super) struct Kvs {
     directory_bytes: u64,
 }
 
-/// Bytes of a directory entry without its name, and of a directory without entries (RFC 11).
+/// The number of bytes in a directory entry without its name, and in an empty directory (RFC 11).
 const ENTRY: usize = 88;
 const DIRECTORY: usize = 35;
 

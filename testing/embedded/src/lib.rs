@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! An embedded job manager: loads the .so of a jobtap plugin and acts as its host, with a small cluster in virtual
-//! time. The demo and the tests of the C interface use it on machines without Flux.
+//! An embedded job manager: loads the .so of a jobtap plugin and acts as its host, with a small cluster in virtual time. The demo and the tests of
+//! the C interface use it on machines without Flux.
 //!
-//! Start at [`Host`]: `load` a plugin, `submit` jobs, `advance` time, `request` its services, `restart`. `host` calls
-//! plugins, `event` has the life of a job, `ops` and `abi.c` are the functions that a plugin can call.
+//! Start at [`Host`]: `load` a plugin, `submit` jobs, `advance` time, `request` its services, `restart`. `host` calls plugins, `event` handles the
+//! events of jobs, `ops` and `abi.c` have the functions that a plugin can call.
 //!
 //! Architecture Invariant: this crate uses the plugin only through its .so, not through its Rust code.
 

@@ -35,7 +35,7 @@ pub struct PlayArgs {
     /// The jobtap plugin, named mf_priority.so
     #[arg(long)]
     plugin: PathBuf,
-    /// Read the steps from the input, and print all events of each step and the query as it is
+    /// Read the steps from the input, and print all events and the whole query document after each step
     #[arg(long)]
     trace: bool,
     /// Path of a second plugin that the steps `add` and `drop` request to hold and release jobs
@@ -267,7 +267,7 @@ impl Play {
         let shape = Shape {
             nodes: number(step, "nodes"),
             tasks: number(step, "tasks"),
-            // Jobs take whole nodes of the small cluster, unless the step has a number of cores.
+            // If the step has no number of cores, a job takes whole nodes of the small cluster.
             cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
             duration: step.get("limit").and_then(Value::as_f64).unwrap_or(7200.0),
             attributes: &attributes,

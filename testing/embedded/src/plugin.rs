@@ -19,7 +19,7 @@ use super::service::Service;
 /// Order in which a plugin gets the existing jobs at load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoadOrder {
-    /// The plugin requests no order. This host then uses the order of job ids.
+    /// The plugin requests no order, so this host uses the order of job ids.
     #[default]
     None,
     State,
@@ -217,8 +217,8 @@ impl Host {
         for (_, id) in jobs {
             let Some(args) = self.job_args(id, &[]) else { continue };
             self.store.borrow_mut().stack.push(id);
-            // These are direct calls: return codes and OUT are ignored, and collected jobspec updates are posted by
-            // the next call through the chain.
+            // Unlike calls of all plugins, these calls ignore return codes and OUT. The next call of all plugins posts the collected jobspec
+            // updates.
             plugin.call(self, "job.create", &args);
             plugin.call(self, "job.new", &args);
             if self.state(id) == Some(State::Depend) {

@@ -34,7 +34,7 @@ impl Queue {
         max_sched_cores_per_assoc: UNLIMITED,
     };
 
-    /// Returns the cap of the limit that holds jobs under the name `limit`, if it is a limit of queues.
+    /// Returns the value of the queue limit that holds jobs under the name `limit`, or `None` if there is no such queue limit.
     pub fn cap(&self, limit: &str) -> Option<i64> {
         match limit {
             "max-run-jobs-queue" => Some(self.max_running_jobs),

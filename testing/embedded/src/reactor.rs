@@ -27,7 +27,7 @@ pub(super) enum DueEvent {
     Answer(usize),
     /// The tasks of the job end by themselves.
     Finish(u64),
-    /// The tasks of the job have ended, or the scheduler has returned its request.
+    /// The tasks of the job have ended, or the scheduler has dropped its request.
     Released(u64),
 }
 

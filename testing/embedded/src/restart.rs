@@ -69,8 +69,8 @@ impl Host {
         if order == Order::Descending {
             ids.reverse();
         }
-        // First perform the action of the state of each job, before any callback about the job: a job in CLEANUP may end,
-        // and a job in DEPEND may lose its last dependency.
+        // Before plugins are called about any job, perform the action of each job's state: a job in CLEANUP may end, and a job in DEPEND may lose
+        // its last dependency.
         for &id in &ids {
             if self.perform_action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
@@ -91,7 +91,7 @@ impl Host {
             self.notify_plugins(id, "job.create", &[]);
             self.notify_plugins(id, "job.new", &[]);
             if self.state(id) == Some(State::Sched) {
-                // Reset the priority, so that the priority event that moves the job to SCHED again is posted.
+                // Reset the priority. Flux posts no event if the priority stays the same, and this event moves the job to SCHED again.
                 self.job_mut(id, |job| job.priority = -1);
                 let _ = self.post_event(id, "flux-restart", None);
             }

@@ -22,9 +22,9 @@ pub struct Submission {
 /// Parameters of a job for [`Submission::simple`].
 #[derive(Clone, Debug, Default)]
 pub struct Shape<'a> {
-    /// Number of nodes; 0 for cores only.
+    /// Number of nodes, or 0 if the job requests only cores.
     pub nodes: u64,
-    /// Number of tasks (slots), per node if there are nodes.
+    /// Number of tasks (slots): for each node, or in total if `nodes` is 0.
     pub tasks: u64,
     /// Cores per task.
     pub cores: u64,

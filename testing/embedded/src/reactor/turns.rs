@@ -36,7 +36,7 @@ impl Host {
     pub fn settle_commits(&self, most: usize) {
         for _ in 0..most {
             loop {
-                // End the borrow before the turn: callbacks borrow the store.
+                // End the borrow before the event runs, because callbacks borrow the store.
                 let due = self.store.borrow_mut().agenda.pop_due();
                 let Some(due) = due else { break };
                 self.run_turn(due);
