@@ -112,8 +112,8 @@ fn run_job(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     engine.handle(NOW, Event::Run(JobId(id), make_allocation(nodes)));
 }
 
-/// Times events of single jobs among 1,000,000 live jobs of 1,000 users. User 1 also has 20,000 held jobs with
-/// different sizes. The time must not depend on the number of the other jobs.
+/// Measures the time of events of single jobs among 1,000,000 live jobs of 1,000 users. User 1 also has 20,000 held jobs with different sizes. The
+/// time must not depend on the number of the other jobs.
 fn bench_events_among_many_jobs(c: &mut Criterion) {
     const LIVE: u64 = 1_000_000;
     const HELD: u64 = 20_000;
@@ -223,7 +223,7 @@ fn engine_with_many_queues() -> Engine {
     engine
 }
 
-/// Times the responses to requests that guests may send.
+/// Measures the time of responses to requests that guests may send.
 fn bench_responses(c: &mut Criterion) {
     let mut group = c.benchmark_group("answers");
     group.sample_size(20);

@@ -279,8 +279,7 @@ fn compare(mut without: MeasuredSite, mut with: MeasuredSite) {
     }
 }
 
-/// A site in which jobs wait for the limits on nodes and cores of the site. One job uses all nodes and cores of the limits
-/// except one node and one core.
+/// A site in which limits on the nodes and cores of the whole site hold jobs. A running job leaves only one node and one core of the limits free.
 struct CrowdedSite {
     engine: Engine,
     next_id: u64,

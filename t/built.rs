@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Names the plugin to test, if it is not to be built.
+/// The variable with the path of the plugin to test. Without it, the tests build the plugin.
 pub const PLUGIN: &str = "PLUGIN_UNDER_TEST";
 
 /// Returns the plugin under test: the file that `PLUGIN_UNDER_TEST` names, or what cargo builds, without symbols.

@@ -26,7 +26,7 @@ const FAIRSHARES: [(&str, &str, f64); 6] = [
     ("frank", "biology", 1.0 / 6.0),
 ];
 
-/// Returns the plugin under the name that users give it.
+/// Returns a copy of the plugin with the file name mf_priority.so.
 fn plugin() -> PathBuf {
     static COPIED: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let copy = || {

@@ -248,7 +248,7 @@ clear_log() { flux dmesg >>dmesg.log && flux dmesg -C; }
 list_errors() { flux dmesg | grep -E "job-manager\.(err|crit|alert|emerg)"; }
 no_errors() { flux dmesg >log.read && ! grep -E "job-manager\.(err|crit|alert|emerg)" log.read; }
 
-# wait_settled: waits a few reactor turns of the job manager, for claims that something did not happen.
+# wait_settled: waits a few turns of the job manager's reactor, for tests that something does not happen.
 wait_settled() { mf alive && mf alive; }
 
 # post_event ID NAME JSON: posts an event of the job, as another plugin may.

@@ -12,12 +12,12 @@
 #   --tsan         only the tests of the command's threads, with ThreadSanitizer
 #   -j N           number of sharness tests at a time (default: two for each processor, since they mostly wait)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
-#   --long [M]     only the long tests: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, a panic in
-#                  eight calls of each kind and place, jansson without memory at 200 places, 10,000 loads and removals, a push of a
-#                  million associations, random histories for 6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind,
-#                  and the tests of --asan and --tsan. LONG="fuzz cycles" selects some of: advisories fuzz properties panics memory
-#                  cycles million random soak valgrind asan tsan
-#   TEST           only these sharness tests: names or beginnings of names, as t1005
+#   --long [M]     only the long tests: each fuzzing target for M minutes (default 5, may be 0.2), properties with M * 4,000 cases, a
+#                  panic in eight calls of each kind and place, 200 failures of jansson's allocations, 10,000 loads and removals, a push
+#                  of a million associations, random histories for M * 6 minutes, a soak test of M * 12 minutes, the sharness tests under
+#                  valgrind, and the tests of --asan and --tsan. LONG="fuzz cycles" selects some of: advisories fuzz properties panics
+#                  memory cycles million random soak valgrind asan tsan
+#   TEST           only these sharness tests: names or beginnings of names, such as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -414,7 +414,7 @@ run_long_tests() {
 	elif [ -n "$under" ]; then
 		"run_under_$under"
 	else
-		# These two run in the background of the sharness tests.
+		# The next two tests run in the background of the sharness tests.
 		[ -z "$rust" ] || {
 			t/report/run --browser >/dev/null || install_packages chromium || : # before two ask apt at once
 			run_in_background page test_page

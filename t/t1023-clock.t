@@ -35,7 +35,7 @@ wait_for_refresh() {
 	local last
 	last=$(query_live .last.when) && retry eval "test \"\$(query_live .last.when)\" != $last"
 }
-# check_time CONDITION: checks the time of the plugin.
+# check_time CONDITION: checks a condition about the present time of the plugin.
 check_time() { set -- "$1" $(print_usage 5001) && check_condition "$2 $1"; }
 comes_before() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
 

@@ -14,14 +14,14 @@ print_places() {
 		awk -v queues=" $* " 'index(queues, " " $4 " ") && $2 > 0' | sort -k2,2nr -k3,3n |
 		awk '{ id[NR] = $1 } END { for (i = 1; i <= NR; i++) print id[i], i, NR }'
 }
-# print_listed_places FILE QUEUE...: prints the same columns from the answer of `jobs` in FILE.
+# print_listed_places FILE QUEUE...: prints the columns of print_places from the answer of `jobs` in FILE.
 print_listed_places() {
 	jq -r --arg queues " ${*:2} " '[.jobs[] | select(.place != null and (" \(.queue) " as $name | $queues | contains($name)))] |
 		sort_by(.place)[] | "\(.id) \(.place) \(.place_of)"' "$1" | sed "s/^ƒ/f/"
 }
 # print_event_time ID EVENT: prints the time of the last such event.
 print_event_time() { mf times "$1" "$2" | tail -1; }
-# is_near FILE FILTER SECONDS: checks that the number that the filter selects differs by less than a millisecond.
+# is_near FILE FILTER SECONDS: checks that the number that the filter selects differs from SECONDS by less than a millisecond.
 is_near() { check_json "$1" "($2) - ($3) | fabs < 0.001"; }
 
 test_expect_success 'pending jobs have the places that flux jobs shows by priority and id' '

@@ -30,7 +30,7 @@ published='[
 	{"scope": "bank", "name": "*", "run-sched-gpus": 96},
 	{"scope": "bank", "name": "small", "run-sched-gpus": 4}]'
 
-# check_holds JOB JQ: checks the limits that hold a job in the answer of explain.
+# check_holds JOB JQ: checks with a JQ filter the limits that hold the job in the answer of explain.
 check_holds() {
 	mf rpc explain "{\"jobs\":[$(flux job id "$1")]}" | sed "s/^ok //" >why.json && jq -e ".jobs[0].holds | $2" why.json
 }

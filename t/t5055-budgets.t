@@ -11,8 +11,7 @@ budget() { flux fairshare budget "$@" -p "$DB"; }
 spent() { budget show "$@" --json | jq -e '[.budgets[] | {scope, name, unit, start, spent_ms}]'; }
 sync() { flux fairshare sync -p "$DB"; }
 
-# by_hand: computes the charges from job-list and R, and prints the amount that each budget must have spent,
-# in the form of `spent`.
+# by_hand: computes the charges from job-list and R, and prints the amount that each budget must have spent, in the format of `spent`.
 cat >by_hand.py <<-'END'
 	import json, subprocess, sys
 	from fractions import Fraction
@@ -80,7 +79,7 @@ test_expect_success 'deposit refuses invalid deposits, names the cause and chang
 	done &&
 	budget log --json >after && test_cmp before after
 '
-# print_differences: prints the fields of budgets that diff reports; null stands for a whole budget.
+# print_differences: prints the fields of budgets that diff reports, or null for a budget that is missing as a whole.
 print_differences() { test_might_fail flux fairshare diff -p $DB --json >found && jq -c "[.differences[] | select(.kind == \"budget\") | .field]" found; }
 test_expect_success 'diff and doctor report deposits that were not pushed, and push counts them' '
 	test "$(print_differences)" = "[null,null,null,null]" && test_might_fail flux fairshare doctor -p $DB >out && cat out && grep "budgets: 4 added" out &&

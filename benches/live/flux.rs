@@ -17,7 +17,7 @@ fn make_facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
     records::make_facts(id, user as u32, state, T0)
 }
 
-/// Flux's queue in the order of the posted priorities, its loop over all jobs, and its timers.
+/// A model of Flux: its queue in the order of the posted priorities, its loop over all jobs, and its timers.
 pub struct Flux {
     pub engine: Engine,
     pub now: f64,

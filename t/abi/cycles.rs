@@ -76,7 +76,7 @@ fn a_removal_ends_a_timer_and_reads_under_way() {
     site.submit(&job(5001, 1));
     site.host.remove(SO).unwrap();
     site.load(&document());
-    // The timer of the next turn is due but has not fired.
+    // The timer for the next turn of the reactor is due but has not fired.
     assert!(site.host.live_watchers() > 0);
     site.host.remove(SO).unwrap();
     assert_gone(&site);

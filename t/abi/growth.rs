@@ -135,7 +135,7 @@ impl Database {
     }
 }
 
-/// Runs all turns that are due, and returns the processor time of the longest one.
+/// Runs the reactor until nothing is due, and returns the processor time of its longest turn.
 fn settle(site: &Site) -> f64 {
     let mut longest: f64 = 0.0;
     loop {
@@ -221,7 +221,7 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
     assert!(over.is_empty(), "{over:?}");
 }
 
-/// Prints how much a week adds to the content store while jobs end and `flux fairshare sync` pushes usages with continuous decay. A push comes
+/// Prints how much the content store grows in a week in which jobs end and `flux fairshare sync` pushes usages with continuous decay. A push comes
 /// every GROWTH_EVERY seconds, and GROWTH_ACTIVE percent of the associations have usage.
 #[test]
 #[ignore = "takes minutes"]

@@ -127,7 +127,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 #[test]
 fn a_push_during_a_refresh_takes_effect() {
     let site = Site::without_data();
-    // With this number of associations a refresh takes several turns.
+    // With this number of associations, a refresh takes several turns of the reactor.
     let banks = || vec![make_bank("root", ""), make_bank("A", "root")];
     let mut document = make_document("fair-tree", site.host.now(), banks(), "A");
     let others: Vec<Value> = (0..20_000).map(|user| make_leaf(10_000 + user, "A", f64::from(user))).collect();

@@ -241,7 +241,7 @@ fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeM
                 let deps = held["deps"].as_array().unwrap().iter();
                 let mut deps: Vec<String> = deps.map(|dep| dep.as_str().unwrap().to_string()).collect();
                 deps.sort();
-                // A job past DEPEND has no dependencies in the host.
+                // In the host, jobs in PRIORITY and SCHED have no dependencies.
                 let id = id.parse().unwrap();
                 if !matches!(site.state(id), State::Priority | State::Sched) {
                     by_query.insert(id, deps);

@@ -190,7 +190,7 @@ fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});
         site.host.reload_config(&access).unwrap();
-        // A refused configuration must not switch private mode.
+        // A refused configuration must not switch private mode on or off.
         let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"refresh": "often"}});
         site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));

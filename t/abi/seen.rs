@@ -67,7 +67,7 @@ pub fn assert_counts(query: &Value, jobs: &[JobInHost], text: impl Fn() -> Strin
                 .filter(|job| job.state == State::Depend && !job.holds.is_empty())
                 .map(|job| (job.id.to_string(), job.holds.clone()))
                 .collect();
-            // A job past DEPEND has no dependencies in the host.
+            // In the host, jobs in PRIORITY and SCHED have no dependencies.
             let is_here = |id: &&String| {
                 let past = |job: &&JobInHost| matches!(job.state, State::Priority | State::Sched);
                 !mine.iter().any(|job| job.id.to_string() == **id && past(job))

@@ -139,7 +139,7 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
             let sum: f64 = terms.iter().map(product).sum();
             assert_eq!(sum.round().clamp(0.0, 4_294_967_294.0) as i64, has, "{job}");
         }
-        // The answer to "jobs" must have the same data in short form.
+        // The answer to "jobs" must have the same values as the answer to "explain".
         let listed = ask(&site, "jobs", json!({"ids": part, "limit": 100}), OWNER);
         for row in listed["jobs"].as_array().unwrap() {
             let id = row["id"].as_u64().unwrap();

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Times `flux fairshare update` and flux-accounting's `flux account-update-fshare` on the same databases, one after the other, and
-# compares their results.
+# Measures the time of `flux fairshare update` and flux-accounting's `flux account-update-fshare` on the same databases, one after the
+# other, and compares their results.
 #
 #   t/bench/fairshare-update.sh [ASSOCIATIONS BANKS]...     default: 1000 10 10000 100 100000 1000
 #
-# PROGRAM: the command (default: the release build). LIMIT: seconds given to the original (default 600).
+# PROGRAM: the command (default: the release build). LIMIT: time limit of the original in seconds (default 600).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=${PROGRAM:-$here/../../target/release/flux-fairshare}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Times the fetch of ended jobs from a real instance: `flux fairshare sync --only fetch` and flux-accounting's
-# `flux account-fetch-job-records`, in turn in the same instance, and compares the stored rows.
+# Measures the time to fetch ended jobs from a real instance, with `flux fairshare sync --only fetch` and with flux-accounting's
+# `flux account-fetch-job-records`. Both run in turn in the same instance. Compares the stored rows.
 #
 #   t/bench/fetch.sh [JOBS] [ROUNDS]         default: 10000 3
 #

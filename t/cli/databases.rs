@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! update, show and push on good databases, old and new.
+//! Tests `update`, `show` and `push` with valid databases of old and new versions.
 
 use super::fairshare;
 use super::site::Site;

@@ -48,7 +48,7 @@ enum Kind {
 
 /// Counts an operation, and returns whether it fails.
 fn must_fail(kind: Kind) -> bool {
-    // On a full disk only writes count.
+    // On a full disk, reads do not fail and are not counted.
     if IS_FULL.load(Ordering::SeqCst) && kind == Kind::Reads {
         return false;
     }

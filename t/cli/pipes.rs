@@ -29,7 +29,7 @@ fn full_pipe() -> (PipeReader, Stdio) {
     (reader, writer.into())
 }
 
-/// Waits until a process is stuck in writing to its standard output.
+/// Waits until a process is blocked in a write to its standard output.
 fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
     let call = format!("/proc/{}/syscall", child.id());
     for _ in 0..1000 {

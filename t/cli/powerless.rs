@@ -64,7 +64,7 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").expect("procfs").uid() == 0
 }
 
-/// Returns [`is_root`], and prints the name of a test that cannot run otherwise.
+/// Returns [`is_root`]. If it is false, prints that `test` is skipped.
 pub fn is_root_for(test: &str) -> bool {
     let is_root = is_root();
     if !is_root {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! simulate on histories that can be computed by hand, and results that do not depend on options.
+//! Replays of histories whose results can be computed by hand, or must not depend on options of `simulate`.
 
 use std::io::Write;
 use std::process::Command;

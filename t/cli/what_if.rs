@@ -210,7 +210,7 @@ fn usage_is_back_at_the_share_at_the_predicted_boundary() {
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // The bank whose usage is below its share is ahead.
+    // The bank whose usage is below its share is ranked first.
     assert_eq!((level("22d"), level("24d")), (0.25, 1.0));
     let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
     assert_eq!(json["associations"][0]["worst_level"]["even_usage"], 72_000_000.0);

@@ -133,7 +133,7 @@ class Instance:
         self.journal = self.handle = None
         self.users = {}
         env = dict(os.environ, FLUX_URI=self.uri)
-        # job-list has ended with the job manager.
+        # The reload of the job manager also ends job-list.
         for module in ("job-manager", "job-exec", "sched-simple", "job-list"):
             subprocess.run(["flux", "module", "reload", "--force", module], env=env, check=True, capture_output=True)
         self.connect()

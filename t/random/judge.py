@@ -147,7 +147,7 @@ def begin(follower, step, outcome, names):
         model.loaded = False
     elif "rush" in step:
         model.replay(None)
-        # The timer that asks for priorities after a load may fire during the push, with the data so far.
+        # After a load, a timer asks for priorities. It may fire during the push, when the plugin has only a part of the data.
         come = follower.choose(len(ORDER) + 1)
         if come:
             model.update({kind: step["rush"][kind] for kind in ORDER[:come] if kind in step["rush"]})

@@ -253,7 +253,7 @@ def usage_over_time_is_what_the_jobs_add_up(bench):
                 elif not parts and not name.endswith("others"):
                     of_one = dict(query(bench, "demo", below(bank) + OF_JOBS + " GROUP BY name", *midnights)).get(name, 0)
                     near(cell, of_one, f"{name} on {row[0]}")
-        # The whole usage, which equals the usage by period.
+        # The total usage must equal the sum of the usages by period, before their decay.
         counted = query(bench, "demo", below(bank) + "SELECT sum(value * (1 << period)) FROM job_usage_per_association_table WHERE bank IN inside")[0][0]
         assert abs(whole / counted - 1) < 1e-9, f"{bank}: {whole} and {counted}"
     # The heights of the columns are proportional to their sums.
@@ -351,7 +351,7 @@ def tables_on_a_narrow_screen_show_the_key_columns_and_say_that_they_scroll(benc
         equal(seen, wanted)
         hint = f"getComputedStyle(document.querySelector('{place} .scroll'), '::before').content"
         assert "scroll sideways" in page.js(hint), page.js(hint)
-        # The first column stays in view.
+        # The first column stays visible.
         left = page.js(f"""(() => {{ const box = document.querySelector('{place} .scroll'); box.scrollLeft = 1000;
             return box.querySelector('tbody th, tbody td:not([colspan])').getBoundingClientRect().left - box.getBoundingClientRect().left; }})()""")
         assert abs(left) < 1, left

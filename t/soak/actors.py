@@ -27,7 +27,7 @@ QUEUES = ["batch", "debug"]
 PAUSE = os.environ["SOAK_PAUSE"]
 # The maximum number of submissions without an answer.
 WINDOW = 200
-# Seconds between two sweeps of submissions. Scripts of users submit many jobs at once. Flux's KVS has a directory with an entry for each
+# Users submit many jobs at once with scripts, so this script submits a batch every few seconds. The KVS has a directory with an entry for each
 # quarter of a second with a submission, and each commit writes the whole directory.
 SWEEP = 4
 
@@ -99,7 +99,7 @@ def submit(rate, most):
                     cancels.append(owner.rpc("job-manager.raise", dict(id=one, severity=0, type="cancel")))
             except OSError as exc:
                 refused += 1
-                # Limits refuse some submissions; the recorder gets the reasons.
+                # Limits refuse some submissions, so count the refusals by reason.
                 why[(exc.strerror or str(exc))[:60].rstrip("0123456789")] += 1
         while len(cancels) > most_open // 4:
             try:
@@ -116,7 +116,7 @@ def submit(rate, most):
         due = int((time.monotonic() - began) * rate) - count
         room = most - active(owner)
         if due > rate * 120:
-            # If the machine is too slow for the rate, missed sweeps are skipped.
+            # If the machine is too slow for the rate, skip the missed submissions.
             began += due / rate - 1
         batch = min(due, room)
         if batch < min(rate * SWEEP, most / 4):

@@ -158,7 +158,7 @@ def tidy():
     own = flux.Flux()
     while True:
         time.sleep(20)
-        # The first two parts of the directory of a job are the upper half of its id.
+        # The KVS directory of a job begins with two parts for the upper half of its id.
         known = {one["id"] >> 32 for one in own.rpc("job-list.list", {"max_entries": 0, "attrs": []}).get()["jobs"]}
         latest = max(known, default=0) - 4 * 60
         for above in flux.kvs.get_dir(own, "job").directories():

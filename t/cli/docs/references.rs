@@ -257,7 +257,7 @@ fn find_declared(code: &str) -> Option<(&str, &str)> {
     keywords.contains(&keyword).then(|| (keyword, take_word(name)))
 }
 
-/// Returns the type of an `impl` block; `header` is the code behind `impl`.
+/// Returns the type of an `impl` block; `header` is the code after `impl`.
 fn find_type_name(header: &str) -> String {
     let mut depth = 0;
     let mut before = ' ';

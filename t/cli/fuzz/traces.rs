@@ -15,7 +15,7 @@ use crate::pipeline::{END, add_jobs};
 use crate::site::{Site, read_rows};
 use crate::{PROGRAM, directory};
 
-/// Three users, one of them only as an unknown number; jobs that depend on others, partial jobs, and a job that never ran.
+/// Users 1 and 2 and an unknown user (-1); jobs that depend on others, partial jobs, and a job that never ran.
 const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 1600000000\n\
     1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     2 10 5 100 8 -1 -1 8 100 -1 1 2 1 -1 1 -1 -1 -1\n\

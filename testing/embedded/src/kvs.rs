@@ -9,7 +9,7 @@ use super::job::Errno;
 /// Changes of keys. `None` removes the key and all keys below it.
 type Changes = Vec<(String, Option<String>)>;
 
-/// The KVS without eventlogs.
+/// The KVS except the eventlogs of jobs.
 #[derive(Default)]
 pub(super) struct Kvs {
     texts: BTreeMap<String, String>,

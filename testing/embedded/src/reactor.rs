@@ -78,7 +78,7 @@ struct Future {
     text: Option<CString>,
 }
 
-/// The events to come, ordered by time and then by the order of arming.
+/// Future events, ordered by time. Events at the same time have the order in which they were scheduled.
 #[derive(Default)]
 pub(super) struct Agenda {
     now: u64,

@@ -16,7 +16,7 @@ use super::host::{Active, CommandArgs, DemoHost, Stage, run_command};
 use super::site::{DemoJob, Site};
 use fairshare_client::{Flux, FluxError};
 
-/// Limit of each wait.
+/// The maximum time of each wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 /// `FLUX_JOB_LOOKUP_CURRENT`: apply the jobspec-update events to the jobspec.
