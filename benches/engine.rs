@@ -159,8 +159,8 @@ fn bench_events_among_many_jobs(c: &mut Criterion) {
     group.finish();
 }
 
-/// Creates an engine in which the running jobs of user 1 use all `jobs` nodes and cores of the user's limits. 499 held
-/// jobs need all nodes or all cores. Also returns the held job that was submitted last.
+/// Creates an engine in which user 1 may use `jobs` nodes and cores, and running jobs use all of them. 499 held jobs need all nodes or all cores.
+/// Also returns the held job that was submitted last.
 fn engine_with_held_jobs(jobs: u64) -> (Engine, JobFacts<'static>) {
     let facts_with_size = |id: u64, nodes: u64, cores: u64, state| JobFacts {
         size: Ok(Size::new(nodes, cores, 0)),

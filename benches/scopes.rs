@@ -190,7 +190,7 @@ fn run_job(engine: &mut Engine, id: u64) {
     handle(engine, Event::Run(JobId(id), Resources::Allocated(allocation)));
 }
 
-/// Creates an engine in which each of 20,000 associations has one running job, and a held job that waits for its end.
+/// Creates an engine with 20,000 associations. Each has a running job, and a job that is held until the running job ends.
 fn engine_with_held_jobs(limits: &[SiteLimit], tree: &SitePart) -> Engine {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
     push_site(&mut engine, limits, tree);

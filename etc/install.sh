@@ -79,7 +79,7 @@ remove_listed() {
 	restore_upstream
 }
 
-# restore_upstream: moves flux-accounting's plugin back to its place, unless that place has a plugin.
+# restore_upstream: moves flux-accounting's plugin back to its path, unless a plugin is there.
 restore_upstream() {
 	if [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
 		mv "$dest$theirs" "$dest$so"

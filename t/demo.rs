@@ -158,7 +158,7 @@ fn read_held_section(out: &str) -> String {
     read_section(out, "Held jobs").concat().join(" ")
 }
 
-/// Each hold names a limit of the site, with its figures.
+/// The text about each held job names the limit that holds the job, with its numbers.
 #[test]
 fn holds_name_the_limit_and_its_figures() {
     let site = site();

@@ -82,8 +82,8 @@ add_counts() {
 	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$1")
 }
 
-# take_programs: copies the command and the embedded job manager that cargo has built to target/tested, without symbols, and tests
-# the copies: other tests build in target/debug meanwhile.
+# take_programs: copies the built command and embedded job manager to target/tested, without symbols. The sharness tests use the copies, because
+# other tests build in target/debug meanwhile.
 take_programs() {
 	local variable name
 	mkdir -p target/tested

@@ -9,7 +9,7 @@ in_sequence
 USERS="5001 5002 5003 5004 5005 5006"
 IDLE=5007 # has no job until jobs run after a restart
 
-# print_policy N: prints a policy in which each user may run N jobs. A mix of two policies would show different numbers.
+# print_policy N: prints a policy in which each user may run N jobs. If two policies were mixed, users would have different limits.
 print_policy() {
 	local user
 	mf doc $(for user in $USERS $IDLE; do echo "assoc $user A max_running_jobs=$1"; done) project "*" bank A 1
@@ -18,7 +18,7 @@ print_policy() {
 # without limits.
 print_limits() { mf query "sorted({b['max_run_jobs'] for u in q['mf_priority_map'] for b in u['banks'] if u['userid'] != $(id -u)})"; }
 
-# push_until_killed: pushes the two policies in turn until the broker is gone.
+# push_until_killed: pushes the two policies alternately until the broker is gone.
 push_until_killed() {
 	while mf rpc policy_update "$(cat doc2)" && mf rpc policy_update "$(cat doc3)"; do :; done
 }

@@ -8,7 +8,7 @@ in_sequence
 
 # check_json FILE FILTER: checks that the filter is true for the file.
 check_json() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
-# print_places QUEUE...: prints id, place and number of the pending jobs in these queues, from the order of `flux jobs`.
+# print_places QUEUE...: for each pending job in these queues, prints its id, its place in the order of `flux jobs`, and the number of these jobs.
 print_places() {
 	flux jobs -A --filter=pending --no-header -o "{id.f58plain} {priority} {id.dec} {queue}" |
 		awk -v queues=" $* " 'index(queues, " " $4 " ") && $2 > 0' | sort -k2,2nr -k3,3n |

@@ -122,10 +122,9 @@ test_expect_success 'a job waits outside of windows, and starts when the next wi
 	wait_running $i && test $(date +%s) -ge $((NOW + begin)) && cancel $i && wait_ended $i
 '
 
-# A budget of 60 node-seconds takes the place of a budget of 10 node-hours. Each of 500 jobs runs on one of
-# four nodes for 0.2 to 0.4 s, so all jobs would spend more than 100 node-seconds. The jobs that the budget
-# pays for take at least 15 s. No job runs during the restart, because sched-simple does not survive a restart
-# with running jobs on fake resources. But many jobs are released then.
+# A budget of 60 node-seconds replaces a budget of 10 node-hours. Each of 500 jobs runs on one of four nodes for 0.2 to 0.4 s, so all jobs would
+# spend more than 100 node-seconds. The jobs that the budget pays for take at least 15 s. No job runs during the restart, because sched-simple does
+# not survive a restart with running jobs on fake resources. But many released jobs wait in SCHED.
 has_no_running_jobs() { test -z "$(flux jobs -A -f running -no "{id}")"; }
 is_committed() { mf query | jq -c ".budgets[0]"; mf query | jq -e ".budgets[0].committed > 0" >/dev/null; }
 test_expect_success '500 short jobs spend a budget up to a hundredth, and not more, over a reload and a restart' '

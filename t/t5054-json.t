@@ -6,7 +6,7 @@ test_description='each command with --json prints a document that follows its sc
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# prints COMMAND OPTION...: runs the command with --json. Exit status 1 is an answer too.
+# prints COMMAND OPTION...: runs the command with --json. Exit status 1 is valid too.
 prints() {
 	flux fairshare "$@" --json >out || test $? = 1 || return
 	jq -e . out >/dev/null

@@ -155,7 +155,7 @@ fn remove(document: &mut Value, path: &str) {
     }
 }
 
-/// Returns a site in which a job has used each queue. The query shows a queue in queue_usage only after that.
+/// Returns a site in which a job has used each queue, because the query shows only such queues in queue_usage.
 fn site_with_used_queues() -> Site {
     let site = Site::new();
     for queue in ["q", "r"] {

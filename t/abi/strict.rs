@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Strict running limits, and jobs that are held past DEPEND, through the C interface: nested releases, reloads, and updates of the job
-//! whose callback is running.
+//! Tests strict running limits, and jobs that are held in PRIORITY or SCHED, through the C interface: nested releases, reloads, and updates of the
+//! job whose callback is running.
 
 use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};

@@ -429,7 +429,7 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
     let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
     assert_eq!(expect_refusal(&site, "check_job", &payload.to_string(), Cred::guest(5001)), (1, text));
     assert_eq!(ask(&site, "check_job", payload, OWNER)["userid"], 5002);
-    // In private mode, the number of pending jobs of others is private, too.
+    // In private mode, the number of pending jobs of other users is private, too.
     let place = |cred| {
         let checked = ask(&site, "check_job", json!({"jobspec": job(5002, 1).jobspec, "user": 5002}), cred);
         (checked["place"].is_u64(), checked["place_of"] == 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# Functions of the timing scripts: a quiet instance with the plugin, and a table line for each figure.
+# Functions of the timing scripts. They start a quiet instance with the plugin, and print a table row for each measurement.
 #
-# Each script: t/bench/NAME.sh PLUGIN.so... | nothing   (several plugins are timed in turn, in one run)
+# Each script: t/bench/NAME.sh PLUGIN.so... | nothing   (several plugins are measured alternately, in one run)
 set -eu
 bench=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -10,8 +10,8 @@ unset FLUX_URI
 [ $# -gt 0 ] || { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
 command -v flux >/dev/null || { echo "flux is not on PATH" >&2; exit 2; }
 
-# path_of NAME: prints the path of a plugin. Three words build a plugin against flux-core's headers: "nothing" (nothing.c), "floor" (floor.c),
-# and "events" (floor.c with EVENTS_ALONE).
+# path_of NAME: prints the path of a plugin. For three names, it builds a plugin against flux-core's headers: "nothing" (nothing.c), "floor"
+# (floor.c), and "events" (floor.c with EVENTS_ALONE).
 path_of() {
 	local dir source
 	dir=$(mktemp -d "$work/so.XXXX")

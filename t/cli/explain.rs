@@ -41,7 +41,7 @@ What would change it:
 ";
     assert_eq!(ran.ok(), expected);
     let json = fairshare(["why", "bob", "ann/chem", "--tree", &path, "--json"]).json();
-    // The user that is ahead comes first, in any order of arguments.
+    // The user that is ranked first is printed first, in any order of arguments.
     assert_eq!(fairshare(["why", "ann/chem", "bob", "--tree", &path]).ok(), expected);
     assert_eq!(json["ahead"]["user"], "bob");
     assert_eq!(json["ancestor"], "root");
@@ -147,7 +147,7 @@ fn as_many_parts_are_kept_as_there_are_rows() {
     }
 }
 
-/// Returns a site whose period ended a day ago without a shift of the bins: the two node-hours of ann are in bin 0.
+/// Returns a site whose period ended a day ago, but whose bins are not shifted yet: the two node-hours of ann are in bin 0.
 fn make_late_site(test: &str) -> Site {
     let site = Site::small(test);
     add_jobs(&site);

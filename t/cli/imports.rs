@@ -229,7 +229,7 @@ fn check_import_refuses_a_document_without_computed_values() {
     assert!(ran.error().contains("has no values that the other system computed"), "{ran:?}");
 }
 
-/// Returns the file of `sacctmgr dump` with its comments and with other options.
+/// Returns the output of `sacctmgr dump`, with its comments and with options that the command does not read.
 pub fn format_dump(golden: &Value, as_number: bool) -> String {
     let mut out = "# To edit this file start with a cluster line for the new cluster\n\
         # Cluster - 'cluster_name':MaxTRESPerJob=node=50\n\

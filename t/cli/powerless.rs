@@ -28,7 +28,8 @@ impl UnprivilegedDirectory {
                 set_mode(&to, 0o444);
             }
         }
-        // A separate process copies the program: a file that this process writes would be busy in children of other tests.
+        // A separate process copies the program. If this process wrote the copy, children of other tests could hold it open, and it could not be
+        // executed.
         let copied = Command::new("cp").arg(PROGRAM).arg(view.directory.join("program")).status();
         assert!(copied.expect("cp runs").success());
         set_mode(&view.directory.join("program"), 0o755);

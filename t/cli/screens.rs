@@ -214,7 +214,7 @@ fn option_and_environment_decide_about_colours() {
     assert!(ran.out.is_ascii(), "{ran:?}");
 }
 
-/// As in git, output that does not fit goes to the pager, in colours. Shorter output, and output for programs, does not.
+/// As in git, output that does not fit on the screen goes to the pager, in colours. Shorter output does not, nor output into a pipe.
 #[test]
 fn output_longer_than_the_terminal_goes_to_a_pager() {
     let path = file("screens_pager", super::what_if::TREE);

@@ -51,8 +51,7 @@ fn results_of_a_small_history_equal_those_computed_by_hand() {
     assert_eq!(document["recorded_wait_mean"], 5.0);
     let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| document[key].as_f64().unwrap());
     assert_eq!(means, [10.0, 250.0 / 3.0, 8.0 / 3.0]);
-    // Under fcfs, the jobs start at 0, 100 and 200 s. Under easy, the last job starts next to the first job,
-    // because it delays no other job.
+    // Under fcfs, the jobs start at 0, 100 and 200 s. Under easy, the last job starts while the first job runs, because that delays no other job.
     let wanted = [
         ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
         ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),

@@ -78,7 +78,7 @@ fn predictions_equal_the_values_that_update_stores() {
     }
 }
 
-/// Returns a site of two banks with recorded usage, whose period ends in `left` seconds.
+/// Returns a site whose period ends in `left` seconds, with two banks and recorded usage.
 fn make_decaying_site(test: &str, left: f64) -> Site {
     let site = Site::small(test);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();

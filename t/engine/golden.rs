@@ -176,7 +176,7 @@ fn slurm_fair_tree_as_the_program() {
     }
 }
 
-/// Compares the order in which users were ranked with the log of Slurm.
+/// Compares the order in which the ranking visits users with the order in Slurm's log.
 fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     let mut accounts_seen = vec!["root"];
     let mut visited = Vec::new();

@@ -100,7 +100,7 @@ fn any_order_of_callbacks() {
         }
         site.host.settle();
         features.push(hash_feature(site.check().to_string()));
-        // End and destroy all jobs, the unknown ones too.
+        // End and destroy all jobs, also jobs that are unknown to the host.
         for &id in &submitted {
             if site.state(id) != State::Inactive {
                 let _ = site.host.cancel(id, OWNER);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Calls the methods of a staged push in any order, also with the numbers of other pushes. A committed push must have the same result as a
-//! push in one message to another plugin.
+//! Calls the methods of a staged push in any order, also with the numbers of other pushes. Another plugin gets the same data as a push in one
+//! message. The results must be equal.
 
 use std::collections::BTreeMap;
 

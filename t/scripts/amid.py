@@ -132,7 +132,7 @@ def verify():
     while True:
         pending = read_sched_priorities()
         told = {job["id"]: job for job in list_priorities()}
-        # If a refresh came between the two requests, both are sent again.
+        # If a refresh happened between the two requests, both are sent again.
         if pending == read_sched_priorities():
             break
         if time.time() > deadline:

@@ -4,8 +4,8 @@
 #
 # usage: t/scripts/private-root.sh COMMAND [ARGUMENT...]
 #
-# In a new mount namespace, / and the source tree are overlays, whose changes go into memory. Only the working directory is the real one,
-# for results to keep. Exit status 125: no private root can be made here (that takes root, mount namespaces and overlayfs).
+# In a new mount namespace, / and the source tree are overlays, whose changes stay in memory. Only the working directory is the real one, so results
+# can be kept there. Exit status 125: this machine cannot make a private root, which needs root, mount namespaces and overlayfs.
 set -u
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 if [ -z "${PRIVATE_ROOT:-}" ]; then

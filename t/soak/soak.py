@@ -158,7 +158,7 @@ def tidy():
     own = flux.Flux()
     while True:
         time.sleep(20)
-        # The KVS directory of a job begins with two parts for the upper half of its id.
+        # The KVS directory of a job is job.A.B.C.D. A and B are the upper half of the job id.
         known = {one["id"] >> 32 for one in own.rpc("job-list.list", {"max_entries": 0, "attrs": []}).get()["jobs"]}
         latest = max(known, default=0) - 4 * 60
         for above in flux.kvs.get_dir(own, "job").directories():
@@ -204,7 +204,7 @@ def alone():
         if not at_rest(20):
             return costs
         if is_ours:
-            # The same data are in force each time: other weights, limits or policies would change the cost of priorities and explanations.
+            # Each measurement pushes the same data, because weights, limits and policies affect the cost of priorities and explanations.
             conf = handle.rpc("config.get").get()
             conf["fairshare"] = dict(refresh="5s")
             handle.rpc("config.load", conf).get()
@@ -386,8 +386,8 @@ for key, what in (
         continue
     per_job = rate * MIB / (done / took)
     print(f"{what}: {rate:+.1f} +- {half:.1f} MiB an hour after a warm-up of {rows[len(rows) - len(warm) - 1]['minute']:.0f} minutes, {per_job:+.0f} bytes a job")
-    # Memory of other threads, mostly the KVS, belongs to Flux. The job manager needs much memory for each live job, so only the memory that
-    # its thread has at the end counts.
+    # The KVS and other modules of Flux use the memory of other threads. The job manager needs much memory for each live job, so only the memory
+    # that its thread has at the end is judged.
     if key == "own" and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
         failures.append(f"{what} grows: {per_job:.0f} bytes a job")
 slower = 1.0

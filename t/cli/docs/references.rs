@@ -185,7 +185,7 @@ struct Item {
     name: String,
 }
 
-/// The kinds of blocks whose content belongs to a type.
+/// The kinds of blocks whose items belong to a type.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Impl,

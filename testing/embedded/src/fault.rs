@@ -19,7 +19,7 @@ pub fn is_in_plugin() -> bool {
     !HOST.get().is_null()
 }
 
-/// Runs `code` with `host` as the host whose plugin code this thread runs.
+/// Runs `code` as plugin code: while it runs, `host` is the host of this thread.
 pub(super) fn run_as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
     let former = HOST.replace(host);
     let result = code();

@@ -61,7 +61,7 @@ pub struct LateAnswer {
     pub topic: String,
     /// User of the request.
     pub cred: Cred,
-    /// The response, in the form in which [`Host::request`] returns responses.
+    /// The response, as [`Host::request`] returns it.
     pub answer: Answer,
 }
 
