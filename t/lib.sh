@@ -27,7 +27,7 @@ if ! test -e "$PLUGIN_UNDER_TEST"; then
 	exit 1
 fi
 
-# Flux names a plugin by its file.
+# Flux uses the file name as the name of the plugin.
 mkdir -p so
 ln -sf "$PLUGIN_UNDER_TEST" so/mf_priority.so
 PLUGIN=$PWD/so/mf_priority.so

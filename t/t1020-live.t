@@ -176,7 +176,7 @@ test_expect_success 'a policy without a tree switches live fair-share off' '
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(query_live .on) = false
 '
 
-# Some jobs are in SCHED, and their priority is not from this plugin, because it was loaded later. Other jobs wait in PRIORITY for a push.
+# Some jobs entered SCHED before this plugin was loaded, so they keep another priority. Other jobs wait in PRIORITY for a push.
 test_expect_success 'a push gives a priority to each job that has none, and to no other' '
 	cancel_all && load_settings "{refresh: 0, remember: false}" && reload_without_data && push_tree fair-tree 600 &&
 	old=$(mf submit 5002 -j 3) && wait_scheduled $old && reload_without_data &&

@@ -109,7 +109,7 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
         assert_eq!(ran.status, 0, "{ran:?}");
         ran.err.contains(&format!("warning: {user} has no usage of ended jobs, so"))
     };
-    // The job of ann is on record, although no sync has counted it.
+    // The database has a record of ann's job, although no sync has counted the job.
     assert!(!warning("add", "ann/A", "-0.001"));
     assert!(!warning("set", "ann/A", "0"));
     assert!(warning("add", "ann/A", "-0.001") && warning("add", "ann/A", "-0.001"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names that look like SQL count only as names, in the database and in arguments.
+//! Names that look like SQL must have no effect as SQL, in the database and in arguments.
 
 use super::fairshare;
 use super::site::{Site, read_rows};

@@ -337,7 +337,7 @@ fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
 }
 
-/// A job that is submitted an hour before the budget ends is paid. A job that is submitted later never starts, and a note says why.
+/// A job that is submitted an hour before the budget ends is paid. A job that is submitted at its end never starts, and a note says why.
 #[test]
 fn a_budget_that_ended_before_the_history_is_reported() {
     let site = Site::small("simulate_expired");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The exit statuses and the shape of errors, over all commands.
+//! Tests the exit status and the form of error messages of all commands.
 
 use super::site::Site;
 use super::{RunResult, fairshare};

@@ -141,7 +141,7 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     assert_eq!(beside(), [None; 2]);
     let owned = Site { path: view.database.clone() };
     let path = owned.path();
-    // Root reads while the owner writes, and the owner can use the files that root creates.
+    // Root can read a database while its owner writes, and the owner can use the files that root creates.
     assert!(fairshare(["show", "-p", path]).ok().contains("ann"));
     assert!(beside().into_iter().all(|user| user.is_none_or(|user| user == STRANGER)), "{:?}", beside());
     let writer = owned.open();

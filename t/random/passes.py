@@ -105,7 +105,7 @@ class Passes(Stream):
             self.remove_hold(job, name)
         self.after_names(job)
         if job.state == "DEPEND" and self.busy is not job:
-            # The job is blocked. Its reservation ends with the scan or later, because the specification leaves this open. If the plugin has not
+            # The job is blocked. Its reservation ends with the scan or later: the specification leaves this open. If the plugin has not
             # subscribed to the job, jobs that are not blocked may take the headroom later.
             if not job.subscribed:
                 self.may_free.add(job.assoc)

@@ -7,7 +7,7 @@ import subprocess
 from stream import Event
 
 START = 1700000000.0  # the virtual time at the start
-# Seconds that pass after each step of a history with budgets, so that all steps have different times. In histories of less than 500 steps, the run
+# Seconds that pass after each step of a history with budgets, so that all steps have different times. In histories of fewer than 500 steps, the run
 # time of a job that ends at a step is never a multiple of half a millisecond.
 TICK = 0.001137
 FOLLOWED, BOUNDARY = 0.6, 0.1  # seconds after and before the start or end of a window

@@ -96,7 +96,7 @@ class History:
             ignore = pick_time(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
             self.db.execute("INSERT INTO bank_table (bank, parent_bank, shares, ignore_older_than, active) "
                             "VALUES (?, ?, 1, ?, ?)", (banks[-1], parent, int(ignore), rng.random() < 0.9))
-        # For a bank with users and sub-banks, the exact rule gives other results than flux-accounting.
+        # If both rules must agree, banks with sub-banks get no users, because the exact rule treats such banks differently.
         self.banks = [bank for bank in banks if bank not in parents] if self.same else banks
 
     def add_users(self):

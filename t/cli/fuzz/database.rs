@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Accounting databases: damaged files, and sound files with values of any type in any column. A reader gets an error or a tree, and
-//! writes nothing.
+//! Accounting databases: damaged files, and valid files with values of any type in any column. A reader gets an error or a tree, and writes
+//! nothing.
 
 use std::path::Path;
 use std::time::Duration;

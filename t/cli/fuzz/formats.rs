@@ -100,7 +100,7 @@ fn write_plain_document(tree: &Tree) -> Value {
     json!({"banks": banks.collect::<Vec<_>>(), "associations": leaves.collect::<Vec<_>>()})
 }
 
-/// Users, each with the bits of its fair-share.
+/// Users, each with the bit pattern of their fair-share.
 type Order = Vec<(String, Option<u64>)>;
 
 /// Returns the order of the users under each ranking policy that can rank the tree.

@@ -78,7 +78,7 @@ impl Kvs {
             .take_while(move |name| name.starts_with(&prefix))
     }
 
-    /// Drops the changes that are sent and not applied.
+    /// Drops the changes that plugins have sent and that are not applied yet.
     pub(super) fn drop_sent(&mut self) {
         self.sent.clear();
     }
