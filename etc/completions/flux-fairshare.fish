@@ -180,7 +180,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l 
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l given -d 'Count the resources that running jobs were allocated, not those they asked for'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l push -d 'Put the change into force at once by a push'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l push -d 'Also push, so that the change takes effect at once'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
@@ -200,7 +200,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l push -d 'Put the change into force at once by a push'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l push -d 'Also push, so that the change takes effect at once'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand budget" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
@@ -219,7 +219,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l push -d 'Put the change into force at once by a sync, which also pushes'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l push -d 'Also sync, which pushes, so that the change takes effect at once'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
@@ -527,7 +527,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file atomically; a link is replaced, not followed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l every -d 'With --textfile: keep running, and rewrite the file this often' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics, like 127.0.0.1:9909; other machines reach only addresses that need --listen-any' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'The time over which promised and delivered shares are compared, at most the time that the command has run' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'Compare the banks\' shares with their delivered usage over this time, or since the command started' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l most -d 'How many banks, and pairs of bank and queue, get labels of their own at most' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen-any -d 'With --listen: allow an address that other machines reach, which can then read the metrics without a password'
@@ -608,8 +608,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Park the jobs that would be lost at urgency 0, and print a script that restores their urgencies'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all-held -d 'Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Park the jobs that would be lost: set urgency 0, and print a script that restores the urgencies'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all-held -d 'Park all held jobs that no other plugin blocks, because the end of a job can change which jobs would be lost'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'

@@ -42,9 +42,9 @@ enum Action {
 ///
 /// A budget is an amount that a bank, an association or a user may spend within a window of time. It does not decay and does not
 /// change priorities. A bank's budget pays for the jobs of all banks below it. A job spends its nodes, cores or GPUs times its run
-/// time, at most its time limit, times the charge factor of its queue, from the window in which it starts. A target without deposits
-/// of a unit has no budget of it; a target with deposits has nothing to spend outside of their windows, until
-/// the budget is removed.
+/// time, at most its time limit, times the charge factor of its queue, from the window in which it starts. Without deposits in a
+/// unit, a bank, association or user has no budget in that unit. With deposits, nothing can be spent outside of their windows,
+/// until the budget is removed.
 ///
 /// The database keeps deposits in a table of its own. They are never changed. The spent amounts come from the records of ended
 /// jobs. push sends both to the plugin, which adds all other jobs.
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     /// For refund: the ended job that spent the amount
     #[arg(long, value_name = "JOBID")]
     job: Option<String>,
-    /// Put the change into force at once by a push
+    /// Also push, so that the change takes effect at once
     #[arg(long)]
     push: bool,
     #[command(flatten)]
@@ -288,7 +288,7 @@ fn list(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Counts all budgets, each with its spent amount of the last 24 hours. Prints the messages about records that do not count.
+/// Returns all budgets, each with the amount spent in the last 24 hours. Prints messages about records that are not counted.
 fn count_budgets(
     args: &Args,
     snapshot: &Snapshot<'_>,
@@ -338,7 +338,7 @@ pub(super) fn name_cells(budget: &BudgetRecord) -> [Cell; 3] {
 const GIVE_UP: &[&str] =
     &["created", "author", "job", "lasts_until", "rate_ms", "start", "spent_ms", "deposited_ms"];
 
-/// Prints deposits, budgets, or both. `jobs` has the running jobs that count in the rates.
+/// Prints deposits, budgets, or both. `jobs` are the running jobs that the rates include.
 fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Running>) -> io::Result<()> {
     let describe = |jobs: &Running| {
         let counted = jobs.as_ref().err().map_or("PerDay counts running jobs too".to_owned(), |reason| {

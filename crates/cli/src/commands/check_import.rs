@@ -22,8 +22,8 @@ use fairshare_import::{Claim, Claimant, Quantity, SLURM_FORMULAS};
 /// The document or database contains values that the other system computed: FairShare and LevelFS in sshare's output;
 /// percentages, group usages and (after the table, from "pbsfs -g" for each node) fairshare_tree_usage in pbsfs's output;
 /// fair-shares in flux-accounting's database. Each value is compared with ours to its last printed digit. A difference that can
-/// come from usages printed as whole numbers counts as agreement, and its number is reported. A FairShare of 0 that Slurm had
-/// not computed yet is not compared, and reported. Without --policy and --set, all rules that the system may use are tried, and
+/// come from usages printed as whole numbers counts as agreement; the output has the number of these differences. FairShares of 0
+/// that Slurm had not computed yet are not compared; the output has their number. Without --policy and --set, all rules that the system may use are tried, and
 /// the one that agrees best is reported.
 ///
 /// Exit status 1 means that some values differ.
@@ -58,7 +58,7 @@ enum ValueMatch {
     Different,
 }
 
-/// The comparison under one policy and its options.
+/// The compared values under one policy with one set of options.
 struct Trial {
     policy: Policy,
     options: Options,
@@ -258,10 +258,10 @@ pub(super) struct ImportFacts {
     within_rounding: usize,
     /// The number of values that the other system had not computed.
     not_computed: usize,
-    /// The parts of the input that are not in the tree.
+    /// Messages about input that is not in the tree.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: Vec<String>,
-    /// The agreement of each kind of value.
+    /// The number of values that agree, by kind of value.
     quantities: BTreeMap<String, Agreement>,
 }
 
@@ -315,7 +315,7 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
     let is_table = args.output.is_table();
     let number = |number: f64, other: Option<f64>| match json_number(number) {
         Value::String(text) if !is_table => Cell::Text(text),
-        // The table has six decimals, and two different values do not look equal.
+        // If two different values would look equal with six decimals, the table has all digits.
         _ if is_table && other.is_some_and(|other| format!("{other:.6}") == format!("{number:.6}")) => {
             Cell::Text(number.to_string())
         }

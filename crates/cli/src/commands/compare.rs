@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     for policy in policies {
         match rank(source, &loaded.tree, policy, &options) {
             Ok(ranking) => rankings.push(ranking),
-            // Without --policy, a policy that can't rank this tree is only noted.
+            // Without --policy, a policy that can't rank this tree causes a note, not an error.
             Err(error) if args.policies.is_empty() => notes.push(format!("without {policy}: {error}")),
             Err(error) => return Err(error),
         }

@@ -25,14 +25,14 @@ const JOBS: usize = 2000;
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct Args {
-    /// The kind of the names
+    /// Which names to print
     kind: Kind,
     /// The word that the user has typed so far
     #[arg(default_value = "", allow_hyphen_values = true)]
     word: String,
 }
 
-/// The kind of the names.
+/// The names that the command can print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     Users,

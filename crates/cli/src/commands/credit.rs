@@ -29,7 +29,7 @@ enum Action {
     Log,
     /// Add usage, or subtract it with a negative amount
     Add,
-    /// Change the usage as of now
+    /// Set the usage to the amount
     Set,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Put the change into force at once by a sync, which also pushes
+    /// Also sync, which pushes, so that the change takes effect at once
     #[arg(long)]
     push: bool,
     /// The current time, in seconds since the epoch
@@ -162,7 +162,7 @@ fn live_usage(user: u32, bank: &str) -> Option<f64> {
     answer.pointer("/associations/0/usage")?.as_f64()
 }
 
-/// A smaller sum is 0, except for rounding.
+/// A smaller sum differs from 0 only by rounding.
 const LEAST: f64 = 1e-9;
 
 /// Returns what a credit changes. `sums` are the sums of usage before and after the credit.
@@ -232,7 +232,7 @@ impl Wanted<'_> {
         Ok(Wanted { user, bank, amount, number, reason, from, now })
     }
 
-    /// Builds the credit. The usage of `set` depends on the database.
+    /// Builds the credit. For `set`, computes the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
         let usage = self.number * usage_of_one(args.unit, &settings)?;

@@ -52,10 +52,10 @@ pub(crate) struct Args {
     /// The scope: association, bank, user or queue
     #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user", "queue"])]
     scope: Option<String>,
-    /// USER/BANK, a bank, a user or a queue; * is each one without a limit of its own
+    /// USER/BANK, a bank, a user or a queue; * means all without a limit of their own
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The measures and their limits; for unset, the measures alone
+    /// The measures and their limits; for unset, only the measures
     #[arg(value_name = "MEASURE=VALUE")]
     measures: Vec<String>,
     /// Count only jobs in this queue
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Count the resources that running jobs were allocated, not those they asked for
     #[arg(long)]
     given: bool,
-    /// Put the change into force at once by a push
+    /// Also push, so that the change takes effect at once
     #[arg(long)]
     push: bool,
     #[command(flatten)]
@@ -173,7 +173,7 @@ struct ListedLimit {
     limit: StoredLimit,
     /// Where the limit is set: `database`, `queue` or `config`.
     source: &'static str,
-    /// Whether the plugin has the limit of the database or of its queues; `None` if that is unknown.
+    /// True if the plugin has this limit of the database; `None` if unknown, or for limits of Flux's configuration.
     is_pushed: Option<bool>,
 }
 
@@ -195,7 +195,7 @@ fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<V
     };
     let keys: Vec<[String; 4]> = all.iter().map(|(limit, _)| key(limit)).collect();
     let list_limit = |((limit, source), key): (&(StoredLimit, &'static str), &[String; 4])| {
-        // A push sends the lowest value of the same limit.
+        // If limits differ only in their values, a push sends the lowest value.
         let same = all.iter().zip(&keys).filter(|(_, other)| *other == key);
         let value = same.map(|((other, _), _)| other.value).min();
         let is_it = |known: &LimitUse| {

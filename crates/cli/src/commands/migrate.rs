@@ -22,8 +22,8 @@ use fairshare_engine::ids::{BankName, JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
-/// flux-accounting's plugin continues to hold a job only if it supports each dependency of the job and the
-/// limits of these dependencies are reached when that plugin is loaded. That plugin never removes a numbered
+/// flux-accounting's plugin continues to hold a job only if it supports each dependency of the job, and
+/// the limit of each dependency is reached when that plugin is loaded. That plugin never removes a numbered
 /// dependency such as max-running-jobs-user-limit.2, a dependency on a limit on GPUs or a whole bank, or a
 /// dependency on a limit that has headroom when that plugin is loaded: the job waits forever. If a
 /// dependency was used before on a job, that plugin ends the job when there is headroom.
@@ -43,10 +43,10 @@ use fairshare_engine::ids::{BankName, JobId, UserId};
 /// held jobs are unknown: this is an error; run "flux fairshare push" first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Park the jobs that would be lost at urgency 0, and print a script that restores their urgencies
+    /// Park the jobs that would be lost: set urgency 0, and print a script that restores the urgencies
     #[arg(long)]
     to_upstream: bool,
-    /// Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference
+    /// Park all held jobs that no other plugin blocks, because the end of a job can change which jobs would be lost
     #[arg(long, alias = "all", requires = "to_upstream")]
     all_held: bool,
     #[command(flatten)]
@@ -89,8 +89,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let is_parkable = |job: &HandedOver| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
-    // The jobs are listed again, because the plugin may report only after the parking that other plugins
-    // block a job.
+    // While jobs were parked, other plugins may have blocked a job. So the plugin is asked for the jobs
+    // again.
     let kept: Vec<HandedOver> =
         list_held_jobs(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
@@ -121,7 +121,7 @@ fn find_upstream(flux: &Flux) -> Result<Option<String>> {
     }
 }
 
-/// Returns an error if the plugin has no data, and so does not know which jobs are held. Warns about jobs of users without data.
+/// Returns an error if the plugin has no data, because it can't list held jobs then. Warns about jobs of users without data.
 fn check_data(flux: &Flux) -> Result<()> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
@@ -198,7 +198,7 @@ struct DependingJob {
     dependencies: Vec<String>,
 }
 
-/// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
+/// Parks jobs at urgency 0. Before it parks a job, prints the command that restores the urgency of the job.
 fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
     say("#!/bin/sh")?;

@@ -88,7 +88,7 @@ fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy> {
     Ok(SitePolicy { policy, options })
 }
 
-/// Ranks the database by `site`, so that no policy is stored with which the next run would fail.
+/// Returns an error if `site` can't rank the database, because update and sync would fail with this policy.
 fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<()> {
     let path = args.database.path();
     let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;

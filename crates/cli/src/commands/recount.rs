@@ -19,12 +19,12 @@ use fairshare_protocol::records::BudgetRecord;
 
 /// Recount all usage from the job records, and show where the stored usage differs
 ///
-/// Counts by the exact rule, as far back as usage is kept, and compares. If the next "flux fairshare sync" stores the recounted
-/// usage, the difference is due. Other differences come from faults of flux-accounting's programs, from edits of the database,
+/// Counts by the exact rule, as far back as usage is kept, and compares. A difference is due if the next "flux fairshare sync"
+/// stores the recounted usage. Other differences come from faults of flux-accounting's programs, from edits of the database,
 /// from changed half-lives or weights, or from removed records. The recount lacks the usage of removed records.
 ///
-/// The spent amounts of budgets that the last sync stored are compared to the last millisecond with the records that this sync
-/// counted.
+/// Also compares the spent amounts of budgets that the last sync stored with the job records that this sync counted, to the
+/// millisecond.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Returns the budgets that the last sync had, each with the spent amount that this sync stored.
+/// Returns each budget for which the last sync stored a spent amount, with this amount.
 fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecord, i64)>> {
     let mut compared = Vec::new();
     for budget in Budgets::count(snapshot, None, &[], now).map_err(failure)?.all {
@@ -114,9 +114,9 @@ pub(super) const COLUMNS: [Column<'static>; 6] = [
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RecountFacts {
-    /// The number of job records that count.
+    /// The number of job records that were counted.
     counted: usize,
-    /// Of these, records that count in the default bank of their user.
+    /// The number of counted records that are charged to the default bank of their user.
     in_default_bank: usize,
     /// The number of records that cannot be read.
     unreadable: usize,

@@ -54,7 +54,7 @@ pub(crate) struct SubmitArgs {
     /// An option of the command itself, which may follow those of flux submit
     #[arg(long, hide = true)]
     pub(crate) json: bool,
-    /// A jobspec, or with options the command of the job, which does not matter here
+    /// A jobspec; after options, the command of the job, which is ignored
     #[arg(trailing_var_arg = true)]
     words: Vec<String>,
 }

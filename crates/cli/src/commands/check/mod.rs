@@ -84,7 +84,7 @@ struct Question<'a> {
     submit: SubmitArgs,
     count: u64,
     json: bool,
-    /// The words of the command before `words`.
+    /// The command line before `words`.
     command: Vec<&'a str>,
     /// The words that describe the job.
     words: &'a [String],

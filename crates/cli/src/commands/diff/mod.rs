@@ -44,11 +44,11 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A value that differs. `None` is a value that is not compared.
+/// A value that differs between the sources. If a source is not compared, its value is `None`.
 #[derive(Debug, PartialEq)]
 struct Difference {
     record: RecordId,
-    /// The field, or `None` if one side lacks the record.
+    /// The field; `None` if a source lacks the whole record.
     field: Option<String>,
     database: Option<String>,
     plugin: Option<String>,
@@ -88,8 +88,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
         let remaining = changed.saturating_sub(counted.len());
-        // If the plugin counts no change of this kind, its records are equal to those of the database, even
-        // if the texts of their fields differ.
+        // If a push would change no record of this kind, all values are equal, and only the texts of fields
+        // differ.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }

@@ -55,7 +55,7 @@ pub(super) struct RecordId {
 /// The name of the field that is true if the bank is the user's default bank. The plugin does not report changes of this field.
 pub(super) const DEFAULT_BANK: &str = "is_default_bank";
 
-/// The fields of a tree that are settings, besides its options.
+/// The fields of a tree that are listed as settings. The options of the tree are listed too.
 const TREE_SETTINGS: [&str; 5] = ["policy", "half_life", "node_weight", "core_weight", "gpu_weight"];
 
 /// The fields of a record by name.
@@ -211,7 +211,7 @@ pub(super) fn collect_plugin_records(
     for user in &state.users {
         for snapshot in &user.banks {
             let key = (user.userid, snapshot.bank_name.as_str());
-            // The default banks of other users are equal on both sides.
+            // If a push leaves a user's default bank unchanged, it is not compared.
             let is_default = defaults.get(&user.userid).map(|default| **default == snapshot.bank_name);
             let shares = shares.get(&key).copied();
             let name = association_name(user.userid.0.into(), snapshot.bank_name.as_str());

@@ -35,9 +35,9 @@ const CLOCK: f64 = 60.0;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Weight {
-    /// Users or jobs are affected.
+    /// The problem affects users or jobs.
     Action,
-    /// The state may be intended.
+    /// The site may intend this state.
     Notice,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Finding {
     pub weight: Weight,
     /// The problem.
     pub text: String,
-    /// The command or action that solves it.
+    /// The command or action that solves the problem.
     pub remedy: String,
     /// The first affected users, banks or queues; `count` is the number of all.
     pub whom: Vec<String>,
@@ -149,7 +149,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
         )
         .with_names(used_up.map(&name)),
     );
-    // The windows of a target are neighbours, in the order of time.
+    // The windows of a budget are next to each other, in the order of time.
     let targets = data.budgets.chunk_by(|a, b| (&a.scope, &a.name, &a.unit) == (&b.scope, &b.name, &b.unit));
     let over = targets.filter_map(<[_]>::last).filter(|last| last.end as f64 <= now);
     found.extend(

@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 Ok(_) => ("not-checked", "the plugin, its data and counters were not checked", NOT_OWNER),
                 Err(_) => ("no-flux", "could not query the plugin", NO_FLUX),
             };
-            // A named instance must answer. Without a name, the host of the database may have no Flux.
+            // With --uri, Flux must answer. Without --uri, the host of the database may have no Flux.
             let find = if args.instance.uri.is_some() { Finding::action } else { Finding::notice };
             findings.push(find(code, format!("{text}: {fault}"), remedy));
         }
@@ -113,11 +113,11 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
     let refused = check_commands(&snapshot, now);
     let mut data = match snapshot.policy_data(now) {
         Ok(data) => data,
-        // The refusal already describes the faulty rows.
+        // `refused` already describes the invalid records.
         Err(_) if refused.is_some() => return Ok((None, refused)),
         Err(error) => return Err(error),
     };
-    // The check of push has printed the messages, and has returned an error as a refusal.
+    // The check of push has already printed the messages, and `refused` has its error.
     if budgets::add_to_push(&snapshot, &mut data, now).is_err() {
         return Ok((None, refused));
     }

@@ -66,7 +66,7 @@ fn write_files(directory: &Path, definition: fn() -> Command) -> io::Result<()> 
     let zsh = shells::NAMES.iter().fold(generate_script(Shell::Zsh, definition), |script, kind| {
         script.replace(&format!("({})", shells::placeholder(kind)), &shells::zsh_names(kind))
     });
-    // The script ends with the call that completes, so the functions are inserted before it.
+    // The script ends by calling its completion function, so other functions are inserted before this call.
     let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
     let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
     let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
@@ -143,7 +143,7 @@ fn write_page(
     fs::write(directory.join(format!("{name}.1")), text)
 }
 
-/// Returns a setting as an entry of the plugin's page.
+/// Returns the entry of a setting in the plugin's manual page.
 fn setting_entry(Setting { name, doc, default, .. }: &Setting) -> String {
     format!(".TP\n\\fB{}\\fR\n{}\n", escape_roff(name), escape_roff(&format!("{doc} Default: {default}.")))
 }
@@ -186,7 +186,7 @@ fn write_plugin_page(directory: &Path) -> io::Result<()> {
     fs::write(directory.join(format!("{PLUGIN_PAGE}.7")), page)
 }
 
-/// A heading and the (key, text) below it.
+/// A heading, and the pairs of key and text below it.
 type Section<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
 /// Parses a text of `Title:` lines and `  key  text` lines.
@@ -263,7 +263,7 @@ fn add_value_hint(command: &str, argument: Arg, columns: &[PossibleValue]) -> Ar
             let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
             columns.iter().cloned().chain([list, walk]).collect()
         }
-        // Other values are not files.
+        // The values of all other arguments are not file names.
         _ => return argument.value_hint(ValueHint::Other),
     };
     argument.value_parser(PossibleValuesParser::new(values))

@@ -65,7 +65,7 @@ pub(super) fn give_up() -> Vec<&'static str> {
     keys.split(' ').collect()
 }
 
-/// sprio's letters for a term: normalized, weighted, and the name of the term here.
+/// For each term: sprio's letters of the normalized and of the weighted value, and our name of the term.
 const SPRIO: [(char, char, &str); 4] =
     [('f', 'F', "fairshare"), ('a', 'A', "age"), ('j', 'J', "size"), ('p', 'P', "queue_term")];
 

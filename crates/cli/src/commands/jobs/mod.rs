@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             && users.as_ref().is_none_or(|users| users.contains(&row.userid.0))
     });
     if page.generation == 0 {
-        // Jobs wait for data: an empty list would suggest that there are none.
+        // Pending jobs wait for data, so an empty list would be misleading.
         remark(NO_DATA);
         return Ok(Answer::No);
     }
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if missing.is_empty() { Answer::Yes } else { Answer::No })
 }
 
-/// Returns why the plugin's answer lacks a job, as a predicate, with the command that explains the job.
+/// Returns why the plugin does not list a job, as a sentence without a subject, with the command that explains the job.
 fn describe_unlisted(flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
     let why = format!("\"flux fairshare why {}\" explains", words.job(id));
     let Some(job) = ask_listed::<HashMap<String, u64>>(flux, id, &["userid", "state"]) else {
@@ -286,7 +286,7 @@ pub(super) struct JobsFacts<'a> {
     now: f64,
     /// The number of pushes.
     generation: u64,
-    /// Whether fair-share is live.
+    /// True if the plugin computes fair-shares from live usage.
     live: bool,
     /// The names of the terms, in the order in which they are summed.
     terms: &'a [Word],

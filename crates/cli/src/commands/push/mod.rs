@@ -117,7 +117,7 @@ pub(super) fn send(push: &Push<'_>) -> Result<String> {
     Ok(deliver(push, &data)?.describe(&data))
 }
 
-/// Puts a stored change into force if `push` is true. Otherwise prints the command that does.
+/// If `push` is true, pushes the database, so that a stored change takes effect. Otherwise prints the command that pushes.
 pub(super) fn apply_change(database: &DatabaseArg, uri: Option<&str>, push: bool, is_table: bool) -> Outcome {
     if push {
         let sent =
@@ -293,7 +293,7 @@ fn add_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> S
     };
     let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
     let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
-    // The plugin may have added user id and bank, but it does not know user names.
+    // The plugin may have added user id and bank, but never the name of the user.
     let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
     let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
     format!("{bare} (user {name}{userid}{bank})")

@@ -243,7 +243,7 @@ fn describe_more(all: usize, shown: usize, what: &str, would: &str) -> Option<St
     (all > shown).then(|| format!("and {} more {would}", count(all - shown, what)))
 }
 
-/// Describes the counts of a push. Kinds without a change are left out, except for associations.
+/// Describes how many records a push changes. Kinds of records without a change are left out, except associations.
 pub(crate) fn describe_difference(difference: &Difference) -> String {
     let Difference { added, changed, removed, unchanged, others } = *difference;
     let others = describe_kinds(&Difference { others, ..Difference::default() });

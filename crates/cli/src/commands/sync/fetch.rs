@@ -5,7 +5,7 @@
 //! taken. Only the first fetch of a large site exceeds this memory and fetches the remaining records under the lock.
 //!
 //! Also asks Flux and the plugin how jobs are charged. Sync stores the charge factors of queues and the resources that jobs are charged
-//! for, with the time from which on each applies.
+//! for, each with the time from which it applies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 
 /// Bytes of text that are kept in memory before the database is locked.
 const MEMORY: usize = 64 << 20;
-/// The most unreadable records that are named.
+/// The greatest number of unreadable records that the message names.
 const NAMED: usize = 10;
 
-/// The target of a fetch.
+/// The database that gets the fetched records, and the time of the fetch.
 pub(crate) struct Fetch<'a> {
     pub(crate) found: &'a Found,
     pub(crate) wait: Wait,
@@ -193,7 +193,7 @@ pub(super) fn ask_charges(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<Repor
         ChargeBy::Sum => Some((ChargeBy::Sum, totals.unwrap_or_default())),
         ChargeBy::Max => totals.map(|totals| (ChargeBy::Max, totals)),
     };
-    // If this project's plugin does not answer, a change gets the time of this sync.
+    // If this project's plugin does not answer, the time of a change is unknown, and the time of this sync is stored.
     let stats: Stats = ask_flux(flux, "job-manager.mf_priority.stats", &json!({})).unwrap_or_default();
     let to_change = |ChargeRecord { queue, since, factor }: ChargeRecord| ChargeChange {
         queue: queue.into(),

@@ -99,16 +99,16 @@ fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) fetched: Option<Stored>,
-    /// The new changes in how jobs are charged.
+    /// Charge factors and charged resources that differ from those of the last sync.
     pub(super) charges: NewCharges,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,
-    /// The reason if usage was not counted, while the other steps ran.
+    /// The error if usage was not counted although the other steps ran.
     pub(super) uncounted: Option<PipelineError>,
 }
 
 impl Done {
-    /// Returns an error if usage was not counted. The fetched records count when the clock has passed the last count.
+    /// Returns an error if usage was not counted. A sync counts the fetched records when the clock has passed the last count.
     pub(super) fn check_counted(&self) -> Result<()> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());

@@ -166,16 +166,16 @@ pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
     column("fairshare", "NewFairShare", Style::Fraction),
 ];
 
-/// The members of the JSON document besides the changes, if usage was counted.
+/// The members of the JSON document, except the changes, if usage was counted.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct SyncFacts {
     usage_rule: String,
-    /// The number of job records that count.
+    /// The number of job records that were counted.
     counted: usize,
-    /// Of these, records that count in the default bank of their user.
+    /// The number of counted records that are charged to the default bank of their user.
     in_default_bank: usize,
-    /// Of these, records that ended before the last count.
+    /// The number of counted records of jobs that ended before the last count.
     late: usize,
     /// The number of records that cannot be read.
     unreadable: usize,

@@ -78,7 +78,7 @@ fn each_problem_of_a_database_has_its_own_finding() {
         ("/associations/0/max_running_jobs", json!(-2), &["limits-hold-everything"]),
         ("/associations/1/max_active_jobs", json!(0), &[]),
         ("/queues/0/max_running_jobs", json!(0), &["queues-for-nobody"]),
-        // These values are valid.
+        // These limits are valid, and cause no finding.
         ("/queues/0/max_nodes_per_job", json!(0), &[]),
         ("/queues/0/min_nodes_per_job", json!(11), &[]),
         ("/queues/0/max_time_per_job", json!(0), &[]),
@@ -190,7 +190,7 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     // If the database has records of the waiting users, a push is the remedy.
     let users = make_instance(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
     assert_eq!(check_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
-    // Without any data, all users only wait for a push.
+    // If the plugin has no data at all, doctor reports only that.
     let users = make_instance(|state| {
         (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
     });
