@@ -278,7 +278,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l since -d 'The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l until -d 'The end, in the same forms' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l until -d 'The end, in the forms of --since' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l by -d 'Group usage by this' -r -f -a "association\t''
 user\t''
 bank\t''
@@ -317,7 +317,7 @@ sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies, the present one first; a single policy is compared with the present one [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies to compare, the site\'s present policy first; a single policy is compared with it [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
 weighted-walk\,depth-oblivious\t''
 weighted-walk\,pbs\t''
@@ -368,7 +368,7 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'The half-life of usage, like 7d, if the tree has none; a database has one' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'The half-life of usage, like 7d, for trees without a half-life; databases have one' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l output -d 'The file, which is replaced atomically; - is standard output. A link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l title -d 'The title of the page' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
@@ -394,7 +394,7 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l half-life -d 'The half-life of usage, like 7d, if the tree has none; a database has one' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l half-life -d 'The half-life of usage, like 7d, for trees without a half-life; databases have one' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -465,10 +465,10 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l sweep -d 'A setting and its values; if given several times, all combinations are simulated' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l config -d 'Flux\'s configuration, of which [fairshare] applies: a file, or the directory with all *.toml. --sweep takes precedence' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l config -d 'Use [fairshare] of this configuration of Flux: a file, or a directory with *.toml files. --sweep takes precedence' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l threads -d 'How many scenarios run at once [default: as many as there are cores]' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l by -d 'The groups of the second table; with --csv, print these instead of the scenarios' -r -f -a "bank\t'Banks'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l by -d 'How the second table groups jobs; with --csv, print this table instead of the scenarios' -r -f -a "bank\t'Banks'
 size\t'Sizes, in cores'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l report -d 'Also write an HTML page with all results; the file is replaced atomically, and a link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l title -d 'The title of the page' -r -f
@@ -527,7 +527,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file atomically; a link is replaced, not followed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l every -d 'With --textfile: keep running, and rewrite the file this often' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics, like 127.0.0.1:9909; other machines reach only addresses that need --listen-any' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'Compare the banks\' shares with their delivered usage over this time, or since the command started' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'Compare the banks\' shares with their delivered usage over this time, or since the start of the command if that is shorter' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l most -d 'How many banks, and pairs of bank and queue, get labels of their own at most' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen-any -d 'With --listen: allow an address that other machines reach, which can then read the metrics without a password'
@@ -608,7 +608,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Park the jobs that would be lost: set urgency 0, and print a script that restores the urgencies'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Park the jobs that would be lost: give them urgency 0, and print a script that restores the urgencies'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all-held -d 'Park all held jobs that no other plugin blocks, because the end of a job can change which jobs would be lost'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'

@@ -24,7 +24,7 @@ use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The policies, the present one first; a single policy is compared with the present one [default: all]
+    /// The policies to compare, the site's present policy first; a single policy is compared with it [default: all]
     #[arg(
         long = "policy",
         alias = "policies",

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// With --listen: allow an address that other machines reach, which can then read the metrics without a password
     #[arg(long, requires = "listen")]
     listen_any: bool,
-    /// Compare the banks' shares with their delivered usage over this time, or since the command started
+    /// Compare the banks' shares with their delivered usage over this time, or since the start of the command if that is shorter
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     window: Duration,
     /// Also print metrics of each association, with its user's name

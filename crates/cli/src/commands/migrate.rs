@@ -43,7 +43,7 @@ use fairshare_engine::ids::{BankName, JobId, UserId};
 /// held jobs are unknown: this is an error; run "flux fairshare push" first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Park the jobs that would be lost: set urgency 0, and print a script that restores the urgencies
+    /// Park the jobs that would be lost: give them urgency 0, and print a script that restores the urgencies
     #[arg(long)]
     to_upstream: bool,
     /// Park all held jobs that no other plugin blocks, because the end of a job can change which jobs would be lost

@@ -13,8 +13,8 @@ const WEEK: f64 = 604_800.0;
 
 /// Remove the records of jobs that ended long ago
 ///
-/// Does what "flux account scrub-old-jobs" does, but keeps each record whose half-life period still counts, so that usage can be
-/// recounted from the remaining records. Also keeps the records of jobs that may have started in a budget's window that is not over.
+/// Does what "flux account scrub-old-jobs" does, but keeps each record whose half-life period is still kept, so that usage can be
+/// recounted from the remaining records. Also keeps the records of jobs that may have started in the current window of a budget.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Remove records older than this many weeks

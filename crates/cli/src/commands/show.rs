@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::give_up() } else { Vec::new() };
-    // Only a database stores fair-shares, and only a database has a pace.
+    // `pace` is set only for a database, and only a database stores fair-shares.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
         ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };
@@ -205,7 +205,7 @@ fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result
         (true, false) => columns::document_columns(policy),
         (true, true) => columns::table_columns(policy, args.long, bars),
     };
-    // The rows of the banks, which tell the associations of a user apart, are not shown.
+    // Without the rows of banks, only a column with the bank distinguishes the associations of a user.
     if args.users_only && args.columns.is_empty() && args.output.is_table() {
         names.insert(1, "bank");
     }

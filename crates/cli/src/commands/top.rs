@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let text = "top needs a terminal, or --once; programs can use \"flux fairshare metrics\", \"jobs\" and \"standing\"";
         return Err(failure(text.to_owned()));
     }
-    // Asks before it switches to the full screen, so that an error stays visible.
+    // Asks the plugin before it switches to the full screen, so that an error message stays visible.
     let first = gather::gather(&args.instance.connect()?)?;
     let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
     let instance = args.instance.clone();

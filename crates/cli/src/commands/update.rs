@@ -118,7 +118,7 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     let digits = changes.len();
     changes.retain(|change| change.distance().abs() > ROUNDING);
     let digits = digits - changes.len();
-    // Equal changes are in the order of the tree.
+    // Changes of equal size are sorted by their place in the tree.
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
     let (shown, mut notes) = args.output.limit_rows(moves, args.limit);

@@ -26,7 +26,7 @@ use fairshare_client::user_name;
 
 /// Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs and from running jobs
 ///
-/// A job counts for its part between --since and --until; with --whole it counts completely at the time of its end, as in
+/// Only the part of a job between --since and --until counts; with --whole, a job counts completely at its end, as in
 /// "flux account view-usage-report". Running jobs count until now if Flux answers, but not with --whole, and with --path only if --uri
 /// is given too. Flux shows a guest no GPUs of the running jobs of others, and in private mode none of these jobs. Jobs that ended after
 /// the last sync do not count yet.
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// The beginning: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// The end, in the same forms
+    /// The end, in the forms of --since
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Group usage by this
@@ -240,7 +240,7 @@ pub(super) struct UsageTotals {
     running_node_hours: Option<f64>,
 }
 
-/// Returns the columns of the usage in an interval, by `by`.
+/// Returns the columns of the usage in an interval, grouped by `by`.
 pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
     let mut columns = match by {
         report::By::Association => {
@@ -364,7 +364,7 @@ pub(super) fn period_columns(unit: Unit) -> Vec<Column<'static>> {
 pub(super) struct PeriodFacts {
     /// The length of a period in seconds.
     half_life: f64,
-    /// The same number as `half_life`.
+    /// The same number as `half_life`, with the unit in its name.
     half_life_seconds: f64,
     /// The factor by which usage is multiplied at each period boundary.
     decay_factor: f64,

@@ -10,7 +10,7 @@ use fairshare_engine::ids::UserId;
 use fairshare_engine::standing::TreePage;
 use fairshare_protocol::records::{AssociationRecord, BankRecord, LimitRecord, QueueRecord};
 
-/// A user id that no machine has, so that names are numbers.
+/// A user id that no machine has, so that messages show the id instead of a name.
 const USER: i64 = 3_999_999_991;
 
 fn make_site() -> PolicyData {

@@ -63,7 +63,7 @@ struct Payload<'a, T: ?Sized> {
 
 /// The source and the target of a push.
 pub(super) struct Push<'a> {
-    /// The accounting database, or a document that stands for it.
+    /// The accounting database, or a document with its data.
     pub(super) found: &'a Found,
     /// The option for the time to wait for a locked database.
     pub(super) wait: Wait,

@@ -13,9 +13,9 @@ use fairshare_accounting::pipeline::{Periods, StoredPeriods};
 use fairshare_accounting::store::{Database, Pace};
 use std::time::Duration;
 
-/// The most numbers for all banks and periods together. The limit bounds the size of the page.
+/// The greatest number of values of banks: one value for each bank and period. Bounds the size of the page.
 const MOST: usize = 1_000_000;
-/// The most numbers for all associations and periods together.
+/// The greatest number of values of associations: one value for each association and period.
 const MOST_OF_USERS: usize = 2_000_000;
 
 /// The usage by period that the database stores. It includes the decay at each counted boundary.
@@ -46,7 +46,7 @@ pub(super) fn add_up(tree: &Tree, rows: &mut [Vec<f64>]) {
     }
 }
 
-/// Usage by bank and period, as the page has it.
+/// Usage by bank and period, in the JSON document.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct BankBins {
@@ -56,7 +56,7 @@ pub(super) struct BankBins {
     length: Number,
     /// By period and bank: usage of all associations below the bank in that period, before decay.
     banks: Vec<Vec<Number>>,
-    /// By period and association: the usage that counts now; empty if a page would be too large.
+    /// By period and association: the stored usage, after the decay at counted boundaries; empty if a page would be too large.
     users: Vec<Vec<Number>>,
 }
 
@@ -65,7 +65,7 @@ impl Bins {
     pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
-        // If the next count is overdue, period 0 of the database is an older period.
+        // Until the next count, period 0 of the database can be earlier than the present period.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
         let pace = Pace { due: StoredPeriods::count_due(&snapshot, now), ..pace };
@@ -172,7 +172,7 @@ impl Forgetting {
     }
 }
 
-/// The level that lowers an association's fair-share most, and when its usage is back at its share.
+/// The level that lowers an association's fair-share most, and when the usage of this level is back at its share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outlook {
     /// The level.
@@ -183,7 +183,7 @@ pub(super) struct Outlook {
     pub(super) even_in: Option<f64>,
 }
 
-/// Returns the outlook of an association, or `None` if no level has used more than its share.
+/// Returns the level that lowers the fair-share of `leaf` most, or `None` if no level has used more than its share.
 pub(super) fn find_outlook(
     tree: &Tree,
     ranking: &Ranking,

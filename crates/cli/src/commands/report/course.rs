@@ -18,7 +18,7 @@ use fairshare_accounting::store::Database;
 
 /// The most steps that the page shows, the newest ones. Bars of more steps would be too thin.
 const MOST: usize = 400;
-/// The most numbers for all associations together. Each association takes three numbers per step.
+/// The greatest number of values of associations: three values for each association and step.
 const MOST_OF_USERS: usize = 300_000;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
@@ -41,7 +41,7 @@ pub(super) enum TimeStep {
     Month,
 }
 
-/// Usage by bank over time, as the page has it; the oldest step first.
+/// Usage by bank over time, in the JSON document; the oldest step first.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Course {
@@ -79,8 +79,8 @@ impl Course {
         Ok(Course::from_jobs(&jobs, tree, zone))
     }
 
-    /// Creates the course of `jobs`, each with the index of its association. Returns `None` if there is no job with a start time, or if the
-    /// jobs span too long a time.
+    /// Sums the usage of `jobs`, each with the index of its association, by steps of time. Returns `None` if no job has a start time, or
+    /// if the jobs span too long a time.
     fn from_jobs(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;

@@ -84,9 +84,9 @@ struct ForgettingDocument {
     half_life: Option<Number>,
     period: Option<Number>,
     factor: Option<Number>,
-    /// Periods that are kept for banks; those of associations are in `users`.
+    /// The number of kept periods of banks. `users` has the numbers for associations.
     periods: Option<u32>,
-    /// Boundaries that have passed and are not counted yet.
+    /// The number of past boundaries at which the stored usage has not been decayed yet.
     due: Option<u32>,
     next: Option<Number>,
 }
@@ -98,10 +98,10 @@ struct Nodes<'a> {
     name: Vec<&'a str>,
     /// `null` for `fairshare=parent`.
     shares: Vec<Option<u64>>,
-    /// Part of the shares of the node and its siblings.
+    /// The fraction of the shares of all siblings, including the node.
     share: Vec<Number>,
     usage: Vec<Number>,
-    /// Part of the usage of the node and its siblings.
+    /// The fraction of the usage of all siblings, including the node.
     part: Vec<Number>,
     fairshare: Vec<Option<Number>>,
 }
@@ -128,18 +128,18 @@ struct Users<'a> {
     periods: Vec<u32>,
     /// The level that lowers the fair-share most: index of a bank, -1 for the association itself, `null` for none.
     lost: Vec<Option<i64>>,
-    /// The usage at which that level would have its share.
+    /// The usage with which the level `lost` would have exactly its share.
     even_usage: Vec<Option<Number>>,
-    /// Seconds until the level's usage has decayed to that.
+    /// Seconds until the usage of the level `lost` has decayed to `even_usage`.
     even_in: Vec<Option<Number>>,
 }
 
-/// The input of the document, except for the tree.
+/// The data from which the document is built, in addition to the tree.
 pub(super) struct ReportInput<'a> {
     pub(super) title: String,
     pub(super) source: &'a Path,
     pub(super) now: f64,
-    /// The site's policy is the first.
+    /// The first ranking is by the site's policy.
     pub(super) rankings: &'a [Ranking],
     pub(super) without: Vec<(Policy, String)>,
     pub(super) bins: &'a Bins,

@@ -15,9 +15,9 @@ use crate::ui::words::Words;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::{BankName, QueueName, Word};
 
-/// The most pending jobs that are requested.
+/// The greatest number of pending jobs that the command requests.
 const MOST: usize = 20_000;
-/// The most held jobs that are listed.
+/// The greatest number of held jobs in the list.
 const LISTED: usize = 1000;
 
 /// The plugin's answer, or the reason why it is missing.

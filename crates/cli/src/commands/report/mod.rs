@@ -45,7 +45,7 @@ pub(crate) struct Args {
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// The half-life of usage, like 7d, if the tree has none; a database has one
+    /// The half-life of usage, like 7d, for trees without a half-life; databases have one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
     half_life: Option<Duration>,
     /// The file, which is replaced atomically; - is standard output. A link is refused

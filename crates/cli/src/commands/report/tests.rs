@@ -18,8 +18,8 @@ use fairshare_engine::engine::answers::{JobsPage, Stats};
 
 const WEEK: i64 = 604_800;
 
-/// Creates a database. Each user has a name, a bank, shares, and the usage of each period as it counts now.
-/// Usage halves each week, next in one day.
+/// Creates a database. Each user has a name, a bank, shares, and the decayed usage of each period. Usage
+/// halves each week; the next time is in one day.
 fn make_site(
     directory: &Path,
     banks: &[(&str, &str, i64)],
@@ -173,7 +173,7 @@ fn the_present_period_is_that_of_the_next_count() {
     let database = make_three_user_site(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
     let began = || report_data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
-    // flux-accounting has crossed a boundary since the run, so the stored period is outdated.
+    // flux-accounting has decayed usage at a boundary after our last run, so the stored period is outdated.
     store_run(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
     store_run(&database, next - 2.0 * week, next);
@@ -199,7 +199,7 @@ fn predictions_include_uncounted_boundaries() {
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
 }
 
-/// An association with five rows, more than the default of four, drops new usage at the fifth boundary.
+/// If an association has five stored periods instead of four, new usage is dropped at the fifth boundary.
 #[test]
 fn as_many_periods_are_kept_as_there_are_rows() {
     let new: &[f64] = &[30_000.0, 0.0, 0.0, 0.0, 0.0];
@@ -337,7 +337,7 @@ fn numbers_are_short_and_json() {
         (-2.0, "-2"),
         (1.0 / 3.0, "0.3333333"),
         (12_345_678.9, "12345679"),
-        // A time has all digits of its seconds.
+        // A time keeps all digits of its whole seconds.
         (1_763_862_401.4, "1763862401"),
         (1e-9 / 3.0, "3.333333e-10"),
         (5e-324, "5e-324"),
@@ -373,7 +373,7 @@ fn held_jobs_are_counted_by_limit_and_bank() {
         (&own["jobs"][1]["id"], &own["jobs"][1]["user"], &own["more"]),
         (&json!("ƒ2"), &json!("ann"), &json!(0))
     );
-    // For the owner, the plugin also counts jobs that are not listed.
+    // If the instance owner asks, the plugin's counts include jobs that the answer does not list.
     let stats: Stats = serde_json::from_value(json!({
         "jobs": {"held": 7, "pending": 4, "running": 3}, "held_by_limit": {"max-run-jobs-queue": 7, "other": 0},
         "held": [{"bank": "chem", "jobs": 7}], "pending": [{"bank": "phys", "jobs": 4}]

@@ -42,11 +42,11 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Replay a job history under other policies, weights, half-lives, limits and refresh intervals
 ///
 /// The plugin's own engine computes priorities and live usage, applies limits and releases jobs; Flux and the cluster are simulated.
-/// Jobs are submitted when they were, run as long as they did, and are scheduled with the time limit they asked for. At the
-/// beginning no one has used anything. The cluster is a number of cores, without a topology.
+/// Jobs keep their submit times, run times and time limits. At the beginning, all usage is 0. The cluster is a number of cores,
+/// without a topology.
 ///
-/// Limits, budgets and charge factors of the database apply. Nothing is spent of the budgets at the beginning, and a budget whose first window
-/// begins later is in force from the beginning. With --config, the settings of Flux's configuration apply too, such as exempt queues and largest
+/// Limits, budgets and charge factors of the database apply. At the beginning, all budgets are unspent; a budget whose first window begins
+/// later is in force from the beginning. With --config, the settings of Flux's configuration apply too, such as exempt queues and largest
 /// priorities, and its charge factors replace those of the database.
 ///
 /// Without options, replays the jobs of the accounting database on the nodes and cores of the Flux instance.
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// A setting and its values; if given several times, all combinations are simulated
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
     sweep: Vec<Sweep>,
-    /// Flux's configuration, of which [fairshare] applies: a file, or the directory with all *.toml. --sweep takes precedence
+    /// Use [fairshare] of this configuration of Flux: a file, or a directory with *.toml files. --sweep takes precedence
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Rules")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// How many scenarios run at once [default: as many as there are cores]
     #[arg(long, value_name = "NUMBER", help_heading = "Output")]
     threads: Option<NonZeroUsize>,
-    /// The groups of the second table; with --csv, print these instead of the scenarios
+    /// How the second table groups jobs; with --csv, print this table instead of the scenarios
     #[arg(long, value_name = "WHAT", help_heading = "Output")]
     by: Option<GroupBy>,
     /// Also write an HTML page with all results; the file is replaced atomically, and a link is refused
@@ -191,7 +191,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Reads the history, and returns it with what all scenarios share. The third value is true if the cluster is that of the Flux instance.
+/// Reads the history. Also returns the parameters that all scenarios share, and true if the cluster is that of the Flux instance.
 fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common, bool)> {
     progress.phase("reading the history", || 0);
     // If the trace states only the cores of its jobs, the header of the trace defines the nodes, because limits and weights need sizes in

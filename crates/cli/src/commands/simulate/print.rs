@@ -23,7 +23,7 @@ fn give_up() -> Vec<&'static str> {
     keys.split(' ').collect()
 }
 
-/// The groups of the second table.
+/// How the second table groups jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
 #[strum(serialize_all = "lowercase")]
 pub(in crate::commands) enum GroupBy {

@@ -49,7 +49,7 @@ pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>)> {
         return Ok((None, None));
     };
     let mut header = History::default();
-    // `read_history` reports faults of lines.
+    // `read_history` reports invalid lines.
     let _ = swf::read_trace(lines, None, &mut header);
     Ok((header.nodes, header.cores))
 }

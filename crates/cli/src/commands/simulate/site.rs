@@ -67,7 +67,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     replaced
 }
 
-/// Returns the site document of a tree document, without limits; usage counts cores. `is_chosen` is true if --policy is given.
+/// Returns the site document of a tree document, without limits. Usage is charged by cores. `is_chosen` is true if --policy is given.
 pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData> {
     let tree = &loaded.tree;
     let policy = if is_chosen { loaded.policy } else { loaded.decided_policy()? };
@@ -148,7 +148,7 @@ pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
     });
 }
 
-/// Returns a note for each budget whose last window ends at `begin`, the first submission, or before.
+/// Returns a note for each budget whose last window ends before or at `begin`, the time of the first submission.
 pub(super) fn list_expired_budgets(budgets: &[BudgetRecord], begin: f64) -> impl Iterator<Item = String> {
     let is_same =
         |a: &BudgetRecord, b: &BudgetRecord| (&a.scope, &a.name, a.unit) == (&b.scope, &b.name, b.unit);
@@ -158,8 +158,8 @@ pub(super) fn list_expired_budgets(budgets: &[BudgetRecord], begin: f64) -> impl
     })
 }
 
-/// Clears all usage at `now`, the beginning of the history, and what budgets have spent. A budget without a window before that begins with
-/// the history. Also clears projects, which do not affect priorities, limits or usage.
+/// Clears all usage and all spent amounts of budgets at `now`, the beginning of the history. If the first window of a budget begins later,
+/// it begins at `now` instead. Also clears projects, which do not affect priorities, limits or usage.
 pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
@@ -171,7 +171,7 @@ pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     let mut last_target = None;
     for BudgetRecord { scope, name, unit, start, spent, .. } in &mut data.budgets {
         *spent = 0;
-        // The windows of a target follow one another.
+        // The windows of a budget are next to each other, in the order of time.
         let target = Some((scope, name, unit));
         *start = if target == last_target { *start } else { now.min(*start as f64) as i64 };
         last_target = target;

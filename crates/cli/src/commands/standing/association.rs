@@ -79,10 +79,10 @@ impl Teller<'_> {
     }
 
     fn print_limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
-        // The amounts of budgets are whole hours here, and exact in `budgets`.
+        // Budgets are left out: their limits are rounded to hours, and `budgets` has the exact amounts.
         let is_set = |limit: &&LimitShown| limit.cap.is_some() && !limit.limit.starts_with("budget-");
         let set: Vec<&LimitShown> = association.limits.iter().filter(is_set).collect();
-        // A limit of a queue without a cap is listed only while jobs count under it.
+        // The answer has an unset limit of a queue only while its counter is not 0.
         let is_unset = |limit: &&LimitShown| limit.cap.is_none() && limit.queue.is_none();
         let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {

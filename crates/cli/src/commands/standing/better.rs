@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Finds the bank to which a user of several banks had better submit.
+//! Finds the bank to which a user of several banks should submit the next job.
 
 use crate::ui::figures::ordinal;
 use fairshare_engine::engine::answers::AssociationStanding;
 
-/// Returns a sentence about the best ranked bank of the user that has headroom for one more job. Returns `None` if the user has no
-/// other such bank, or if the default bank has no headroom and no such bank has a better rank.
+/// Returns a sentence that advises the best ranked bank with headroom for one more job, if this bank is ranked above the default bank.
+/// Otherwise advises the default bank, provided that this bank and another one have headroom.
 pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let default = associations.iter().find(|association| association.is_default)?;
     let now = default.rank?.place;
@@ -23,7 +23,7 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
         .then(|| format!("Submit to {}, the default bank: {text}.", default.bank))
 }
 
-/// Returns true if no limit is reached that counts jobs of all queues. A limit whose use the site hides counts as reached.
+/// Returns true if no limit for the jobs of all queues is reached. If the site hides the use of a limit, assumes that it is reached.
 fn has_headroom(association: &AssociationStanding) -> bool {
     association.limits.iter().filter(|limit| limit.queue.is_none()).all(|limit| {
         let used = limit.used.map(|used| used.saturating_add(limit.reserved.unwrap_or(0)));

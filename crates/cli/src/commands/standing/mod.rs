@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare standing`: the place, the limits and their use of an association.
+//! `flux fairshare standing`: the place of an association, its limits, and how much of them is used.
 
 pub(super) mod association;
 mod better;
@@ -31,7 +31,7 @@ use total::UserTotal;
 ///
 /// For each of your associations: its place among all and how many are ahead of it, its fair-share, the levels of the tree above
 /// it with their siblings, its decayed usage, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
-/// Then the usage in all of your banks: with decay, without decay as far as Flux lists your jobs, and when nothing of it is left.
+/// Then the usage in all of your banks: with decay, without decay for the jobs that Flux still lists, and when it will have expired.
 /// If you are in several banks, the last line names the best bank for the next job. The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
 ///
 /// Exit status 1 means that there is no such association, or that you may not see it.
@@ -133,7 +133,7 @@ fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &
     }
 }
 
-/// Prints the plugin's answer with user names, with what is left of budgets, added.
+/// Prints the plugin's answer as JSON, and adds user names and the remaining amounts of budgets.
 fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Words<'_>) -> Outcome {
     let (now, associations) = (standing.heading.now, document.get_mut("associations"));
     let associations = associations.and_then(Value::as_array_mut).into_iter().flatten();

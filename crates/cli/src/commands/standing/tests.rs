@@ -39,7 +39,7 @@ fn screens_of_standings() {
         text.find("     ann ") < text.find("   phys ") && text.find("   phys ") < text.find("   ops "),
         "{text}"
     );
-    // A limit of a queue without a cap is listed only while jobs count under it.
+    // The answer has an unset limit of a queue only while its counter is not 0.
     let mut in_use = make_standing_answer();
     let of = &mut in_use["associations"][0];
     let used = json!({"limit": "max-run-jobs-queue", "queue": "batch", "measure": "jobs", "used": 2, "reserved": 0, "limit_is": null});

@@ -29,15 +29,15 @@ pub(in crate::commands) struct StandingFacts {
 pub(super) struct UserTotal {
     /// The sum of the decayed usages.
     usage: f64,
-    /// When half of the usage is left; null if usage does not decay.
+    /// The time at which half of the usage is left; null if usage does not decay.
     half_at: Option<f64>,
-    /// When less than 1 % of the usage is left, or when sync has dropped all of it, whichever is earlier.
+    /// The time at which less than 1 % of the usage is left, or at which sync has dropped all of it, whichever is earlier.
     gone_at: Option<f64>,
     /// The nodes times the run times of the jobs that Flux lists, without decay, weights, charge factors and credits.
     undecayed_node_seconds: f64,
-    /// The number of these jobs, which run or have run.
+    /// The number of jobs that Flux lists and that run or have run.
     listed_jobs: usize,
-    /// The earliest end of these jobs; null if none has ended.
+    /// The earliest end of a listed job; null if no listed job has ended.
     since: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ impl UserTotal {
         let (usages, now) = (standing.associations.iter().filter_map(|it| it.usage), standing.heading.now);
         let usage = usages.reduce(|sum, usage| sum + usage)?;
         let after = |span: Option<f64>| Some(now + span.filter(|_| usage > 0.0)?);
-        // When 1 % is left.
+        // The time after which 1 % of the usage is left.
         let nothing = standing.half_life.map(|half_life| half_life * 100f64.log2());
         let gone = [nothing, standing.reset].into_iter().flatten().reduce(f64::min);
         let (half_at, gone_at) = (after(standing.half_life), after(gone));
@@ -81,7 +81,7 @@ impl UserTotal {
 }
 
 impl Teller<'_> {
-    /// Prints the total of the user whose associations `standing` lists, when nothing of it is left, and by which rules.
+    /// Prints the total usage of the user whose associations `standing` lists, the rules of its decay, and when it will have expired.
     pub(super) fn print_total(
         &self,
         total: &UserTotal,

@@ -59,13 +59,13 @@ const DEFAULT_PLUGIN: &str = ".priority-default";
 /// How long `status` waits for a locked database.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
 
-/// The facts of `status` that the plugin's state lacks.
+/// The facts that `status` prints in addition to the plugin's state.
 struct Surroundings {
     /// Other priority plugins that are loaded.
     others: Vec<String>,
     /// The time of the last sync, `None` if there was none; or the reason why the database can't be read.
     last_sync: Result<Option<f64>, String>,
-    /// The live tree without most of its rows, if fair-share is live.
+    /// The settings and the first rows of the live tree; `None` if the plugin has no live tree.
     tree: Option<TreePage>,
     /// The time of the answer.
     now: f64,
@@ -336,7 +336,7 @@ pub(super) struct StatusFacts<'a> {
     updated: Option<f64>,
     /// The age of the data in seconds.
     age: Option<f64>,
-    /// The same number as `age`.
+    /// The same number as `age`, with the unit in its name.
     age_seconds: Option<f64>,
     /// The sender of the last push.
     pushed_by: Option<String>,
@@ -401,7 +401,7 @@ fn print(
     selected: &[(UserId, &AssociationSnapshot)],
 ) -> std::io::Result<()> {
     let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
-    // Without a limit, a table has an empty cell, and a document has the plugin's value.
+    // If a limit is not set, a table has an empty cell, and a document has the plugin's value.
     let limit = |limit: Limit| {
         let hidden = args.output.is_table() && limit.is_unlimited();
         if hidden { Cell::None } else { counted(limit.0) }

@@ -99,7 +99,7 @@ fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) fetched: Option<Stored>,
-    /// Charge factors and charged resources that differ from those of the last sync.
+    /// The changes of charge factors and charged resources that this sync stored.
     pub(super) charges: NewCharges,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,

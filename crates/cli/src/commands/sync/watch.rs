@@ -15,7 +15,7 @@ use fairshare_accounting::store::PolicyData;
 
 /// Syncs until a signal ends it.
 pub(super) fn run(args: &Args, every: Duration) -> Outcome {
-    // Prints each message once, not at each step.
+    // Prints a message only once, even if several steps cause it.
     let mut known = HashSet::new();
     let mut sent = None;
     let step = |cause: Cause| {

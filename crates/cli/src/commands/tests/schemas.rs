@@ -24,7 +24,7 @@ use fairshare::Policy;
 use fairshare_accounting::pipeline::report::By;
 use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, Standings, Why};
 
-/// The members of a document that has only rows, and no other facts.
+/// The other members of a document that has only rows: none.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct NoFacts {}
@@ -296,7 +296,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     ];
     let mut schemas: BTreeMap<&str, Value> =
         forms.into_iter().map(|(command, forms)| (command, forms.schema(command))).collect();
-    // Commands add other forms of times and job ids to the answers of the plugin, and to the facts of reports.
+    // For each time and job id of the plugin's answers and of reports, commands add a second member in another form.
     for (command, schema) in &mut schemas {
         match *command {
             "push" | "why" | "what-if" | "standing" | "check" => add_companion_schemas(schema),
@@ -304,12 +304,12 @@ fn schemas() -> BTreeMap<&'static str, Value> {
             _ => schema.get_mut("$defs").into_iter().for_each(add_companion_schemas),
         }
     }
-    // The command joins the pages and adds the name of the user.
+    // The command requests and joins all pages, and adds the names of users.
     let standing = schemas.get_mut("standing").expect("a schema");
     standing["properties"].as_object_mut().expect("an object").remove("next");
     standing["required"].as_array_mut().expect("an array").retain(|key| key != "next");
     standing["$defs"]["AssociationStanding"]["properties"]["user"] = json!({"type": "string"});
-    // The command adds what is left of a budget, and until when the budget lasts.
+    // The command adds the remaining amount of a budget, and the time until which it lasts.
     for key in ["left", "lasts_until"] {
         standing["$defs"]["BudgetShown"]["properties"][key] = json!({"type": ["number", "null"]});
     }

@@ -76,7 +76,7 @@ struct NamedAssociation {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UserSteps {
-    /// The association that the steps follow; null if it is not a single one.
+    /// The association that the steps describe; null if there are several.
     of: Option<NamedAssociation>,
     steps: Vec<ForecastStep>,
     #[serde(skip)]
@@ -182,7 +182,7 @@ impl Forecast {
                 let recorded = pace.remaining(own, 0);
                 // Credits may subtract more than all other usage.
                 let later = pace.remaining_later(own, crossed).max(0.0);
-                // Usage that is not in the bins counts as new.
+                // Treats usage that is not in the bins as usage of the present period.
                 if recorded > 0.0 && recorded <= used {
                     later + pace.remaining_later(&[(0, used - recorded)], crossed)
                 } else if recorded > 0.0 {

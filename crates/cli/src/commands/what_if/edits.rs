@@ -44,7 +44,7 @@ enum Operation {
 
 #[derive(Clone, Copy, Debug)]
 enum Amount {
-    /// In the tree's own unit.
+    /// An amount in the unit of the tree.
     Plain(f64),
     NodeHours(f64),
     /// A fraction of the user's present usage.
@@ -127,7 +127,7 @@ impl FromStr for NewUser {
 fn rows_of(tree: &Tree) -> Builder {
     let mut builder = Builder::default();
     let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
-    // Banks and associations are numbered separately, so each list keeps its own order.
+    // Banks and associations have separate indices, so the order of each list is kept.
     nodes.sort_unstable_by_key(|&node| tree.list_index(node));
     for node in nodes {
         let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
@@ -202,7 +202,7 @@ impl Edits<'_> {
 }
 
 impl Used {
-    /// Returns the new usage of a user with the usage `now`.
+    /// Returns the usage of a user after the change. `now` is the user's present usage.
     fn changed_usage(&self, now: f64, unit: Unit) -> Result<f64, String> {
         let amount = match self.amount {
             Amount::Plain(amount) => amount,

@@ -33,11 +33,11 @@ use fairshare_protocol::records::FactorRecord;
 /// Show who would move under other shares, usage, half-life, weights or policy; changes nothing
 ///
 /// Makes all changes at once, on the tree that show prints, and computes the fair-shares that update would store then. Without
-/// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
-/// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
+/// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life. With --idle, only the
+/// usage of the named users and banks decays, and the usage of all others stays as it is.
 ///
 /// --half-life without --in counts all records of the database again, as sync does after a change of the half-life. If the plugin
-/// answers, running jobs count on both sides, and the order now is that of show; jobs that ended after the last sync count only now.
+/// answers, running jobs count in both orders, and the order now is that of show; jobs that ended after the last sync count only now.
 /// --weight and --submit ask the plugin about jobs instead of users.
 #[derive(Debug, clap::Args)]
 // --usage is a change here, so it can't be an alias of --usage-file.
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     weight: Vec<FactorRecord>,
     /// Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h
     ///
-    /// Asks the plugin how many of the jobs would be rejected, how many limits would hold, and at which place the first would be. All
+    /// Asks the plugin how many of the jobs would be rejected, how many would be held, and which place the first would have. All
     /// following words belong to this option. Exit status 1 means that a job would be rejected.
     #[arg(
         long,
@@ -227,8 +227,8 @@ fn preview_weights(args: &Args) -> Outcome {
     answer
 }
 
-/// Sets the usages of `tree` to those after the next sync if the half-life became `half_life` seconds: with `running`, to those of the
-/// plugin, else to the stored ones. Returns a description of the change.
+/// Recounts the usages of `tree` with a half-life of `half_life` seconds. If `running` is given, adds the usage of running jobs, as the
+/// plugin does. Returns a description of the change.
 fn recount_usages(
     input: &Input,
     half_life: f64,
@@ -258,7 +258,7 @@ fn recount_usages(
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct WhatIfFacts<'a> {
-    /// The ranking policies now and then.
+    /// The present ranking policy, and the assumed one.
     policies: [&'static str; 2],
     options: OptionValues,
     /// The changes that the command assumes.
@@ -267,13 +267,13 @@ pub(super) struct WhatIfFacts<'a> {
     totals: MoveTotals,
     #[serde(flatten)]
     source: SourceFacts,
-    /// The way to the time of `--in`.
+    /// The steps until the time of `--in`.
     #[serde(skip_serializing_if = "Option::is_none")]
     course: Option<&'a UserSteps>,
 }
 
 impl Args {
-    /// Returns a note with the commands that put changes in force; `None` if there are none. A change is its object and its command.
+    /// Returns a note with the commands that put changes in force; `None` if there are none. A change is the name of the changed setting, and the command.
     fn note_commands(&self, changes: &[(&str, String)]) -> Option<String> {
         let has_half_life = changes.iter().any(|(_, command)| command.contains("half_life"));
         let last =

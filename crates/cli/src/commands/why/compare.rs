@@ -19,7 +19,7 @@ impl Site<'_> {
         let verdict = self.verdict(a, b, comparison);
         self.line(&self.headline(a, b, verdict), out)?;
         writeln!(out)?;
-        // The node that is ahead comes first, in any order of arguments.
+        // Prints the node that is ahead first, whatever the order of the arguments.
         let swapped = verdict == Some(Verdict::Second);
         let (front, back) = if swapped { (b, a) } else { (a, b) };
         for node in [front, back] {
@@ -57,7 +57,7 @@ impl Site<'_> {
         self.change(back, front, out)
     }
 
-    /// Returns the node that is ahead in the order that the site uses; banks are compared by the values at their fork.
+    /// Returns the node that is ahead in the order that the site uses. Under a rank policy, two banks are compared by their values at the level that decides.
     pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
         let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
         if banks == [true, true] && self.policy.is_rank() {
@@ -106,7 +106,7 @@ impl Site<'_> {
         }
     }
 
-    /// Describes the two levels that decide.
+    /// Describes the two levels whose values decide the order.
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
         let (one, other) = (self.full_name(fork.0.node), self.full_name(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {

@@ -10,7 +10,7 @@ use crate::ui::screen::BOLD;
 use fairshare::{Explanation, Level, NodeId, NodeKind};
 use fairshare_accounting::store::UsageBin;
 
-/// Most siblings or children of a bank that are listed.
+/// The greatest number of siblings, or of children of a bank, in a list.
 const LISTED: usize = 8;
 
 impl Site<'_> {

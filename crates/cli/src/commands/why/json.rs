@@ -46,15 +46,15 @@ pub(in crate::commands) struct ExplainedNodes<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct ComparedNodes<'a> {
-    /// The one with the better place; null if both are tied or one has no place.
+    /// The node that is ahead; null if the nodes are tied or one of them is not ranked.
     ahead: Option<NamedNode<'a>>,
-    /// `first`, `second` or `tied`; null if one has no place.
+    /// `first`, `second` or `tied`; null if one of the nodes is not ranked.
     verdict: Option<&'static str>,
-    /// The lowest bank above both.
+    /// The lowest bank above both nodes.
     ancestor: &'a str,
     /// The levels below `ancestor`.
     fork: [NodeLevel<'a>; 2],
-    /// The levels that decide.
+    /// The levels whose values decide the order.
     decisive: [NodeLevel<'a>; 2],
     associations: [ExplainedNode<'a>; 2],
 }
@@ -82,20 +82,20 @@ struct NodeLevel<'a> {
     shares: NodeShares,
     /// The shares of the node and its siblings.
     sibling_shares: Number,
-    /// The shares as a part of the site's.
+    /// The shares as a fraction of the whole site.
     norm_shares: Number,
     usage: Number,
     /// The usage of the node and its siblings.
     sibling_usage: Number,
-    /// The usage as a part of the site's.
+    /// The usage as a fraction of the usage of the whole site.
     norm_usage: Number,
     /// The usage that the policy compares with the shares.
     effective_usage: Number,
-    /// The usage that counts for the policy.
+    /// The usage that the node adds to the bank above; under `pbs`, without the minimum usage.
     counted_usage: Number,
-    /// The same of the node and its siblings.
+    /// The sum of `counted_usage` of the node and its siblings.
     counted_sibling_usage: Number,
-    /// The usage at which its part of the usage equals its part of the shares.
+    /// The usage at which the node's fraction of the siblings' usage equals its fraction of their shares.
     even_usage: Option<f64>,
     /// The value by which the policy compares siblings.
     value: Option<Number>,
@@ -130,11 +130,11 @@ pub(super) struct ExplainedNode<'a> {
     fairshare: Option<f64>,
     /// The place; 1 is the first.
     place: Option<usize>,
-    /// The place in the order of the scheduler of PBS.
+    /// The place in the order of PBS's scheduler.
     pbs_walk: Option<usize>,
-    /// The association with the next better place.
+    /// The association that is ranked directly ahead.
     just_ahead: Option<NamedNode<'a>>,
-    /// What would move it ahead of `just_ahead`.
+    /// A change that would put the association ahead of `just_ahead`.
     overtake: Option<Overtake<'a>>,
     /// The index of the level that lowers the fair-share most.
     worst: Option<usize>,
@@ -145,19 +145,19 @@ pub(super) struct ExplainedNode<'a> {
     usage_bins: Vec<PeriodUsage>,
 }
 
-/// A change that would improve a place.
+/// A change that would put an association ahead of another.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Overtake<'a> {
     #[serde(flatten)]
     node: NamedNode<'a>,
-    /// The shares with which it would go ahead.
+    /// The shares with which the node would be ahead.
     shares: Option<u64>,
-    /// The usage below which it would go ahead.
+    /// The usage below which the node would be ahead.
     usage_below: Option<f64>,
 }
 
-/// The usage of a period; the present period is 0.
+/// The usage of a period. The number of the present period is 0.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PeriodUsage {
@@ -177,7 +177,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns the numbers of a level; if `with_users`, also the users below with the largest usage.
+    /// Returns the JSON object of a level. If `with_users` is true, it lists the users below with the largest usage.
     fn level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
         let detail = &level.detail;
         let with_users = with_users && self.tree.kind(level.node) == NodeKind::Bank;

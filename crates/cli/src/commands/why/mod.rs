@@ -199,7 +199,7 @@ fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeI
     }
 }
 
-/// Adds the boundaries that are not counted yet and the number of stored periods to the decay of a database.
+/// Returns `pace` with the number of boundaries that are not counted yet, and with the number of stored periods.
 fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
@@ -237,7 +237,7 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
 /// bank, and the shares and usage that decide.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job; or the user, with /BANK if in several; or a bank
+    /// A job, a bank, or a user (with /BANK if the user is in several banks)
     #[arg(value_name = "JOBID|USER[/BANK]")]
     first: String,
     /// The job, the user, or the bank, to compare with
@@ -255,7 +255,7 @@ pub(crate) struct Args {
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
-    /// The half-life of usage, like 7d, if the tree has none; a database has one
+    /// The half-life of usage, like 7d, for trees without a half-life; databases have one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
     half_life: Option<Duration>,
     #[command(flatten)]

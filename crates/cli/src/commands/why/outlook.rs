@@ -132,7 +132,7 @@ impl Site<'_> {
         }
         let bank = self.tree.kind(level.node) == NodeKind::Bank;
         let idle = if bank { "if everyone below it is idle" } else { "if idle" };
-        // Without bins, usage counts as new, so that the real date is not later than the printed one.
+        // Without bins, treats all usage as usage of the present period, so that the printed date is not too early.
         let bins: Vec<(i64, f64)> = if level.node == node && !recorded.is_empty() {
             recorded.iter().map(|bin| (bin.period, bin.usage)).collect()
         } else {
@@ -216,7 +216,7 @@ impl Site<'_> {
 
     /// Returns the dates between which the jobs of a period ended.
     fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
-        // If the next count is overdue, period 0 of the database is an older period.
+        // Until the next count, period 0 of the database can be earlier than the present period.
         let periods_ago = period + i64::from(pace.due);
         let end = next - periods_ago as f64 * pace.period;
         let begin = date(end - pace.period, pace.half_life());
@@ -248,7 +248,7 @@ pub(crate) fn when_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    // The boundaries that the next count crosses may be enough.
+    // The decay at past boundaries that are not counted yet may be enough.
     if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }

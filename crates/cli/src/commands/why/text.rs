@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Parts of explanations: names, places, a level in words, and the levels as a table.
+//! Texts of explanations: names, places, descriptions of levels, and the table of levels.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -223,12 +223,12 @@ impl Site<'_> {
     }
 }
 
-/// A ranked tree, and options for the text.
+/// A ranked tree, and the settings of the printed text.
 pub(super) struct Site<'a> {
     pub(super) tree: &'a Tree,
     pub(super) ranking: &'a Ranking,
     pub(super) policy: Policy,
-    /// Most levels of a path that are shown.
+    /// The greatest number of levels of a path that are shown.
     pub(super) levels: usize,
     pub(super) unit: Unit,
     pub(super) screen: &'a Screen,
@@ -240,7 +240,7 @@ pub(super) struct Site<'a> {
     pub(super) now: f64,
     /// The order of OpenPBS's scheduler; `None` under a policy other than `pbs`.
     pub(super) walk: Option<PbsWalk>,
-    /// True if the scheduler of the site has an order of its own under the site's ranking policy.
+    /// True if the site's ranking policy has a separate order for the scheduler.
     pub(super) site_has_walk: bool,
 }
 

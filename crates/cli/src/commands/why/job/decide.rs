@@ -11,7 +11,7 @@ use fairshare_engine::engine::answers::{LevelShown, PostedPriority, Why};
 use fairshare_engine::ids::JobId;
 use fairshare_engine::priority::{Outcome, PRIORITY_LIMIT, PriorityBounds, score};
 
-/// One of two jobs.
+/// The first or the second of the two compared jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     First,
@@ -32,7 +32,7 @@ pub(crate) enum Cause {
     Unpriced,
     /// Urgency 0 holds the second job, or urgency 31 puts the first job ahead of all other jobs.
     Urgency,
-    /// The score of the second job is 0, which holds it; swapping the terms with these indices would reverse the order.
+    /// The second job is held because its score is 0. Swapping the terms with these indices would reverse the order.
     Score(Vec<usize>),
     /// Swapping the terms with these indices reverses the order.
     Terms(Vec<usize>),
@@ -77,7 +77,7 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     Verdict { side: if order.is_le() { Side::First } else { Side::Second }, cause }
 }
 
-/// The progress of a job, the furthest first.
+/// How close a job is to running; a running job is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Running,
@@ -119,7 +119,7 @@ pub(crate) fn list_obstacles(job: &Why) -> Vec<(&str, String)> {
     found
 }
 
-/// Returns true if only a stopped queue or a score of 0 blocks the job, so that priorities can be compared.
+/// Returns true if the priority of the job can be compared: only a stopped queue or a score of 0 keeps the job from running.
 fn is_comparable(job: &Why) -> bool {
     list_obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answers about two jobs of which the plugin explains at most one: a job has ended, or belongs to another user.
+//! Compares two jobs if the plugin explains at most one of them, because a job has ended or belongs to another user.
 
 use std::io::{self, Write};
 

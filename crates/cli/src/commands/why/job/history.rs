@@ -25,27 +25,27 @@ const MOST_ROWS: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct JobHistory {
-    /// When it was submitted, in seconds since the epoch.
+    /// When the job was submitted, in seconds since the epoch.
     pub(super) submitted: f64,
-    /// When it got its resources; `None` if it has not.
+    /// When the job got resources; null if it got none.
     pub(super) allocated: Option<f64>,
-    /// When it ended; `None` if it has not.
+    /// When the job ended; null if it has not ended.
     pub(super) ended: Option<f64>,
-    /// How it ended.
+    /// How the job ended.
     pub(super) result: Option<String>,
-    /// From its submission until it got its resources, or until it ended without; until now if it is pending.
+    /// Seconds from the submission until the job got resources or ended; until now if the job is pending.
     pub(super) waited_seconds: f64,
-    /// The same time by cause.
+    /// The parts of `waited_seconds`, by cause.
     pub(super) waits: BTreeMap<WaitCause, f64>,
-    /// The dependencies that kept it in DEPEND, in the order in which they were added.
+    /// The dependencies that kept the job in DEPEND, in the order in which they were added.
     pub(super) holds: Vec<PastHold>,
-    /// Its priorities while it was pending.
+    /// The priorities of the job while it was pending.
     pub(super) priorities: Vec<PastPriority>,
     #[serde(skip)]
     userid: u32,
 }
 
-/// Why a job waited. If there are several causes at one time, the first one counts.
+/// Why a job waited. If several causes apply at the same time, the first of this list is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -54,15 +54,15 @@ pub(super) enum WaitCause {
     Limits,
     /// Other dependencies.
     Dependencies,
-    /// Flux had not validated it, or not yet ended DEPEND.
+    /// Flux had not validated the job yet, or had not moved it from DEPEND to PRIORITY.
     Validation,
-    /// It had no priority.
+    /// The job had no priority.
     Priority,
     /// Urgency 0.
     Urgency,
-    /// Priority 0, not because of its urgency.
+    /// Priority 0, but the urgency was not 0.
     PriorityZero,
-    /// The scheduler had no resources for it.
+    /// The scheduler had no resources for the job.
     Resources,
 }
 
@@ -86,13 +86,13 @@ impl WaitCause {
 pub(super) struct PastHold {
     /// The name of the limit, or the description of another dependency.
     pub(super) name: String,
-    /// Whether it is a limit.
+    /// True if the dependency belongs to a limit.
     pub(super) is_limit: bool,
-    /// When it was added, in seconds since the epoch.
+    /// When the dependency was added, in seconds since the epoch.
     pub(super) from: f64,
-    /// When it was removed, or the job stopped waiting; `None` if the job still waits.
+    /// When the dependency was removed, or the job stopped waiting; null if the job still waits.
     pub(super) until: Option<f64>,
-    /// The time between the two.
+    /// The time between `from` and `until`.
     pub(super) seconds: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct PastHold {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PastPriority {
-    /// When Flux got it, in seconds since the epoch.
+    /// When Flux got the priority, in seconds since the epoch.
     pub(super) when: f64,
     pub(super) priority: u64,
     /// The priority before; `None` for the first.
@@ -143,9 +143,9 @@ struct Reader {
     urgency: i64,
     /// The indexes of the dependencies that are not removed.
     open: Vec<usize>,
-    /// The cause of the next priority, if an earlier event shows it.
+    /// The cause of the next priority event, if an event before it shows the cause.
     next_cause: Option<Note>,
-    /// The fair-share of the last memo.
+    /// The fair-share in the last memo event.
     fairshare: Option<f64>,
     last: f64,
     is_waiting: bool,

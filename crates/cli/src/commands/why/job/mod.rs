@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     for refused in explained.refused.iter().filter(|_| listed.is_none()) {
         let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
         let name = flux.format_job_id(refused.id.0);
-        // The plugin's text begins with the job.
+        // The plugin's text already names the job.
         remark(match refused.reason.code.as_ref() {
             "not-yours" => {
                 format!("{text}; \"flux fairshare why YOURS {name}\" compares it with your job YOURS")

@@ -530,7 +530,7 @@ fn what_decides() {
     }
     let [one, other] = most;
     assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
-    // A job that is lowered to the largest priority of its queue stays behind, whatever values it exchanges.
+    // If a priority is lowered to the largest priority of the queue, no swap of values puts the job ahead.
     let mut lowered = plain(2, {
         let mut price = terms(0.9, 1.0);
         (price["priority"], price["outcome"]) = (json!(10), json!("lowered-in-queue"));
@@ -552,7 +552,7 @@ fn the_age_of_a_job_does_not_outweigh_a_score_of_0() {
 }
 
 proptest::proptest! {
-    /// Two jobs that exchange values get the priorities that the plugin would post for these values, for each row of its table.
+    /// After two jobs swap values of factors, `why` computes the priorities that the plugin would post for these values.
     #[test]
     fn why_computes_priorities_by_the_formula_of_the_plugin(
         values in proptest::collection::vec((-3.0..3.0, -3.0..3.0), FACTORS.len()),
