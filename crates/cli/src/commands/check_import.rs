@@ -246,7 +246,7 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
     column("ours", "Ours", Style::Fraction),
 ];
 
-/// The members of the JSON document besides the differences.
+/// The JSON document without the differences.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ImportFacts {

@@ -184,7 +184,7 @@ pub(super) fn bank_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
     named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Mean))).collect()
 }
 
-/// The members of the JSON document besides the rows, for two policies.
+/// The JSON document for two policies, without the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct TwoPolicies {
@@ -196,7 +196,7 @@ pub(super) struct TwoPolicies {
     source: SourceFacts,
 }
 
-/// The members of the JSON document besides the rows, for more policies.
+/// The JSON document for more policies, without the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SeveralPolicies {

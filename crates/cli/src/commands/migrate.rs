@@ -152,7 +152,7 @@ fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>> {
     }
 }
 
-/// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin, which has this name, does not know.
+/// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin lacks. `name` is the name of this plugin.
 fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>> {
     const DEPEND: u64 = 2;
     let state = state_of(flux, name)?;

@@ -107,7 +107,7 @@ pub(super) const COLUMNS: [Column<'static>; 4] = [
     column("applies", "Applies", Style::Flag),
 ];
 
-/// The members of the JSON document besides the options.
+/// The JSON document without the options.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SiteFacts {

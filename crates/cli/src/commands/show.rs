@@ -91,7 +91,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The members of the JSON document besides the nodes.
+/// The JSON document without the nodes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ShowFacts {

@@ -103,7 +103,7 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
     column("change", "Change", Style::Change),
 ];
 
-/// The members of the JSON document besides the moves.
+/// The JSON document without the moves.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UpdateFacts {

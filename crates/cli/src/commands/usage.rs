@@ -75,7 +75,7 @@ enum By {
     Period,
 }
 
-/// Cells of a bar.
+/// The length of a bar, in cells.
 const BAR: usize = 24;
 const HOUR: f64 = 3600.0;
 

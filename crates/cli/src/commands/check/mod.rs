@@ -159,7 +159,7 @@ impl Question<'_> {
     }
 }
 
-/// The members of the JSON document besides the plugin's answer.
+/// The members of the JSON document that the command adds to the plugin's answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CheckedByFlux {

@@ -184,7 +184,7 @@ pub(super) const COLUMNS: [Column<'static>; 6] = [
     column("flux", "Flux", Style::Text),
 ];
 
-/// The members of the JSON document besides the differences.
+/// The JSON document without the differences.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct DiffFacts<'a> {

@@ -111,7 +111,7 @@ fn format_hours(seconds: f64) -> String {
     format!("{:.1} hours", seconds / 3600.0)
 }
 
-/// Returns the problems of the database. `stale` is the age in seconds from which usage is old.
+/// Returns the problems of the database. Usage older than `stale` seconds is a problem.
 pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec<Finding> {
     let DatabaseFacts { data, pace, counted, unknown } = facts;
     let mut found = check_users(data);

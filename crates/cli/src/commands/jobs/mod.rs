@@ -246,7 +246,7 @@ fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Resul
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
 
-/// Returns the present weights, and the earlier weights of priorities that the plugin has not posted again.
+/// Returns the present weights, and the earlier weights with which posted priorities were computed.
 fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Report<'a> {
     let page = &listing.page;
     let terms: Vec<ChosenColumn> = columns.term_columns().collect();
@@ -278,7 +278,7 @@ fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Repor
     Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, notes, ..Report::default() }
 }
 
-/// The members of the JSON document besides the jobs.
+/// The JSON document without the jobs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct JobsFacts<'a> {

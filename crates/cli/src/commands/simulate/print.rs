@@ -33,7 +33,7 @@ pub(in crate::commands) enum GroupBy {
     Size,
 }
 
-/// The members of the JSON document besides the rows. Times are those of the history; lengths of time are in seconds.
+/// The JSON document without the rows. Times are those of the history; lengths of time are in seconds.
 #[derive(Clone, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct SimulationFacts {

@@ -11,9 +11,9 @@ use crate::ui::teller::Teller;
 use fairshare_accounting::pipeline::budgets::runway_end;
 use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitShown, Sibling, Standings};
 
-/// Cells of a bar that compares usage with a share.
+/// The length of a bar that compares usage with a share, in cells.
 const BAR: usize = 20;
-/// Cells of a bar that compares a count with its limit.
+/// The length of a bar that compares a count with its limit, in cells.
 const LIMIT_BAR: usize = 10;
 
 impl Teller<'_> {

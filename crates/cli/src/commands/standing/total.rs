@@ -14,7 +14,7 @@ use crate::ui::teller::Teller;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Standings;
 
-/// The member that the JSON document has besides the plugin's answer.
+/// The member of the JSON document that the command adds to the plugin's answer.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]

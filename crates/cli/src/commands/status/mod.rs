@@ -325,7 +325,7 @@ pub(super) const COLUMNS: [Column<'static>; 14] = [
     column("active", "May run", Style::Flag),
 ];
 
-/// The members of the JSON document besides the selected associations. Before the first push, counts of jobs are null.
+/// The JSON document without the selected associations. Before the first push, counts of jobs are null.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StatusFacts<'a> {

@@ -166,7 +166,7 @@ pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
     column("fairshare", "NewFairShare", Style::Fraction),
 ];
 
-/// The members of the JSON document, except the changes, if usage was counted.
+/// The JSON document if usage was counted, without the changes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct SyncFacts {

@@ -21,7 +21,7 @@ use fairshare_accounting::store::{Database, Pace, UsageBin};
 const STEPS: usize = 8;
 /// The end of a forecast is a step of its own only if it is at least this many seconds after the last boundary.
 const DAY: f64 = 86_400.0;
-/// Cells of the longest line of a plot.
+/// The length of the longest line of a plot, in cells.
 const PLOT: usize = 30;
 
 /// The idle associations, and the decay of their usage.

@@ -254,7 +254,7 @@ fn recount_usages(
     Ok(format!("half-life {new} instead of {old}, usage counted again {since}; {jobs}"))
 }
 
-/// The members of the JSON document besides the rows.
+/// The JSON document without the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct WhatIfFacts<'a> {

@@ -100,7 +100,7 @@ struct NodeLevel<'a> {
     /// The value by which the policy compares siblings.
     value: Option<Number>,
     fairshare: Option<Number>,
-    /// The users below with the largest usage.
+    /// The users below the bank that have the largest usage.
     top_users: Vec<UserUsage<'a>>,
 }
 
@@ -177,7 +177,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns the JSON object of a level. If `with_users` is true, it lists the users below with the largest usage.
+    /// Returns the JSON object of a level. If `with_users` is true, it lists the users of a bank that have the largest usage.
     fn level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
         let detail = &level.detail;
         let with_users = with_users && self.tree.kind(level.node) == NodeKind::Bank;

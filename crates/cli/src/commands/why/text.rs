@@ -197,7 +197,7 @@ impl Site<'_> {
         self.item(&format!("which makes {verdict}."), out)
     }
 
-    /// Lists the users below a bank with the largest usage.
+    /// Lists the users with the largest usage below a bank.
     fn users(&self, node: NodeId, total: f64) -> String {
         if self.tree.kind(node) == NodeKind::Association || total <= 0.0 {
             return String::new();
@@ -250,7 +250,7 @@ impl Site<'_> {
         printable(self.tree.name(node))
     }
 
-    /// Returns the three associations below a bank with the largest usage.
+    /// Returns the three associations with the largest usage below a bank.
     pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
         let mut top: Vec<(NodeId, f64)> = Vec::new();
         for node in leaves_below(self.tree, bank) {

@@ -160,7 +160,7 @@ impl Teller<'_> {
         parts.join(", ")
     }
 
-    /// Returns the posted priority and the priority before, and when and why it was posted.
+    /// Describes the posted priority, the previous one, and when and why the plugin posted the priority.
     pub(super) fn posted_priority(&self, posted: &PostedPriority, history: Option<&JobHistory>) -> String {
         let last = history.and_then(|history| history.priorities.last());
         let last = last.filter(|last| last.priority == u64::from(posted.made.priority));

@@ -103,7 +103,7 @@ pub(super) struct PastPriority {
     /// When Flux got the priority, in seconds since the epoch.
     pub(super) when: f64,
     pub(super) priority: u64,
-    /// The priority before; `None` for the first.
+    /// The previous priority; null for the first.
     pub(super) former: Option<u64>,
     /// Why it was set, as far as the eventlog shows it.
     #[serde(flatten)]
