@@ -17,8 +17,8 @@ type UserAndBank = (i64, usize);
 #[derive(Default)]
 struct Group {
     number: u32,
-    /// The end of the newest counted job, for each row of the factor table. A record counts once for each end
-    /// before its own end.
+    /// The end of the newest counted job, for each row of the factor table. If several rows belong to one
+    /// association, a job counts once for each row whose end is earlier than the end of the job.
     newest: Vec<f64>,
 }
 
@@ -87,7 +87,7 @@ fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
         if group.newest.is_empty() {
             group.number = number;
         }
-        // If the stored time is not a number, no record is newer.
+        // If the stored time is not a number, the row counts no job.
         group.newest.push(counted.newest.unwrap_or(f64::INFINITY));
     }
     groups

@@ -15,8 +15,8 @@ pub(super) fn list_usage_changes(ledger: &Ledger, usages: &[f64], rule: Rule) ->
     Ok(changed.collect())
 }
 
-/// Returns the usage by bank, or `None` for banks that are below no root. flux-accounting excludes the users of a
-/// bank that has sub-banks, and all roots except the first.
+/// Returns the usage by bank, or `None` for banks that are not below a root. flux-accounting leaves out the users
+/// of a bank that has sub-banks, and all roots except the first.
 fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>> {
     let count = ledger.banks.len();
     let mut own_usages = vec![0.0; count];

@@ -150,8 +150,8 @@ impl Budgets {
     }
 }
 
-/// Adds the budgets to the data of a push at the time `now`. Returns messages, among them one for each target that
-/// the push cannot name.
+/// Adds the budgets to the data of a push at the time `now`. Returns messages, for example about users without a
+/// valid user id, whose budgets are not sent.
 pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> Result<Vec<String>> {
     let Budgets { all, mut notes, .. } = Budgets::count(snapshot, Some(data), &[], now)?;
     // The plugin rejects a push that has budgets but no tree, because the tree has the watermarks.
@@ -212,7 +212,7 @@ fn add(sum: &mut i64, amount: i64) {
 struct ChargedRun {
     start: f64,
     end: f64,
-    /// The run time, at most the time limit.
+    /// The run time, or the time limit if the job ran longer.
     seconds: f64,
     ran_on: Resources,
     /// The charge factor of the queue at the start.

@@ -8,7 +8,7 @@ use super::{Result, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, UsageSettings, Which};
 use fairshare::periods::Resources;
 
-/// Returns the usage per second of a job that started at `start`: that of its resources, times the charge factor of its queue.
+/// Returns the usage per second of a job that started at `start`: the weighted sum of its resources, times the charge factor of its queue.
 pub(super) fn rate_of_job(
     settings: &UsageSettings,
     job: &EndedJob<'_>,

@@ -38,7 +38,7 @@ pub(super) fn count_bins(
         if let Some(value) = values.get_mut(job.age as usize) {
             let period_start = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
             let used = job.continuous * growth_factor(run, job.ended - period_start);
-            // The value is negative if flux-accounting had counted the job in another bin.
+            // The sum would be negative if flux-accounting had counted the job in another bin.
             *value =
                 (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
         }
@@ -53,8 +53,8 @@ pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous>
     marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)
 }
 
-/// Estimates the usage from bins that another program counted. The bin of the current period is taken as of the end of
-/// its newest job, and older bins as of the start of the current period, when they last decayed.
+/// Estimates the usage with continuous decay from bins that another program counted. The current bin is as of the end
+/// of its newest job. Older bins last decayed at the start of the current period.
 fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {

@@ -41,7 +41,7 @@ pub(super) struct Run<'a> {
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
     pub(super) credits: Credits<'a>,
-    /// Jobs that count as if they ended at `now`.
+    /// Running jobs, which count as if they ended at `now`.
     pub(super) running: &'a [RunningJob],
     /// Half-life of continuous decay in seconds; 0 if usage does not decay.
     pub(super) decay_time: f64,
@@ -57,7 +57,7 @@ pub(super) fn plan_run(
     plan_with(snapshot, snapshot.usage_settings()?, now, recount, &snapshot.credits()?, &[], progress)
 }
 
-/// Plans a run with these settings and credits instead of those of the database, and with running jobs.
+/// Plans a run. Uses these settings and credits instead of those in the database, and also counts the running jobs.
 pub(super) fn plan_with(
     snapshot: &Snapshot<'_>,
     settings: UsageSettings,
@@ -237,8 +237,8 @@ fn count_account(
     Some(CountedUsage { usage: Some(credits.as_ref().map_or(usage, add_credits)), continuous, credits })
 }
 
-/// Moves and decays the bins of removed users, for the case that these users return. Only existing rows are
-/// written; usage that would need another row is dropped.
+/// Moves the bins of removed users to older periods and decays them, because these users may return. Updates
+/// existing rows only; usage that would need a new row is dropped.
 fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let bin_index = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| bin_index(bin).saturating_add(1))];
@@ -293,8 +293,8 @@ impl Run<'_> {
         self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
     }
 
-    /// Returns true if, since the last run of the exact rule, flux-accounting counted the job in bin 0, and bin 0 now
-    /// belongs to a later period. The cause is that flux-accounting skips the first boundary.
+    /// Returns true if flux-accounting counted the job in bin 0 after the last run of the exact rule, and bin 0 now
+    /// belongs to a later period. This happens because flux-accounting skips the first boundary.
     pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
         let has_same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
         let is_counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Selects the records that the exact rule counts in a run, and the period of each. Determines whether the stored usage includes jobs
-//! that name no bank: only the exact rule counts such jobs, and its marks may be lost.
+//! Selects the records that the exact rule counts in a run, and the period of each. If the marks are lost, also determines whether
+//! the stored usage includes jobs that name no bank, which only the exact rule counts.
 
 use std::collections::HashSet;
 
@@ -14,15 +14,15 @@ use super::{Result, Tally, periods, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
 
-/// Maximum number of names of each kind in a tally.
+/// Maximum number of entries in each list of names or job ids that a run reports.
 const MAX_NAMES: usize = 10;
 
 /// The records that a run counts.
 pub(super) struct RecordSelection<'a> {
     tally: &'a mut Tally,
     accounts_by_job: AccountIndex<'a>,
-    /// By association: true if another program has counted its jobs, or if the marks are lost. Then the
-    /// records after its newest counted job are counted, instead of the records in new rows.
+    /// By association: true if another program has counted its jobs, or if the marks are lost. The run then
+    /// counts all records after the association's newest counted job, also in rows that were read before.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
@@ -67,8 +67,8 @@ impl<'a> RecordSelection<'a> {
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            // At a boundary these records are read again, because some of them have become too old to wait for an
-            // association.
+            // After a boundary these records are read again, because records that are too old no longer wait for
+            // an association.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
                 passed_on = self.unplaced.len();
@@ -84,8 +84,8 @@ impl<'a> RecordSelection<'a> {
             self.nameless = Some(find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
-        // If another program set back the end of the newest counted job, records that were counted before
-        // must be counted again.
+        // If another program stored an earlier end of the newest counted job, records that were counted
+        // before must be counted again.
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
@@ -166,11 +166,10 @@ impl<'a> RecordSelection<'a> {
 
     /// Returns true for a record that flux-accounting never counts: a record without a bank, or of a job that ended
     /// before the newest job that the exact rule had counted. If the exact rule has not read such a record, no bin
-    /// contains its usage. There is one exception: after a bank was cleared and flux-accounting recounted it, such a
-    /// record is counted. Then the cut-off of the bank has changed and `is_same` is false, unless the bank was cleared
-    /// with the same cut-off again.
+    /// contains its usage. The exception is a recount by flux-accounting after `clear-usage`. It changes the cut-off
+    /// of the bank, so `is_same` is false. A second `clear-usage` with the same cut-off is not noticed.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
-        // If the stored time went back, the jobs that we had counted were cleared too.
+        // If the stored end is earlier than in the marks, `clear-usage` removed the usage of the jobs that the exact rule had counted.
         let was_read = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
         let is_late = self.is_same && was_read && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
@@ -207,8 +206,8 @@ impl<'a> RecordSelection<'a> {
     }
 }
 
-/// Returns for each association whether its stored usage equals the usage of all its jobs, including those without a
-/// bank.
+/// Returns for each association whether its stored usage equals the usage of all its jobs when jobs without a bank
+/// are counted.
 pub(super) fn find_accounts_with_nameless_jobs(
     run: &Run<'_>,
     accounts_by_job: &AccountIndex<'_>,

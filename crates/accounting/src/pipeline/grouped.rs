@@ -12,7 +12,7 @@ pub(super) struct CountedJob {
     pub(super) ended: f64,
     /// Usage of the job.
     pub(super) usage: f64,
-    /// Usage of the job with continuous decay until its end.
+    /// Usage of the job with continuous decay from its start to its end.
     pub(super) continuous: f64,
 }
 

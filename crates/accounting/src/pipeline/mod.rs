@@ -64,7 +64,7 @@ fn unknown_rule(_: &str) -> String {
 pub struct Tally {
     /// Records that no earlier run has read.
     pub records: usize,
-    /// Records that count from now on.
+    /// Records that this run counted.
     pub counted: usize,
     /// Counted records that name no bank and count in the default bank of their user.
     pub in_default_bank: usize,
@@ -88,7 +88,7 @@ pub struct Tally {
     pub ignored_credits: usize,
     /// Number of period boundaries that this run crossed.
     pub boundaries: usize,
-    /// Number of associations whose past usage flux-accounting had counted twice and this run corrected.
+    /// Number of associations whose past usage flux-accounting had counted twice. This run corrected it.
     pub repaired: usize,
     /// Reason why all usage was counted again, if it was.
     pub recounted: Option<&'static str>,
@@ -105,7 +105,7 @@ pub struct Plan {
     pub changes: UsageChanges,
     /// New marks of the exact rule, if they change.
     pub marks: Option<Marks>,
-    /// Counts of the records.
+    /// The numbers of records that the run read, counted and left out.
     pub tally: Tally,
 }
 

@@ -11,8 +11,8 @@ pub fn round5(number: f64) -> f64 {
         return number;
     }
     let scaled = number * SCALE;
-    // Below 2^52 the quotient of two exact numbers is the nearest number to the decimal. The product is off by at
-    // most half a unit in the last place, so only a number this close to a tie may be rounded the wrong way.
+    // Below 2^52, dividing two exact numbers gives the f64 nearest to the decimal. The product is wrong by at
+    // most half a unit in the last place, so rounding can only fail if `scaled` is this close to a tie.
     let is_near_tie = ((scaled - scaled.floor()) - 0.5).abs() <= scaled.abs() * 4.0 * f64::EPSILON;
     if scaled.abs() < 4_503_599_627_370_496.0 && !is_near_tie {
         return scaled.round() / SCALE;
@@ -72,7 +72,7 @@ pub fn decay_at_boundaries(usage: f64, boundaries: usize, decay: f64) -> f64 {
     (0..boundaries).fold(usage, |usage, _| usage * decay)
 }
 
-/// Returns the sum of the bins, the past periods added up first.
+/// Returns the sum of the bins. Adds up the past periods first.
 pub fn total_usage(bins: &[f64]) -> f64 {
     let Some((present, past)) = bins.split_first() else { return 0.0 };
     present + past.iter().fold(0.0, |sum, bin| sum + bin)
@@ -117,7 +117,7 @@ mod tests {
         }
         assert_eq!(Periods::new(0.0, 0.0), None);
         assert_eq!(Periods::new(f64::NAN, 1.0), None);
-        // At 9.2e18 the distance between two f64 exceeds the length, so boundaries would coincide.
+        // At 9.2e18 the distance between two f64 is larger than a period, so boundaries would coincide.
         assert_eq!(Periods::new(9.2e18, 1_000.0), None);
         let coarse = Periods::new(-1e17, 1_000.0).expect("sound");
         assert!((-5..5).all(|index| coarse.index(coarse.start(index)) == index));

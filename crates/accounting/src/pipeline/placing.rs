@@ -29,8 +29,8 @@ impl<'a> AccountIndex<'a> {
         }
     }
 
-    /// Adds user ids that associations had earlier. A user id that a present association of the bank has belongs to
-    /// that association. A user id that several associations had is skipped.
+    /// Adds user ids that associations had before. If an association of the bank has the user id now, jobs with
+    /// this id belong to that association. A user id that several associations had is skipped.
     pub(super) fn add_former_userids(&mut self, former: &[(i64, usize)]) {
         let mut by_user: HashMap<(i64, usize), Option<usize>> = HashMap::new();
         let mut defaults: HashMap<i64, Option<usize>> = HashMap::new();

@@ -17,8 +17,8 @@ pub struct Recount {
     pub associations: Vec<Difference>,
     /// The banks whose stored usage differs from the recount.
     pub banks: Vec<Difference>,
-    /// The end time of the oldest record, if usage of older jobs would still be kept. The database does not show
-    /// whether older records were removed.
+    /// The end of the oldest record, if the database may still store usage of older jobs. The database does not
+    /// show whether older records were removed.
     pub records_since: Option<f64>,
 }
 
@@ -61,10 +61,10 @@ pub fn usages_with_half_life(
 ) -> Result<Vec<(String, String, f64)>> {
     snapshot.check_usage_schema()?;
     let settings = snapshot.usage_settings_with(half_life, now)?;
-    // Without marks, the changed settings alone cause no recount.
+    // If there are no marks, changed settings do not cause a recount, so it is requested.
     let (is_requested, credits) = (snapshot.marks()?.is_none(), snapshot.credits()?);
     let jobs = running.unwrap_or_default();
-    // The run is one second after `now`, because rounding could put `now` into the period before.
+    // The run is one second later than `now`, because rounding could assign `now` to the period before.
     let plan = exact::plan_with(snapshot, settings, now + 1.0, is_requested, &credits, jobs, &mut |_| ())?;
     let ledger = &plan.ledger;
     let usages = ledger.accounts.iter().enumerate().filter_map(|(index, account)| {
@@ -137,7 +137,7 @@ pub(super) fn list_bins_after(plan: &Plan, changes: &UsageChanges, index: usize)
     bins_after(plan, changes, index).into_values().collect()
 }
 
-/// Returns the bins of an association after `changes`, by period.
+/// Returns the bins of an association, by period, as they are after `changes`.
 fn bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64, f64> {
     let dropped = changes.dropped.binary_search_by_key(&index, |(at, _)| *at).ok();
     let first_gone = dropped.and_then(|found| changes.dropped.get(found)).map(|(_, first)| *first);
@@ -152,7 +152,7 @@ fn bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64
     bins
 }
 
-/// Returns the end time of the oldest record, if usage of older jobs would still be kept.
+/// Returns the end time of the oldest record, if the database may still store usage of older jobs.
 fn records_since(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>> {
     let settings = snapshot.usage_settings()?;
     let Some(periods) = Periods::new(settings.period_end, settings.half_life) else { return Ok(None) };

@@ -60,14 +60,14 @@ pub struct Used {
     pub gpus: f64,
     /// The number of running jobs in `jobs`.
     pub running_jobs: usize,
-    /// The node-seconds of running jobs in `nodes`.
+    /// The node-seconds of running jobs. `nodes` includes them.
     pub running_nodes: f64,
 }
 
 /// The lines of a report by key, and their total. The key is (user, bank), or (name, "").
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// The lines by key.
+    /// The sums by key.
     pub lines: BTreeMap<(String, String), Used>,
     /// The total, in which each job counts once.
     pub total: Used,

@@ -26,7 +26,7 @@ struct Execution<'a> {
     starttime: Option<f64>,
 }
 
-/// Ranks with equal children.
+/// A set of ranks. All nodes of the set have the same children.
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]

@@ -88,8 +88,8 @@ impl Start {
         self.recount == Some(REQUESTED)
     }
 
-    /// Returns the period of bin 0 of users that were removed from their bank. No record counts for them, so their
-    /// bins decay from this period on even if all other bins are counted again.
+    /// Returns the period of bin 0 of users that were removed from their bank. Their jobs no longer count, so a
+    /// recount of the other bins only decays theirs, from this period on.
     pub(super) fn period_of_removed(&self, run: &Run<'_>) -> i64 {
         let Some(why) = self.recount else { return self.period };
         match run.marks {
@@ -136,8 +136,8 @@ impl StoredPeriods {
         })
     }
 
-    /// Returns the number of boundaries that have passed and that the next run will count, or 0 if the number
-    /// is unknown.
+    /// Returns the number of boundaries that have passed since the last run. The next run decays the usage at
+    /// each of them. Returns 0 if the number is unknown.
     pub fn count_due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
         let passed = StoredPeriods::read(snapshot, now)
             .map_or(0, |stored| stored.periods.index(now).saturating_sub(stored.first).max(0));

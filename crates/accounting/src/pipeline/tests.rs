@@ -115,7 +115,7 @@ impl Site {
             .expect("a job");
     }
 
-    /// Adds `usage` to the usage of a user as of `from`.
+    /// Adds a credit of `usage` that counts from the time `from`.
     fn add_credit(&self, user: i64, bank: &str, usage: f64, from: f64) {
         let credit = Credit {
             user: format!("u{user}"),

@@ -131,12 +131,12 @@ mod tests {
             (Some(106.0), vec![106.0, 4.0, 2.0])
         );
         assert_eq!((CLOCK.next_end(), early.next_end()), (2_000.0, 1_000.0));
-        // Each period overwrites the next one.
+        // update-usage copies each period over the next older one, one after the other.
         assert_eq!(
             update_values(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()),
             (Some(7.0), vec![0.0, 4.0, 3.0])
         );
-        // If the period ends exactly now, neither early case applies and update-usage adds up all bins.
+        // If the period ends exactly now, update-usage takes no special case and adds up all bins.
         let just = Clock { now: 2_000.0, ..CLOCK };
         assert_eq!(
             update_values(just, [8.0, 4.0, 2.0], NewJobs::default()),

@@ -15,7 +15,7 @@ use crate::store::{FetchMarks, Snapshot, StoreError};
 /// only makes the next response longer.
 const REWRITE_SECONDS: f64 = 600.0;
 
-/// Returns the latest end among the jobs on record such that all jobs that ended earlier are on record too.
+/// Returns the end of the newest job on record. All jobs that ended before this time are on record too.
 pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
     match snapshot.fetch_marks()? {
         // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
@@ -25,9 +25,9 @@ pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>,
     }
 }
 
-/// Returns the range of end times of jobs whose record was stored, counted and removed. It begins at the oldest job
-/// that ever had a record and ends at the oldest that has one now. A job that ended before the range never had a
-/// record (it ended while the clock of a new site was behind) and is fetched.
+/// Returns the range of end times in which jobs without a record were stored before and then removed. It reaches
+/// from the oldest end that was ever on record to the oldest end on record now. A job that ended before the range
+/// never had a record, because it ended while the clock of a new site was behind. Such a job is fetched.
 pub fn removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
         return Ok(0.0..0.0);

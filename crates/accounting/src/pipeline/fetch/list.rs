@@ -192,7 +192,7 @@ impl RunningJob {
         Ok(jobs)
     }
 
-    /// Returns the job as a record of a job that ends at `now`, in seconds since the epoch.
+    /// Returns a record of the job as if it ended at `now`, in seconds since the epoch.
     pub(in crate::pipeline) fn record_until(&self, now: f64) -> EndedJob<'_> {
         let resources = Resources { nodes: self.nnodes, cores: self.ncores, gpus: self.ngpus };
         EndedJob {

@@ -29,7 +29,7 @@ const BATCH: usize = 1000;
 /// same instant, and a clock that is set back a little gives a later job an earlier end.
 pub const OVERLAP: f64 = 300.0;
 
-/// Counts of a fetch.
+/// The number of records that a fetch delivered, and of jobs that it skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
     /// Number of delivered records.
@@ -129,7 +129,7 @@ impl Listing {
     }
 }
 
-/// A fetch in progress. Lookups continue between two batches.
+/// A fetch in progress. Its lookups also run while the caller processes a batch.
 pub struct Fetching<'a> {
     jobs: std::vec::IntoIter<ListedJob>,
     lookups: Lookups<'a>,
@@ -162,7 +162,6 @@ impl Fetching<'_> {
         self.lookups.first
     }
 
-    /// Returns the counts until now.
     pub fn fetched(&self) -> &Fetched {
         &self.fetched
     }
@@ -171,9 +170,8 @@ impl Fetching<'_> {
 /// The service that returns R and the jobspec of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// The job manager, which has both in memory with all updates applied as long as `job-list` lists the job. A lookup
-    /// takes a tenth of the time of `Info`. R lacks the scheduler's own part (`scheduling`), which accounting does not
-    /// need.
+    /// The job manager, which has R and the updated jobspec in memory as long as `job-list` lists the job. A lookup
+    /// takes a tenth of the time of `Info`. R lacks the key `scheduling`, which accounting does not need.
     Manager,
     /// The job information service, which reads the KVS; for versions of Flux whose job manager does not return R.
     Info,

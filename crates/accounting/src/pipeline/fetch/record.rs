@@ -55,8 +55,8 @@ pub(super) fn build_from_manager(job: ListedJob, answer: &str) -> Result<JobReco
     }
 }
 
-/// Adds a space after each comma and colon between values, as the job information service writes JSON. A record is
-/// then the same text for each source.
+/// Adds a space after each comma and colon between values, as the job information service writes JSON. So both
+/// services give the same record.
 fn add_spaces(compact: &str) -> String {
     let mut text = String::with_capacity(compact.len() + compact.len() / 8);
     let (mut quoted, mut escaped) = (false, false);

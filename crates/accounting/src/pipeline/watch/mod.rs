@@ -30,7 +30,7 @@ pub trait World {
 
     /// Returns the time since an arbitrary instant, which never goes back.
     fn now(&self) -> Duration;
-    /// Observes the database, Flux and requests for a step.
+    /// Returns the state of the database and of Flux, and whether the user requests a step.
     fn observe(&mut self) -> Observation<Self::Stamp>;
     /// Runs a step. An error states why nothing was done.
     fn run_step(&mut self, cause: Cause) -> Result<Done, String>;
@@ -72,7 +72,7 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     }
 }
 
-/// Prints `now` if it differs from the problem reported last, and records it.
+/// Prints the problem `now` if it differs from `reported`, and sets `reported` to it.
 fn report_problem<W: World>(world: &mut W, reported: &mut Option<String>, now: Option<String>) {
     match (&reported, &now) {
         (_, Some(text)) if reported.as_ref() != Some(text) => world.print_line(&format!("{text}; retrying")),

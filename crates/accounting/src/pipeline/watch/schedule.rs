@@ -29,10 +29,10 @@ pub enum Cause {
     Again,
 }
 
-/// The state at one moment.
+/// The state of the surroundings at one moment.
 #[derive(Clone, Debug)]
 pub struct Observation<S> {
-    /// A value that differs if the database has changed, or the reason why it can't be read.
+    /// A value that changes with the database, or the reason why the database can't be read.
     pub database: Result<S, String>,
     /// The end of the job that ended last, if any; or the reason why Flux is not reachable.
     pub flux: Result<Option<f64>, String>,
@@ -40,7 +40,7 @@ pub struct Observation<S> {
     pub asked: bool,
 }
 
-/// Shortest time between two steps that writes of other programs cause.
+/// Shortest time between two steps if another program keeps writing to the database.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time between two steps.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
@@ -50,7 +50,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// The state at the beginning of the last step, and the result of that step.
 #[derive(Debug)]
 pub(super) struct Schedule<S> {
-    /// The shortest time between two steps of which ended jobs are the cause.
+    /// The shortest time between two steps that run because jobs have ended.
     jobs_every: Duration,
     /// `None` before the first step.
     last: Option<LastStep<S>>,
@@ -105,16 +105,16 @@ impl<S: Clone + PartialEq> Schedule<S> {
             let pause = MIN_PAUSE.saturating_mul(1 << last.failures.min(10)).min(MAX_RETRY_PAUSE);
             return (now >= last.ended + pause).then_some(Cause::Again);
         }
-        // If another program writes to the database all the time, the steps of the watch take at most half of the time.
+        // If another program writes to the database all the time, steps run for at most half of the time.
         let pause = MIN_PAUSE.max(last.ended - last.began);
         if *database != last.database && now >= last.ended + pause {
             return Some(Cause::Database);
         }
-        // Flux purges ended jobs, so only a later end is a new job.
+        // Flux forgets old jobs, so an earlier newest end does not mean that a job has ended. Only a later end does.
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
-        // While the clock is behind, new jobs do not have later ends, so a step runs without a later end.
+        // If the clock is behind, new jobs may end before the newest end on record. A step then runs although no later end is seen.
         if last.is_partial && now >= last.began + self.jobs_every.max(MAX_RETRY_PAUSE) {
             return Some(Cause::Jobs);
         }

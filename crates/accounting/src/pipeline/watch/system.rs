@@ -34,7 +34,7 @@ pub struct Stamp {
 /// Device, inode, size, and the time of the last change.
 type FileStamp = (u64, u64, u64, i64, i64);
 
-/// The surroundings. `step` runs a step, and `print_line` prints a line.
+/// The surroundings of a daemon. `step` runs a step, and `print_line` prints a line.
 pub struct System<F, T> {
     path: PathBuf,
     uri: Option<String>,

@@ -9,7 +9,7 @@ const GONE: &str = "Flux is gone";
 const MISSING: &str = "no such file";
 const EVERY: Duration = Duration::from_secs(30);
 
-/// An event in the surroundings.
+/// Something that a test does to the database, Flux or the daemon.
 #[derive(Clone, Copy)]
 enum TestEvent {
     Ends(f64),
@@ -18,10 +18,10 @@ enum TestEvent {
     Gone,
     Back,
     Asks,
-    /// From now on steps fail with this text.
+    /// All following steps fail with this text.
     Fails(&'static str),
     Works,
-    /// From now on steps report this text as their problem.
+    /// All following steps succeed but report this text as their problem.
     Lacks(&'static str),
     Whole,
     /// From now on a step takes this many seconds.
@@ -42,7 +42,7 @@ struct Script {
     takes: u64,
     /// The database and the newest job that the last successful step saw.
     known: (Option<u32>, Option<f64>),
-    /// The printed lines and the steps, each with the second at which it came.
+    /// The printed lines and the steps, each with its second.
     lines: Vec<(u64, String)>,
 }
 
