@@ -33,7 +33,7 @@ fn the_removed_range_ends_at_the_oldest_record() {
     site.run_sql("DELETE FROM jobs WHERE id = '1'");
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..FIRST + 5000.0);
     site.run_sql("DELETE FROM jobs");
-    // Records of jobs that ended in the last minutes may still come, so the removed range ends before these
+    // Records of jobs that ended in the last minutes may still arrive, so the removed range ends before these
     // minutes.
     assert_eq!(record_fetch(&site, later + 3.0, 0), FIRST..later - fetch::OVERLAP);
     assert_eq!(record_fetch(&site, later - 2.0, 0), FIRST..later - 2.0 - fetch::OVERLAP);

@@ -35,7 +35,7 @@ fn make_site(name: &str) -> Site {
     site
 }
 
-/// Stores reported charge factors, and returns the new changes.
+/// Stores charge factors that a plugin reports, and returns the number of changes that were not stored before.
 fn add_charges(site: &Site, configured: &[(&str, f64)], changes: &[(&str, f64, f64)], now: f64) -> usize {
     let configured = configured.iter().map(|(queue, factor)| ((*queue).to_owned(), *factor)).collect();
     let change =
@@ -76,7 +76,7 @@ fn a_record_keeps_the_factor_in_force_when_its_job_started() {
     add_job(&site, 3, 3, Some("b"), (BEGIN + 120.0, BEGIN + 220.0));
     site.run(BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [100.0, 200.0, 0.0]);
-    // The plugin saw the change after the end of the last counted job and before the next count.
+    // The factor changed after the last counted job ended, and the plugin saw the change before the next count.
     assert_eq!(add_charges(&site, &[("a", 0.5)], &[("a", BEGIN + 350.0, 0.5)], BEGIN + 400.0), 2);
     add_job(&site, 4, 1, Some("a"), (BEGIN + 340.0, BEGIN + 440.0));
     add_job(&site, 5, 2, Some("a"), (BEGIN + 350.0, BEGIN + 450.0));
@@ -104,7 +104,7 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 10.0, 2.0)], BEGIN + 20.0), 1);
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 10.0, 2.0)], BEGIN + 30.0), 0);
     site.run(BEGIN + 100.0).expect("a run");
-    // After a reload, the plugin reports the factor with a later time than the database has.
+    // A reloaded plugin reports the factor as if it had changed at the reload, later than the change in the database.
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 90.0, 2.0)], BEGIN + 110.0), 0);
     assert_eq!(add_charges(&site, &[("a", 3.0)], &[("a", BEGIN + 50.0, 3.0)], BEGIN + 110.0), 1);
     let history = read_history(&site);
@@ -143,7 +143,7 @@ fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
     assert_eq!(store(ChargeBy::Sum, 40, BEGIN), None);
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 100.0), Some(BEGIN + 100.0));
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 150.0), None);
-    // The sum is 1 + 4 * 0.5. Of 5 cores, 4 are 0.5 * 4/5 of the 10 nodes.
+    // Sum: 1 node + 0.5 * 4 cores = 3. Maximum: 0.5 * 4 of 5 cores, scaled to the 10 nodes, = 4.
     add_job(&site, 1, 1, None, (BEGIN + 99.0, BEGIN + 199.0));
     add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
     site.run(BEGIN + 300.0).expect("a run");
@@ -266,7 +266,7 @@ impl World {
         World { site, plugin, jobs, configured, rule, configured_history }
     }
 
-    /// Reports to the plugin the starts and ends up to `now`.
+    /// Calls the plugin for each start and end of a job until `now`.
     fn report_jobs(&mut self, now: f64) {
         for (id, job) in (1..).zip(&self.jobs) {
             if job.end <= now {
@@ -289,7 +289,7 @@ impl World {
         self.plugin.usages.configure_charges(&self.configured, now);
     }
 
-    /// Stores the changes that the plugin reports, counts, and pushes.
+    /// Runs a sync: stores the plugin's changes of charge factors, counts the jobs, and pushes.
     fn sync(&mut self, now: f64) {
         let configured = self.configured.iter().map(|(queue, factor)| (queue.as_str().to_owned(), *factor));
         let changes = self.plugin.usages.charging().history().changes().collect();

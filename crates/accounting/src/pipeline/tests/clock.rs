@@ -59,8 +59,8 @@ fn a_recount_resets_the_newest_job_after_a_clock_was_ahead() {
     site.add_job(1, 1, "A", FIRST + 500.0, 10.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 5.0);
     site.run(FIRST + 501.0).expect("a run");
-    // The clock is corrected. A recorded end that is only slightly in the future may come from another host's
-    // clock, and stays.
+    // The clock is corrected. An end that is only slightly in the future may come from another host's clock,
+    // so the recount keeps it.
     site.recount(FIRST + 460.0).expect("a recount");
     assert_eq!(newest(), FIRST + 500.0);
     site.recount(FIRST + 10.0).expect("a recount");
@@ -120,8 +120,8 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
     assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
 }
 
-/// With so large an end, the start of the period would lie outside the period. Each run would then see the
-/// last run in the future.
+/// If the end is that large, the computed start of its period is later than the end itself. Each run would
+/// then find the last run in the future.
 #[test]
 fn an_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");

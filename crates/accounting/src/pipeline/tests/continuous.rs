@@ -37,7 +37,7 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
     );
 }
 
-/// Returns the usage at `now` by live 2 #1 and #2 of one node that ran for `used` seconds until `ended`.
+/// Returns the usage at `now` of one node that ran for `used` seconds until `ended`, by rules #1 and #2 in "live 2".
 pub(super) fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
@@ -137,8 +137,8 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whenever runs and records come, the pushed usage must be that of the counted jobs in the stored
-    /// periods.
+    /// In whatever order runs happen and records arrive, a push must contain the usage of the counted jobs in
+    /// the stored periods.
     #[test]
     fn the_pushed_usage_is_that_of_the_counted_jobs_for_any_history(
         jobs in proptest::collection::vec((1..=3_i64, 0.0..5.5_f64, 1..=1900_u32, 0.0..1.5_f64), 0..20),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Credits count like usage that accrued at their time, whatever the order of jobs, credits and runs.
+//! A credit counts like usage that accrued at its time, in any order of jobs, credits and runs.
 
 use proptest::prelude::*;
 
@@ -103,8 +103,8 @@ fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
     assert_eq!(site.usages(), [10.0, 0.0, 3.5]);
 }
 
-/// Administrators of a site without credits edit the usage in the database. A later set usage must replace
-/// the edited usage.
+/// An administrator of a site without credits may write a usage into the database. A later `credit set` must
+/// replace that usage.
 #[test]
 fn a_set_usage_replaces_a_usage_that_an_administrator_wrote() {
     let site = make_site("set_edited");
@@ -225,11 +225,11 @@ fn a_database_of_a_version_without_credits_is_read() {
     assert_eq!(site.usages()[0], 100.0);
 }
 
-/// A job or a credit of a user, and the delay of its record in half-lives.
+/// A job or a credit of a user, and the half-lives until it is recorded.
 #[derive(Clone, Debug)]
 struct Entry {
     user: i64,
-    /// When the job ended or the credit counts, in half-lives after the start of the first period.
+    /// The end of the job or the time of the credit, in half-lives after the start of the first period.
     at: f64,
     usage: f64,
     is_credit: bool,
@@ -241,7 +241,7 @@ impl Entry {
         BEGIN + self.at * H
     }
 
-    /// Returns the usage at `now` by definition, with decay at boundaries and with continuous decay.
+    /// Computes the usage at `now` from its definition. Returns the usage with decay at boundaries and with continuous decay.
     fn usages(&self, now: f64) -> (f64, f64) {
         let period = |instant: f64| ((instant - END) / H).floor();
         let age = period(now) - period(self.instant());

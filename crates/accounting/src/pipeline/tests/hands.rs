@@ -81,8 +81,8 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     let tally = site.run(FIRST + 10.0).expect("a run");
     assert_eq!((tally.counted, tally.in_default_bank), (2, 1));
     assert_eq!(site.banks(), [13.0, 10.0, 3.0]);
-    // flux-accounting skips jobs without a bank. Such a job must also count if flux-accounting has counted
-    // later jobs.
+    // flux-accounting skips jobs without a bank. The exact rule must count such a job even if flux-accounting
+    // has counted later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
     site.run_by(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
@@ -140,7 +140,7 @@ fn a_bank_that_was_cleared_starts_again() {
     site.run(FIRST + 10.0).expect("a run");
     assert_eq!(site.usages(), [4.0, 0.0, 10.0]);
     assert_eq!(site.banks(), [14.0, 4.0, 10.0]);
-    // With an earlier time, the jobs that ended after this time count again.
+    // If the stored end of the newest counted job is set to an earlier time, jobs that ended after that time count again.
     site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';

@@ -49,7 +49,7 @@ fn a_running_job_counts_in_the_rate_of_its_budget_up_to_its_time_limit() {
     let snapshot = database.snapshot().expect("a snapshot");
     let jobs: Vec<RunningJob> = RunningJob::parse(JOBS).expect("jobs").into_iter().take(2).collect();
     let budgets = Budgets::count(&snapshot, None, &jobs, NOW).expect("budgets").all;
-    // Job 8 has run longer than its time limit of 500 s, which counts a quarter.
+    // Job 8 has run for longer than its time limit of 500 s. The queue's factor is 0.25.
     assert_eq!((budgets[0].spent, budgets[0].rate), (0, 17_857));
 }
 
@@ -74,7 +74,7 @@ fn usage_with_another_half_life_counts_running_jobs_as_the_plugin_does() {
     };
     let pushed = pushed_usages(&site, now);
     check(H, [pushed[0], pushed[1], 2.0 * usage_by_definition(now, 700.0, now)]);
-    // With half of the half-life, all times count twice.
+    // Halving the half-life doubles all times in half-lives.
     let halved = |ended: f64, used: f64| usage_by_definition(2.0 * ended, 2.0 * used, 2.0 * now) / 2.0;
     check(H / 2.0, [halved(END - 900.0, 64.0), halved(END - 100.0, 300.0), 2.0 * halved(now, 700.0)]);
 }
