@@ -11,7 +11,7 @@ use super::{Ledger, Snapshot, StoreResult};
 /// The stored usage of an association in one period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredBin {
-    /// Age of the period; 0 is the present one.
+    /// Age of the period; 0 is the current one.
     pub period: i64,
     /// Usage of the period.
     pub value: f64,
@@ -37,7 +37,7 @@ pub struct Bins {
 pub struct UsageChanges {
     /// Association and new usage.
     pub usages: Vec<(usize, f64)>,
-    /// Association and end of its newest counted job.
+    /// Association, and end of its newest counted job.
     pub newest: Vec<(usize, f64)>,
     /// Association, period and new value of changed bins.
     pub bins: Vec<(usize, i64, f64)>,

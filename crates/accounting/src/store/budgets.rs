@@ -77,7 +77,7 @@ impl Deposit {
 }
 
 impl Snapshot<'_> {
-    /// Returns the deposits of budgets that were not removed since, in the order of their numbers.
+    /// Returns the deposits of all budgets that no later deposit removed, in the order of their numbers.
     pub fn deposits_in_force(&self) -> StoreResult<Vec<Deposit>> {
         let mut in_force = Vec::new();
         for deposit in self.deposits()? {
@@ -135,8 +135,8 @@ impl Snapshot<'_> {
         spent.map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Marks the stored amounts of windows that are over at `now` as final, if the windows may lose records of jobs that ended before
-    /// `before`, both in seconds since the epoch.
+    /// Marks spent amounts as final if the window is over at `now` and started before `before`. Scrub removes records of jobs that
+    /// ended before `before`. Both times are in seconds since the epoch.
     pub fn mark_final(&self, before: f64, now: f64) -> StoreResult<()> {
         let has_final = self.table("fairshare_spent_table")?.is_some_and(|it| it.has_column("final"));
         let marked = has_final.then(|| self.transaction.execute(MARK_FINAL, (before, now))).transpose();

@@ -24,8 +24,8 @@ pub struct ReportedCharges {
     pub configured: BTreeMap<String, f64>,
     /// The changes that the plugin has seen.
     pub changes: Vec<ChargeChange>,
-    /// The time from which on the plugin has seen all changes, in seconds since the epoch; `None` without a
-    /// plugin. If `changes` has no change of a queue, the queue has had the factor 1 since this time.
+    /// The time since which the plugin has seen all changes, in seconds since the epoch; `None` without a
+    /// plugin. A queue that is not in `changes` has had the factor 1 since this time.
     pub seen_since: Option<f64>,
     /// The resources that jobs are charged for, and the resources of the site. `None` if Flux does not report
     /// the resources of the site.
@@ -61,8 +61,8 @@ impl Snapshot<'_> {
         })
     }
 
-    /// Stores that jobs are charged by the rule `charge_by` of a site with the resources `totals`, from
-    /// `since` on. Returns the change, or `None` if `history` already ends with this rule.
+    /// Stores the rule by which jobs that start at `since` or later are charged: `charge_by`, and the site's
+    /// resources `totals`. Returns the change, or `None` if the last rule in `history` is the same.
     fn add_charge_rule(
         &self,
         mut history: ChargeHistory,

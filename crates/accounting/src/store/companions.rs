@@ -38,9 +38,9 @@ pub(super) struct DatabaseFile {
 /// The mode in which a reader opens a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenMode {
-    /// With write access, to roll back an interrupted write and to create and remove the files of a log.
+    /// Opens for writing, to roll back an interrupted write and to create and remove the files of a log.
     ReadWrite,
-    /// Without write access. SQLite returns an error if a write has to be rolled back.
+    /// Opens for reading only. SQLite returns an error if a write has to be rolled back.
     ReadOnly,
     /// As immutable, without locks and without a log.
     WithoutLog,
@@ -126,7 +126,7 @@ mod tests {
     /// root.
     fn change_owner(path: &std::path::Path) -> Option<u32> {
         let _ = lchown(path, Some(12_345), None);
-        // If root may not change owners, the test has no file of another user.
+        // If the test can't change the owner, it can't check a file of another user.
         Some(metadata(path).unwrap().uid()).filter(|user| *user != 0)
     }
 
@@ -138,8 +138,8 @@ mod tests {
         let Some(user) = change_owner(&journal) else { return };
         let (other, interrupted) = (user + 1, Reason::ReadOnly(INTERRUPTED));
         let foreign = Some(Reason::Beside { suffix: "-journal", user });
-        // Owner of the database, caller; obstacle to reading and writing; mode for a rollback journal and for a
-        // write-ahead log.
+        // Owner of the database; caller; reason why the caller can't read and can't write; mode with a rollback
+        // journal and with a write-ahead log.
         let rows = [
             (user, user, [None, None], [OpenMode::ReadWrite; 2]),
             (0, user, [None, None], [OpenMode::ReadWrite; 2]),
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(modes(7, 8)[1], Err(Reason::ReadOnly(INTERRUPTED)), "a new index would be needed");
         write(directory.path().join("a.db-shm"), "x").unwrap();
         assert_eq!(modes(7, 8)[1], Ok(OpenMode::ReadOnly));
-        // Root would give the log to the owner of the database; other users do not change it.
+        // If root opened the log, SQLite would make the owner of the database its owner. For other users the owner stays.
         let Some(user) = change_owner(&log) else { return };
         let obstacle =
             |owner, own| DatabaseFile { path: path.clone(), owner, own }.find_obstacle(Access::Read);

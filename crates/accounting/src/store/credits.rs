@@ -39,7 +39,7 @@ pub struct Credit {
     pub bank: String,
     /// True if the amount is the usage that the association then had; false if the amount is added.
     pub is_set: bool,
-    /// The amount as the author gave it.
+    /// The amount as the author typed it.
     pub amount: String,
     /// Unit of the amount.
     pub unit: String,

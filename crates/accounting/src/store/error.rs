@@ -29,12 +29,12 @@ pub struct StoreError {
 /// State of a file after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Unchanged after an access that only reads.
+    /// The access was only to read, so the file is unchanged.
     Alone,
-    /// Unchanged after an access that was to write.
+    /// The access was to write, and the file is unchanged.
     Unchanged,
-    /// With all changes or with none. SQLite appends a commit to a write-ahead log. If the system fails to confirm
-    /// that the log is on disk, the next program that opens the database may find the commit.
+    /// The file has all changes or none. SQLite appends a commit to a write-ahead log. If the system fails to
+    /// confirm that the log is on disk, the next program that opens the database may find the commit.
     WholeOrNot,
 }
 

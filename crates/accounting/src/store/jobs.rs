@@ -44,8 +44,8 @@ const NEEDED_COUNT: usize = 8;
 /// Columns that counting usage needs.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
 
-/// Latest valid time in seconds since the epoch (about 3,000 years), and longest valid duration. Much larger
-/// neighbouring f64 differ by more than a second, and sums of them may overflow.
+/// Latest valid time in seconds since the epoch (about 3,000 years), and longest valid duration. For much
+/// larger times, an f64 is not exact to a second, and sums may overflow.
 pub const LATEST: f64 = 1e11;
 
 /// Returns true for a valid time or duration in seconds.
@@ -78,7 +78,7 @@ pub struct EndedJob<'a> {
     pub running: Option<(Resources, Option<&'a str>)>,
 }
 
-/// A selection of records.
+/// The records that a query returns.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
     /// All records.

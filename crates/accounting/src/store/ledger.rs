@@ -21,7 +21,7 @@ pub struct UsageSettings {
     pub reset_period: f64,
     /// Factor by which usage decays at a boundary.
     pub decay: f64,
-    /// Usage of a node-, core- and GPU-second.
+    /// Usage of one second of a node, a core and a GPU.
     pub weights: Weights,
     /// Charge factors of queues.
     pub charges: ChargeHistory,
@@ -50,7 +50,7 @@ pub struct Account {
     pub counted: Option<Counted>,
 }
 
-/// The progress of flux-accounting in counting the jobs of an association.
+/// The jobs of an association that flux-accounting has counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
     /// Row in the factor table.
@@ -163,7 +163,7 @@ impl Snapshot<'_> {
         self.usage_rule(0.0, None).map(drop)
     }
 
-    /// Reads and checks the settings of `config_table`; `period_end` comes from another table. `half_life` replaces the stored half-life.
+    /// Reads and checks the settings of `config_table`, with the given `period_end`. If `half_life` is given, it replaces the stored value.
     fn usage_rule(&self, period_end: f64, half_life: Option<f64>) -> StoreResult<UsageSettings> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
@@ -367,7 +367,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// Calls `each` with each row of a query. Returns its error, or an error if the database was written meanwhile.
+    /// Calls `each` with each row of a query. Returns an error of `each`, or an error if another program wrote to the database during the query.
     pub(super) fn visit_rows(
         &self,
         sql: &str,

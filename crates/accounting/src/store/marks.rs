@@ -34,7 +34,7 @@ pub struct Marks {
     pub last_job: Option<String>,
     /// Time of the run.
     pub ran: f64,
-    /// End of the newest counted job of each association, by [`Marks::key`] and sorted by it.
+    /// End of the newest counted job of each association, sorted by the association's [`Marks::key`].
     pub counted: Vec<(u64, f64)>,
     /// Usage with continuous decay of each association that has usage, sorted by key.
     pub continuous: Vec<Continuous>,
@@ -102,8 +102,8 @@ impl Marks {
         found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
     }
 
-    /// Returns the usage of an association with continuous decay, or `None` if the last run did not store the
-    /// usage `stored`.
+    /// Returns the usage of an association with continuous decay, or `None` if the last run stored another
+    /// usage than `stored`.
     pub fn continuous(&self, key: u64, stored: f64) -> Option<&Continuous> {
         let at = self.continuous.binary_search_by_key(&key, |known| known.key).ok()?;
         self.continuous.get(at).filter(|known| known.usage == stored)
@@ -156,7 +156,7 @@ fn read_words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }
 
-/// Reads a key, a number and bins from each group of words.
+/// Reads entries of a key, a number and a list of bins.
 fn read_bins(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, f64, Vec<f64>)> {
     std::iter::from_fn(move || {
         let (key, number, length) = (words.next()?, words.next()?, words.next()?);
@@ -258,8 +258,8 @@ impl Snapshot<'_> {
         Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
     }
 
-    /// Returns the time of the last sync on record, in seconds since the epoch: the later of the last fetch and the last count. A sync
-    /// that finds nothing new is only recorded if the recorded fetch is ten minutes old.
+    /// Returns the time of the last sync on record, in seconds since the epoch: the later of the last fetch and the last count. If a
+    /// sync finds nothing new, it updates the record only after ten minutes.
     pub fn last_sync(&self) -> StoreResult<Option<f64>> {
         let fetched = self.fetch_marks()?.map(|marks| marks.fetched);
         let ran = self.marks()?.map(|marks| marks.ran);

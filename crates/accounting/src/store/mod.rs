@@ -144,7 +144,7 @@ impl Snapshot<'_> {
 
     fn error(&self, reason: Reason) -> StoreError {
         let reason = match reason {
-            // The text suggests an SQL statement, which needs the path of the database.
+            // The text contains an SQL command with a placeholder for the path of the database.
             Reason::Value(text) => {
                 let path = quote_for_shell(&self.path.display().to_string());
                 Reason::Value(text.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} ")))

@@ -17,7 +17,7 @@ pub struct Pace {
     pub period: f64,
     /// Factor by which usage decays at a boundary.
     pub factor: f64,
-    /// Number of periods, including the present one, for an association without stored periods.
+    /// Number of periods, including the current one, of an association that has no stored periods.
     pub periods: u32,
     /// Highest number of stored periods of any association; 0 if it was not read.
     pub longest: u32,
@@ -25,7 +25,7 @@ pub struct Pace {
     pub boundary: Option<f64>,
     /// Number of boundaries that passed and are not counted yet.
     pub due: u32,
-    /// Usage of a node-, core- and GPU-second.
+    /// Usage of one second of a node, a core and a GPU.
     pub weights: Weights,
 }
 
@@ -89,8 +89,8 @@ impl Pace {
         Pace { periods: self.periods.max(self.longest), ..self }
     }
 
-    /// Returns the usage that is left of the bins after the boundaries that are due (see `due`) and `crossed`
-    /// future boundaries.
+    /// Returns the usage that remains of the bins after the boundaries in `due` and the next `crossed`
+    /// boundaries.
     pub fn remaining_later(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
         self.remaining(bins, self.due.saturating_add(crossed))
     }

@@ -27,18 +27,17 @@ pub struct TreeRecord {
     pub half_life: f64,
     /// Seconds after which usage is dropped.
     pub reset: f64,
-    /// Usage of a node-second.
+    /// Usage of a node in one second.
     pub node_weight: f64,
-    /// Usage of a core-second.
+    /// Usage of a core in one second.
     pub core_weight: f64,
-    /// Usage of a GPU-second.
+    /// Usage of a GPU in one second.
     pub gpu_weight: f64,
 }
 
 impl Snapshot<'_> {
     /// Returns the tree record for these banks and associations, and sets the usage and `counted_until` of
-    /// the associations. Returns `None` if a record has no place in a tree. `now` is in seconds since the
-    /// epoch.
+    /// the associations. Returns `None` if a bank or a user is unknown. `now` is in seconds since the epoch.
     pub(super) fn make_tree_record(
         &self,
         banks: &[BankRecord],
@@ -99,8 +98,8 @@ impl Snapshot<'_> {
         Ok((newer == 0).then_some(marks.ran))
     }
 
-    /// Sets for each leaf the time until which its jobs are counted or cut off. Returns for each association the end
-    /// of its newest counted job.
+    /// Sets `counted_until` of each association: the time up to which its jobs are counted or excluded by a cut-off.
+    /// Returns the end of each association's newest counted job.
     fn set_counted_until(
         &self,
         associations: &mut [AssociationRecord],
@@ -150,8 +149,8 @@ impl Snapshot<'_> {
         Ok(cut_offs)
     }
 
-    /// Returns the cut-off of the site: jobs that ended until then are not in the stored usages. It is
-    /// flux-accounting's `reconfigure_time`, or `since` of the marks if our last run has seen that time.
+    /// Returns the cut-off of the site. The stored usages do not include jobs that ended at or before the cut-off. If
+    /// the marks have the current `reconfigure_time`, the cut-off is their `since`, otherwise `reconfigure_time`.
     fn site_cut_off(&self, marks: Option<&Marks>) -> StoreResult<f64> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;
@@ -178,7 +177,7 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
         if let Some(known) = marks.continuous(key, usage) {
             let counted = known.bins.iter().sum::<f64>();
             let with_credits = marks.credited(key).map_or(counted, |credits| counted + credits.live);
-            // Rounding may leave a part of an offset usage.
+            // If a credit subtracts all usage, rounding may leave a tiny rest.
             let usage = if with_credits < 0.0 { with_credits } else { zero_negligible(with_credits) };
             association.usage = Some(usage * left);
         }
@@ -194,7 +193,7 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
-    // A boundary that is overdue by more than a period shows that no program counts.
+    // If a boundary is overdue by more than a period, no program counts usage.
     if passed >= 2.0 {
         return;
     }
@@ -210,7 +209,7 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
 /// includes no job that ends after the count. So if `newest` is far later than the count, a clock was wrong,
 /// and the time of the count is returned. Else the plugin would drop all jobs that end before `newest`.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
-    // If the marks have another time, another program stored `newest`, at an unknown time until now.
+    // If the marks have another end, another program stored `newest`. It may have counted until `now`.
     let own_marks = marks.filter(|marks| marks.newest(key) == newest);
     let counted = own_marks.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }

@@ -11,7 +11,7 @@ use super::{Reason, Snapshot, StoreError, StoreResult};
 pub(super) struct Table {
     name: &'static str,
     columns: Vec<String>,
-    /// True if rows have numbers: not for a view or a table WITHOUT ROWID.
+    /// True if rows have row numbers. Views and tables WITHOUT ROWID have none.
     numbered: bool,
 }
 
@@ -23,7 +23,7 @@ impl Table {
         self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
     }
 
-    /// Returns a name of SQLite's row number that no column uses, or `None` if rows have no numbers.
+    /// Returns one of SQLite's three names of the row number that is not the name of a column. Returns `None` if rows have no row numbers.
     pub(super) fn row_number(&self) -> Option<&'static str> {
         let free = |name: &&str| self.numbered && !self.has_column(name);
         ["rowid", "_rowid_", "oid"].into_iter().find(free)
@@ -106,8 +106,8 @@ impl Snapshot<'_> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
     }
 
-    /// Returns a table and a `SELECT` of these columns. If the table is unusable, adds the reason to `faults` and
-    /// returns `None`.
+    /// Returns the table, and an SQL query of these columns. If the table is unusable, adds the reason to
+    /// `faults` and returns `None`.
     pub(super) fn select_columns(
         &self,
         name: &'static str,

@@ -151,7 +151,7 @@ impl Snapshot<'_> {
         Ok(UserIds(ids))
     }
 
-    /// Returns the limits in the form that the plugin reads, and those on users that are no longer in the database.
+    /// Returns the limits in the form that the plugin reads, and the limits on users that are no longer in the database.
     pub(super) fn read_limit_records(&self) -> StoreResult<(Vec<LimitRecord>, Vec<StoredLimit>)> {
         let stored = self.stored_limits()?;
         if let Some(fault) = stored.iter().find_map(StoredLimit::find_fault) {

@@ -9,7 +9,7 @@ use super::schema::{Column, Table};
 use super::{Marks, Snapshot, StoreResult};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
-/// The stored tree before its check, and the rows for writing fair-shares.
+/// The unchecked tree of the database, and its rows, to which fair-shares are written.
 #[derive(Debug)]
 pub struct StoredTree {
     /// Banks and associations in the order of the tables.
@@ -34,7 +34,7 @@ pub struct StoredAssociation {
 pub struct UsageBin {
     /// Age of the period; 0 is the present one.
     pub period: i64,
-    /// Stored usage; node-seconds unless weighted.
+    /// Stored usage, in node-seconds unless the site set weights.
     pub usage: f64,
 }
 
@@ -111,8 +111,8 @@ impl Snapshot<'_> {
             .unwrap_or(0)
     }
 
-    /// Returns the stored usage of an association by half-life period, with credits and the present period first, or an empty
-    /// list if the database has no periods.
+    /// Returns the stored usage of an association by half-life period, the current period first. Credits are included. The
+    /// list is empty if the database has no periods.
     pub fn usage_bins(&self, user: &str, bank: &str) -> StoreResult<Vec<UsageBin>> {
         let mut bins: Vec<UsageBin> = Vec::new();
         self.visit_usage_bins(Some((user, bank)), &mut |_, _, new| match bins

@@ -16,7 +16,7 @@ pub struct UnknownColumn {
     pub column: String,
     /// SQL literal of its default; `NULL` if it has none.
     pub default: String,
-    /// Number of rows with another value.
+    /// Number of rows whose value is not the default.
     pub rows: usize,
 }
 
