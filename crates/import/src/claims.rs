@@ -10,7 +10,7 @@ pub enum Claimant {
     Association(usize),
 }
 
-/// What a value measures. `Display` writes the name in Slurm or PBS.
+/// The meaning of a value. `Display` writes its name in Slurm or PBS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Quantity {
     /// Slurm's FairShare, with six decimals.

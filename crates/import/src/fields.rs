@@ -53,7 +53,7 @@ pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Parses a required text. The error text begins with a verb, because the caller puts node and key before it.
+/// Parses a required text. The error text begins with a verb. The caller puts the names of the node and the key before it.
 pub(super) fn parse_text(raw: &Raw) -> Result<String, String> {
     let value = raw.as_ref().ok_or_else(missing_error)?;
     serde_json::from_str(value.get()).map_err(|_| type_error(value, "text"))

@@ -116,7 +116,7 @@ fn usage_of_deleted_users_is_own_usage_of_their_account() {
 
 #[test]
 fn errors_in_sshare_output_name_the_line_and_the_value() {
-    // The output is cut within its last line. The rest of that line must not count as a user without usage.
+    // The output is cut within its last line. The rest of that line must be an error, not a user without usage.
     let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
     let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
     let rows = [

@@ -30,7 +30,7 @@ struct Node<'a> {
 }
 
 /// Returns true if the first line with content, or most lines with content, could be in a `resource_group`
-/// file. A file with a bad line is therefore detected too, and the error can name the line.
+/// file. So a file with one bad line is still recognized, and the error can name that line.
 pub(super) fn is_resource_group(text: &str) -> bool {
     let is_entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();

@@ -61,7 +61,7 @@ type Line<'a> = (usize, &'a str);
 
 /// Returns the rows of the table, and the lines of `pbsfs -g` after it.
 fn split_output(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
-    // If there is no usage yet, pbsfs prints the second remark on stderr.
+    // If no usage exists yet, pbsfs prints the line about the new database to stderr.
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let is_remark = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
     let mut table: Vec<_> =
@@ -118,9 +118,9 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Document, String> {
     Ok(document)
 }
 
-/// Returns for each row the name of its group. pbsfs identifies groups by numbers, which need not be unique,
-/// but prints each node right before its children. If several rows have the number, the group is the one of
-/// these rows that is an ancestor of the current row.
+/// Returns the name of the group of each row. pbsfs identifies groups by numbers, and two groups may have the
+/// same number. But each node comes right before its children, so the group is the ancestor of the row that
+/// has this number.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let numbers = group_all(rows.iter().map(|row| (row.id, row)));
     let mut path: Vec<&Row<'a>> = Vec::new();
@@ -156,8 +156,8 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     Ok(above)
 }
 
-/// Returns the position that [`build_tree`] gives each node: groups among the banks with the root first, entities among
-/// the associations.
+/// Returns the index that [`build_tree`] gives each node. Groups are banks, and the root is bank 0. Entities are
+/// associations.
 fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     let groups = list_groups(nodes);
     let mut claimants = HashMap::from([(TREEROOT, Claimant::Bank(0))]);

@@ -62,7 +62,7 @@ pub(super) fn check_complete(sheet: &Sheet) -> Result<(), String> {
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
         };
-        // The smallest sum that is consistent with values of six decimals.
+        // The smallest sum of shares for which Slurm prints these six decimals.
         let smallest_sum = shares as f64 * (account_fraction - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
         if (level.sum as f64) < smallest_sum * (1.0 - 1e-9) {
             let true_sum = (shares as f64 * account_fraction / norm).round();
@@ -82,8 +82,8 @@ pub(super) fn check_complete(sheet: &Sheet) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the account whose children the rows right below `account` compete with: the nearest account above whose
-/// shares are not "parent".
+/// Returns the account whose children compete with the rows right below `account`: `account` itself, or the
+/// nearest account above it whose shares are not "parent".
 pub(super) fn find_competing_account(sheet: &Sheet, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)

@@ -9,8 +9,8 @@ use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Document;
 use fairshare::Shares;
 
-/// The type of object that a line describes. `FromStr` parses the first word of the line in any case. Slurm has an
-/// older word for two types.
+/// The type of object that a line describes. `FromStr` ignores the case. Slurm has two names for accounts and for
+/// users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {
@@ -159,7 +159,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The name of a line, and its options with keys in lower case.
+/// The name in a line, and the options with keys in lower case.
 struct Entry {
     name: String,
     options: Vec<(String, String)>,

@@ -51,7 +51,7 @@ pub(super) fn find_rule(sheet: &Sheet) -> Rule {
     }
 }
 
-/// A row that has its own shares: the account in which it competes, its shares and its printed values.
+/// A row whose shares are not "parent": the account in which it competes, its shares and its printed values.
 struct Row {
     level: usize,
     shares: u64,
@@ -88,8 +88,8 @@ fn sum_shares(sheet: &Sheet, rows: &[Row]) -> Vec<f64> {
     sums
 }
 
-/// Returns the fraction of the whole tree that `account` has under the policies other than Fair Tree, or `None` if the
-/// sheet does not print it.
+/// Returns the share of `account` in the whole tree under a policy other than Fair Tree. Returns `None` if the sheet
+/// does not print it.
 fn fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
