@@ -43,12 +43,12 @@ pub(super) fn bank_shares(site: &SitePart) -> BankShares {
 /// The usage of one bank, in core-seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
-    /// Usage of its own jobs.
+    /// Core-seconds that the bank's jobs used.
     pub(super) own: f64,
-    /// Usage of all jobs while the bank had jobs.
+    /// Core-seconds that the jobs of all banks used while this bank had jobs.
     pub(super) all: f64,
     active: u32,
-    /// The usage of all jobs at the time when the bank last changed from no jobs to one.
+    /// The core-seconds of all banks when this bank last changed from no jobs to one.
     since: f64,
 }
 
@@ -73,7 +73,7 @@ impl Meter {
         self.now = now;
     }
 
-    /// Counts a job of a bank that was accepted.
+    /// Records that the cluster accepted a job of a bank.
     pub(super) fn add_job(&mut self, bank: usize) {
         let total = self.total;
         let Some(bank) = self.banks.get_mut(bank) else { return };
@@ -83,7 +83,7 @@ impl Meter {
         bank.active += 1;
     }
 
-    /// Counts the end of a job of a bank that had used `used` core-seconds.
+    /// Records the end of a job. The job belonged to `bank` and used `used` core-seconds.
     pub(super) fn remove_job(&mut self, bank: usize, used: f64) {
         let total = self.total;
         let Some(bank) = self.banks.get_mut(bank) else { return };

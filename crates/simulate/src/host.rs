@@ -59,9 +59,9 @@ pub(super) struct ReplayResult {
     pub(super) refreshes: u64,
 }
 
-/// The start of a job that never started.
+/// The value of `starts` for a job that never started.
 pub(super) const NEVER: f64 = f64::INFINITY;
-/// The start of a job that was rejected.
+/// The value of `starts` for a job that was rejected.
 pub(super) const REJECTED: f64 = f64::NEG_INFINITY;
 
 /// A cluster that replays a history.
@@ -239,8 +239,8 @@ impl<'a> Host<'a> {
         !self.ends.is_empty()
     }
 
-    /// Returns the time of the first refresh up to `next`, the time of the next event, that can change a start. Returns `None` if no
-    /// refresh up to `next` can.
+    /// Returns the time of the next refresh that may start a job, if it is not later than `next`, the time of the next event.
+    /// Returns `None` if no refresh until then may start a job.
     fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]
@@ -251,8 +251,8 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // If a job has priority 0 or fits, or if held jobs may be released as running jobs have less time left, each refresh may change the
-        // next start. Otherwise only the last refresh can.
+        // Each refresh may start a job if a job fits or has priority 0, or if held jobs wait for running jobs to have less time left.
+        // Otherwise, refreshes only change the order of pending jobs, so only the last one matters.
         let may_change_next_start = waiting > 0
             && (self.updates_time_left
                 || self.jobs_with_priority_0 > 0
@@ -261,8 +261,8 @@ impl<'a> Host<'a> {
         Some(at + skipped * period)
     }
 
-    /// Refreshes as of the time `at`. A refresh that was due while no job was pending may run after later events,
-    /// because usage at an instant does not depend on when it is computed.
+    /// Runs the refresh of the time `at`. A refresh without pending jobs may run after later events, because the
+    /// usage at a given time does not depend on when it is computed.
     fn refresh_at(&mut self, at: f64) {
         self.refresh = None;
         self.refreshes += 1;

@@ -40,7 +40,7 @@ use host::Host;
 pub struct Scenario {
     /// Associations, limits and weights, as in a push.
     pub policy: SiteRecords,
-    /// Tree and ranking policy, as in the same push.
+    /// The tree and the ranking policy, as a push sends them.
     pub site: SitePart,
     /// The plugin's settings.
     pub settings: Settings,

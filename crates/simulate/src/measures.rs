@@ -202,7 +202,7 @@ fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
         by_start.sort_by(|a, b| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
         let mut oldest = by_submission.iter().copied().peekable();
         for number in by_start.into_iter().filter(|number| start(*number) < NEVER) {
-            // Jobs that have started by now are not overtaken by later starts.
+            // No later start overtakes these jobs, because they start at this time or earlier.
             while oldest.next_if(|old| start(*old) <= start(number)).is_some() {}
             if let Some(old) = oldest.peek().copied().filter(|old| *old < number) {
                 worst = worst.max(start(number) - submit(old));

@@ -85,11 +85,11 @@ impl Queue {
 pub(super) struct Cluster {
     pub(super) cores: u64,
     pub(super) free: u64,
-    /// Latest ends of running jobs, with their cores.
+    /// The running jobs: the latest time at which each ends, and its cores.
     ends: BTreeMap<(Time, JobIndex), u32>,
 }
 
-/// The latest start of the first pending job, and the number of other cores that are free at that time.
+/// The latest time at which the first pending job starts, and the number of cores that it leaves free at that time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) start: f64,
@@ -118,7 +118,7 @@ impl Cluster {
         let cores_needed = u64::from(cores);
         let (mut free, mut start) = (self.free, None);
         for ((end, _), cores_freed) in &self.ends {
-            // Jobs that end at the same time as the last needed one free their cores too.
+            // Jobs that end at the time `start` free their cores too.
             if start.is_some_and(|start| start < end.0) {
                 break;
             }

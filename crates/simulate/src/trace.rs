@@ -12,7 +12,7 @@ pub struct Job {
     pub submit: f64,
     /// Run time.
     pub run: f64,
-    /// Time limit, never less than the run time.
+    /// Time limit; at least the run time.
     pub walltime: f64,
     /// Cores over all nodes.
     pub cores: u32,

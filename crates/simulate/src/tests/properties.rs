@@ -42,7 +42,7 @@ fn make_site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
     for record in &mut scenario.policy.associations {
         record.association.max_running_jobs = Limit(running);
     }
-    // The association's limit counts only running jobs; this limit also counts jobs in SCHED.
+    // The limit of the association counts only running jobs. The limit on each user also counts jobs in SCHED.
     scenario.policy.limits = vec![SiteLimit {
         target: Target::EachUser,
         queue: None,
@@ -52,7 +52,7 @@ fn make_site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
     scenario
 }
 
-/// Returns the cores of running jobs, computed from their starts.
+/// Returns the number of cores in use, computed from the starts of the jobs.
 fn count_running_cores(host: &Host<'_>, trace: &Trace) -> u64 {
     let runs = |start: f64, run: f64| start <= host.now && host.now < start + run;
     let jobs = trace.jobs().iter().zip(&host.starts).filter(|(job, start)| runs(**start, job.run));
