@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 
 use super::Flux;
 
-/// Buffer size for a job id in its longest form, words.
+/// Buffer size for a job id. The longest form is the form of words.
 const LONGEST: usize = 256;
 
 impl Flux {

@@ -95,7 +95,7 @@ const NAMES: [&str; 4] = [
 impl Api {
     /// Loads libflux-core and all functions. The error names a missing library or function.
     pub(super) fn load() -> Result<Api, String> {
-        // The library chooses the prefix of job ids by the locale, which a C program sets at its start.
+        // The library chooses the prefix of job ids by the locale. A program has to set its locale first.
         static LOCALE: Once = Once::new();
         LOCALE.call_once(|| {
             // SAFETY: setlocale(3) reads a C string. It is called once: a program connects before it starts a thread that

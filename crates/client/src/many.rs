@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Open requests. The caller gives each request a value of type `T`.
 #[derive(Debug)]
 pub struct Requests<'a, T> {
-    /// Borrowed exclusively, so that responses without a known tag can be dropped.
+    /// Borrowed exclusively, because responses to other requests are dropped.
     flux: &'a mut Flux,
     waiting: HashMap<u32, (&'static str, T)>,
 }

@@ -31,8 +31,8 @@ pub fn user_id(name: &str) -> Option<u32> {
     )
 }
 
-/// Calls `ask`, a reentrant lookup, with a buffer that grows as needed. Returns the value that `read` takes
-/// from the found entry.
+/// Calls `ask` with a larger buffer until the entry fits. `ask` is getpwuid_r(3) or getpwnam_r(3). Returns
+/// the value that `read` takes from the found entry.
 fn look_up<T>(
     ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32,
     read: impl Fn(&libc::passwd) -> T,
