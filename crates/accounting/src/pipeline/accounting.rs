@@ -13,7 +13,7 @@ use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
 /// The user id of a record, and the index of its bank in [`Ledger::banks`].
 type UserAndBank = (i64, usize);
 
-/// Associations with the same user id and bank, which flux-accounting cannot distinguish.
+/// All associations with one pair of user id and bank, which flux-accounting can't distinguish.
 #[derive(Default)]
 struct Group {
     number: u32,

@@ -4,8 +4,8 @@
 use super::{PipelineError, Result, Rule};
 use crate::store::Ledger;
 
-/// Returns the index and the new usage of each bank whose stored usage changes. `usages` are the usages of the
-/// associations.
+/// Returns each bank whose stored usage changes: its index, and its new usage. `usages` has the usage of each
+/// association.
 pub(super) fn list_usage_changes(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<(usize, f64)>> {
     let totals = totals(ledger, usages, rule)?;
     let changed = ledger.banks.iter().zip(totals).enumerate().filter_map(|(at, (bank, total))| {

@@ -24,7 +24,7 @@ const RATE_DAYS: i64 = 7;
 /// The budgets of the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// The budgets in each of their windows, sorted by scope, name, unit and start. Users are given by name.
+    /// All budgets and all their windows, sorted by scope, name, unit and start. Users are given by name.
     pub all: Vec<BudgetRecord>,
     /// What each budget in `all` has spent in the last 24 hours.
     pub last_day: Vec<i64>,
@@ -63,8 +63,8 @@ pub fn runway_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> 
 }
 
 impl Budgets {
-    /// Counts the records at the time `now`, in seconds since the epoch, up to the watermarks in `data`. Without `data`, reads the
-    /// watermarks of a push at this time. The rates and `last_day` include the jobs in `running`.
+    /// Counts the records that the watermarks in `data` cover, at the time `now` in seconds since the epoch. Without `data`, reads
+    /// the watermarks that a push would send now. The rates and `last_day` include the jobs in `running`.
     pub fn count(
         snapshot: &Snapshot<'_>,
         data: Option<&PolicyData>,
@@ -140,8 +140,8 @@ impl Budgets {
         Ok(budgets)
     }
 
-    /// Stores the spent amounts, with which a recount compares the records. Lowers an amount only if `can_lower` is true, so that the
-    /// loss of records is noticed.
+    /// Stores the spent amounts. A later recount compares the records with them. Lowers an amount only if `can_lower` is true, so
+    /// that the site notices a loss of records.
     pub fn store_spent(&self, snapshot: &Snapshot<'_>, can_lower: bool) -> Result<()> {
         if !self.all.is_empty() {
             snapshot.write_spent(&self.all, can_lower)?;
@@ -179,8 +179,8 @@ pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> 
     Ok(notes)
 }
 
-/// Returns the start of a job, in seconds since the epoch, and its charge to a budget. `None` if the database has no readable record
-/// of the job, or if the budget does not count the job.
+/// Returns the start of a job, in seconds since the epoch, and its charge to a budget. Returns `None` if the database has no valid
+/// record of the job, or if the budget does not count the job.
 pub fn find_job_charge(
     snapshot: &Snapshot<'_>,
     budget: &BudgetRecord,
@@ -197,7 +197,7 @@ pub fn find_job_charge(
     Ok(found)
 }
 
-/// Returns the earliest start of a window that is not over at `now`, in seconds since the epoch; infinity if there is none.
+/// Returns the start of the earliest window that ends after `now`, in seconds since the epoch. Returns infinity if there is no such window.
 pub(super) fn find_earliest_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
     let deposits = snapshot.deposits_in_force()?;
     let current = deposits.iter().filter(|deposit| deposit.budget.end as f64 > now);
@@ -208,7 +208,7 @@ fn add(sum: &mut i64, amount: i64) {
     *sum = sum.saturating_add(amount).clamp(-MAX_AMOUNT, MAX_AMOUNT);
 }
 
-/// The fields of a record that determine its charge.
+/// The fields of a record from which its charge is computed.
 struct ChargedRun {
     start: f64,
     end: f64,
@@ -272,7 +272,7 @@ impl<'a> BudgetIndex<'a> {
             add_target("user", &account.user);
             add_target("association", &format!("{}/{}", account.user, self.ledger.bank_name(account)));
         }
-        // The number of steps is limited, because parents may form a cycle, which other commands report.
+        // Parents may form a cycle, which other commands report, so the loop has a limit.
         for _ in 0..self.ledger.banks.len() {
             let Some(above) = bank.and_then(|at| self.ledger.banks.get(at)) else { break };
             add_target("bank", &above.name);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts the credits of associations.
 //!
-//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage from
-//! credits again, from all credits of the database, as if each credit were a job that ended at the time of
-//! the credit. The usage of an association is the sum of its bins and of its credits, or 0 if the sum is
-//! negative. So the result does not depend on earlier runs.
+//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage of all
+//! credits again. A credit counts as if a job had ended at the time of the credit. The usage of an
+//! association is the sum of its bins and its credits, but at least 0. So it does not depend on earlier runs.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +28,7 @@ impl<'a> Credits<'a> {
         Credits { by_key, last: credits.last().map_or(0, |credit| credit.id) }
     }
 
-    /// Returns the usage from credits of association `at`, which has `count` bins, or `None` if it has no credits.
+    /// Returns the usage from credits of association `at`, or `None` if it has no credits. `count` is the number of its bins.
     pub(super) fn count(&self, run: &Run<'_>, at: usize, count: usize) -> Option<CreditedUsage> {
         let key = *run.keys.get(at)?;
         let mut credited = CreditedUsage { key, live: 0.0, bins: vec![0.0; count] };
@@ -59,7 +58,7 @@ pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, n
     let mut credits = snapshot.credits()?;
     let credit =
         Credit { user: user.to_owned(), bank: bank.to_owned(), is_set: true, from: now, ..Credit::default() };
-    // This run adds a credit of 0 to the association, so that its usage is counted from its bins and credits.
+    // Without this credit of 0, the run would not compute the usage from bins and credits.
     let id = credits.last().map_or(0, |credit| credit.id).saturating_add(1);
     credits.push(Credit { id, ..credit.clone() });
     let plan =

@@ -41,7 +41,7 @@ pub enum PipelineError {
         /// Time of the last run.
         was: f64,
     },
-    /// The stored time and half-life do not define periods.
+    /// The stored end and half-life do not give valid periods.
     #[error(
         "end_half_life_period {end} and priority_decay_half_life {half_life} define no usage periods; nothing was changed"
     )]
@@ -51,8 +51,8 @@ pub enum PipelineError {
         /// Half-life in seconds.
         half_life: f64,
     },
-    /// Under the rule of flux-accounting: an association with new jobs has no bins. flux-accounting's program
-    /// fails in this case.
+    /// By flux-accounting's rule, an association has new jobs but no bins. flux-accounting's program fails in
+    /// this case.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]

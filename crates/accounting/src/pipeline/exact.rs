@@ -23,7 +23,7 @@ use crate::store::{
 };
 use fairshare::accrual::{HalfLife, zero_negligible};
 
-/// Marks are rewritten after this many seconds even if only the time of the run is new.
+/// If only the time of the run is new, the marks are rewritten at most this often.
 const REWRITE_SECONDS: f64 = 600.0;
 
 /// Input of a run.
@@ -34,9 +34,9 @@ pub(super) struct Run<'a> {
     /// The present period.
     pub(super) current: i64,
     pub(super) ledger: &'a Ledger,
-    /// By association: its key in the marks.
+    /// The key of each association in the marks.
     pub(super) keys: Vec<u64>,
-    /// By association: the end of its newest counted job, as the last run of the exact rule stored it.
+    /// The end of each association's newest counted job, as the last run of the exact rule stored it.
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
@@ -174,7 +174,7 @@ struct CountedUsage {
     credits: Option<CreditedUsage>,
 }
 
-/// Counts the jobs of one association, and adds its changed bins to `changes`.
+/// Counts the jobs of one association, and stores its changed bins in `changes`.
 fn count_account(
     run: &Run<'_>,
     at: usize,
@@ -252,8 +252,8 @@ fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(Stor
     new.filter(|(bin, value)| bin.value != *value).collect()
 }
 
-/// Subtracts the past usage from bin 0 if bin 0 contains it too (see the head of the file). Returns true if
-/// bin 0 contained the past usage.
+/// If bin 0 also contains the past usage, subtracts it and returns true. The head of the file describes the
+/// cause.
 fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
@@ -265,8 +265,8 @@ fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
 }
 
 impl Run<'_> {
-    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin. flux-accounting's
-    /// programs round the number differently, so the number of stored bins takes precedence.
+    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin. The number of
+    /// stored bins takes precedence, because flux-accounting's programs round the number differently.
     pub(super) fn bin_count(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
@@ -279,9 +279,9 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the new end of the half-life period, or `None` if the stored end does not change. In the first
-    /// period, the stored end is the end of that period; later it is the start of the current period. A
-    /// stored end after the current period comes from a clock that was ahead; only a recount replaces it.
+    /// Returns the new end of the half-life period, or `None` if the stored end does not change. The stored
+    /// end is the end of the first period until that period is over, and then the start of the current
+    /// period. If the clock was ahead, the stored end is in the future; only a recount replaces it.
     fn new_period_end(&self) -> Option<f64> {
         let is_ahead = self.start.recount.is_some() && self.current < -1;
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
@@ -302,7 +302,7 @@ impl Run<'_> {
         has_same_end && is_counted && self.start.period < period && period <= self.current
     }
 
-    /// Returns true if usage from credits must be counted again: a credit was added, or associations or cut-offs changed.
+    /// Returns true if all credits must be counted again, because a credit was added, or because associations or cut-offs changed.
     fn has_new_credits(&self) -> bool {
         let Some(marks) = self.marks else { return self.credits.last > 0 };
         let has_other_associations =

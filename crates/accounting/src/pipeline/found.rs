@@ -28,11 +28,11 @@ pub(super) struct RecordSelection<'a> {
     pub(super) newest: Vec<f64>,
     pub(super) unplaced: Vec<u64>,
     oldest_kept: i64,
-    /// True if the table of records has a column for the bank.
+    /// True if records have a column for the bank.
     names_banks: bool,
-    /// True if neither associations nor cut-offs of banks have changed since the last run of the exact rule.
+    /// True if associations and cut-offs of banks are the same as in the last run of the exact rule.
     is_same: bool,
-    /// By association: true if jobs without a bank are counted. Only set if there are no marks.
+    /// Whether jobs of each association count if they name no bank. Only set if there are no marks.
     nameless: Option<Vec<bool>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> RecordSelection<'a> {
     }
 
     pub(super) fn read_records(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<()> {
-        // The rows of earlier runs that are counted here. The loop below skips these rows.
+        // Rows of earlier runs that are already counted in this run. The loop below skips these rows.
         let mut rows_read = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
@@ -142,7 +142,7 @@ impl<'a> RecordSelection<'a> {
         let Some(ran_on) = ran_on else { return self.add_unreadable(job.id) };
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
-        // The difference is negative if the clock was set back during the job, or if the record lacks the end.
+        // If the clock was set back during the job, or if the record lacks the end, the difference is negative.
         let seconds = (ended - started).max(0.0);
         let rate = rate_of_job(run.settings, &job, ran_on, started);
         let usage = round5(rate * seconds);

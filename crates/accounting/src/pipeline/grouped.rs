@@ -4,7 +4,7 @@
 /// A job that counts in this run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CountedJob {
-    /// Index of the association, or of the group of associations.
+    /// Index of the association. In flux-accounting's rule, index of the group of associations.
     pub(super) group: u32,
     /// The number of period boundaries since the end of the job.
     pub(super) age: u32,

@@ -66,7 +66,7 @@ pub struct Tally {
     pub records: usize,
     /// Records that this run counted.
     pub counted: usize,
-    /// Counted records that name no bank and count in the default bank of their user.
+    /// Counted records that name no bank. They count in the default bank of their user.
     pub in_default_bank: usize,
     /// Counted records that arrived after a later job of their association had been counted.
     pub late: usize,
@@ -94,12 +94,12 @@ pub struct Tally {
     pub recounted: Option<&'static str>,
 }
 
-/// The changes of one run, and the data that they were computed from.
+/// The changes of one run, and the data from which the run computed them.
 #[derive(Debug)]
 pub struct Plan {
     /// Associations and banks before the run.
     pub ledger: Ledger,
-    /// Bins before the run; empty if the run did not need them.
+    /// Bins before the run. If the run did not need the bins, there are none.
     pub bins: Bins,
     /// Changes of usage.
     pub changes: UsageChanges,

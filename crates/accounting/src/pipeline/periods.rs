@@ -40,7 +40,7 @@ impl Periods {
     /// later period.
     pub fn index(self, instant: f64) -> i64 {
         let mut index = ((instant - self.anchor) / self.length).floor() as i64;
-        // Rounding may move the quotient across a boundary.
+        // The division may round `index` to a neighbouring period.
         if instant < self.start(index) {
             index = index.saturating_sub(1);
         } else if instant >= self.start(index.saturating_add(1)) {

@@ -50,9 +50,9 @@ impl Recount {
     }
 }
 
-/// Returns user, bank and usage of each association that the exact rule would store if the half-life became `half_life` seconds at the
-/// time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`. With `running`, returns
-/// the usage with continuous decay instead, which includes these jobs: that of the plugin after the next sync.
+/// Returns the usage that the exact rule would store for each association, with its user and bank, if the half-life became `half_life`
+/// seconds at the time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`. With
+/// `running`, returns the usage that the plugin would have after the next sync: with continuous decay, and including the running jobs.
 pub fn usages_with_half_life(
     snapshot: &Snapshot<'_>,
     half_life: f64,
@@ -125,14 +125,14 @@ fn compare_banks(plan: &Plan, next: Option<&UsageChanges>) -> Vec<Difference> {
     plan.changes.banks.iter().filter_map(compare).collect()
 }
 
-/// Returns the usage of an association after `changes`.
+/// Returns the usage of an association as it is after `changes`.
 fn usage_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Option<f64> {
     let found = changes.usages.binary_search_by_key(&index, |(at, _)| *at).ok();
     let changed = found.and_then(|found| changes.usages.get(found)).map(|(_, usage)| *usage);
     changed.or_else(|| plan.ledger.accounts.get(index).map(|account| account.usage))
 }
 
-/// Returns the bins of an association after `changes`, the present period first.
+/// Returns the bins of an association as they are after `changes`, the current period first.
 pub(super) fn list_bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Vec<f64> {
     bins_after(plan, changes, index).into_values().collect()
 }

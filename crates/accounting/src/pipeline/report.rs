@@ -47,7 +47,7 @@ pub struct Query<'a> {
     pub name: &'a dyn Fn(i64) -> String,
 }
 
-/// Sums of one line of a report.
+/// The sums in one line of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Used {
     /// Number of jobs.
@@ -64,12 +64,12 @@ pub struct Used {
     pub running_nodes: f64,
 }
 
-/// The lines of a report by key, and their total. The key is (user, bank), or (name, "").
+/// The lines of a report, and their total. The key of a line is a user and a bank, or a name and an empty text.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     /// The sums by key.
     pub lines: BTreeMap<(String, String), Used>,
-    /// The total, in which each job counts once.
+    /// The total. A job that is in several lines counts once.
     pub total: Used,
     /// Number of records whose R or times are invalid.
     pub unreadable: usize,

@@ -147,7 +147,7 @@ pub(super) fn count_job(job: &EndedJob<'_>) -> Option<(Resources, Option<f64>)> 
 /// Counts the resources in an R, and returns the start of the job in seconds since the epoch, or `None` if R has no valid start.
 /// Returns `None` if R is invalid.
 fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
-    // Serde would accept an array for an object.
+    // Reject an array, which serde would read as an object.
     if r.trim_start().starts_with('[') {
         return None;
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Removes old job records, except records of periods that are still stored, and records that a current
-//! budget counts.
+//! Removes old job records. Records stay if their period is still stored, or if a current budget counts them.
 
 use super::{Periods, PipelineError, Result, budgets};
 use crate::store::{Marks, Snapshot};
@@ -10,7 +9,7 @@ use crate::store::{Marks, Snapshot};
 pub struct Scrubbed {
     /// Number of removed records.
     pub removed: usize,
-    /// Number of records before the requested time that stay, because usage or a budget needs them.
+    /// Number of records that are old enough but were not removed, because usage or a budget needs them.
     pub needed: usize,
     /// True if records stay because of a budget.
     pub is_for_budget: bool,
@@ -18,8 +17,8 @@ pub struct Scrubbed {
     pub before: f64,
 }
 
-/// Removes the records of jobs that ended before `before`, except those whose period is still stored, and those of jobs that may
-/// have started in a window that is not over.
+/// Removes the records of jobs that ended before `before`. A record stays if its period is still stored, or if the job may have
+/// started in a window of a budget that is not over.
 pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed> {
     snapshot.check_usage_schema()?;
     let requested = before;
@@ -34,7 +33,7 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed>
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());
         let row = row.map(|id| snapshot.row_of_job(id)).transpose()?.flatten();
         snapshot.remove_jobs_before(before)?;
-        // If the last counted record was removed, the marks must name an earlier record.
+        // If the record that `marks` names was removed, the marks must name an earlier record.
         if let Some((marks, row)) = marks.zip(row) {
             let last_job = snapshot.last_job_until(row)?;
             if last_job != marks.last_job {

@@ -25,13 +25,13 @@ pub(super) struct Start {
     pub(super) recount: Option<&'static str>,
     /// Jobs that ended at or before this time, in seconds since the epoch, do not count.
     pub(super) since: f64,
-    /// The last row that was read in an earlier run; `None` if unknown.
+    /// The last row that earlier runs have read; `None` if unknown.
     pub(super) last_row: Option<i64>,
-    /// True if another program set back the end of the newest counted job of an association. Records of earlier runs
-    /// must then be read again.
+    /// True if another program set the end of an association's newest counted job to an earlier time. The run must
+    /// then read the records of earlier runs again.
     pub(super) uncounted: bool,
-    /// True if another program counted jobs since the last run of the exact rule, so that the bins may be as
-    /// flux-accounting writes them.
+    /// True if another program has counted jobs since the last run of the exact rule. The bins may then be in
+    /// flux-accounting's form.
     pub(super) take_over: bool,
 }
 
@@ -103,8 +103,8 @@ impl Start {
     }
 }
 
-/// Returns the period of bin 0 according to the marks. Returns `None` if another program has crossed a
-/// boundary since the last run.
+/// Returns the period of bin 0 according to the marks. Returns `None` if the end of the half-life period has
+/// changed since the last run.
 fn period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
@@ -144,8 +144,8 @@ impl StoredPeriods {
         u32::try_from(passed).unwrap_or(u32::MAX)
     }
 
-    /// Returns the start of the period of a bin, in seconds since the epoch. Bin 0 belongs to the current period, bin 1
-    /// to the period before, bin -1 to the next period.
+    /// Returns the start of the period of a bin, in seconds since the epoch. Bin 0 is the current period, bin 1 the
+    /// period before it, and bin -1 the next period.
     pub fn start(self, bin: i64) -> f64 {
         self.periods.start(self.first.saturating_sub(bin))
     }

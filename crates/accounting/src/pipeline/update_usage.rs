@@ -9,11 +9,11 @@ pub(super) struct Bin {
     pub(super) period: i64,
     /// Usage of the period.
     pub(super) value: f64,
-    /// False if the row has another user id than the association. Decay skips such rows.
+    /// False if the row and the association have different user ids. Such rows are not decayed.
     pub(super) own: bool,
 }
 
-/// Totals of the jobs of an association that are new in this run. Both are 0 without new jobs.
+/// The jobs of an association that are new in this run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct NewJobs {
     /// True if there are new jobs.
@@ -24,7 +24,7 @@ pub(super) struct NewJobs {
     pub(super) last: f64,
 }
 
-/// The figures that are equal for all associations in one run of `update-usage`.
+/// The values that are the same for all associations in one run of `update-usage`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Clock {
     /// Time of the run, in seconds since the epoch.
@@ -37,13 +37,13 @@ pub(super) struct Clock {
     pub(super) decay: f64,
 }
 
-/// The association has new jobs but no bin. `update-usage` aborts the whole run in this case.
+/// The association has new jobs but no bin. In this case `update-usage` aborts the run for all associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoBins;
 
 impl Clock {
-    /// Updates the bins of one association, which are in ascending order of periods. Returns the usage to store, or
-    /// `None` if the stored usage stays.
+    /// Updates the bins of one association, which are sorted by period. Returns the new usage, or `None` if the
+    /// stored usage does not change.
     pub(super) fn update_bins(self, bins: &mut Vec<Bin>, new: NewJobs) -> Result<Option<f64>, NoBins> {
         let last_boundary = self.now - self.half_life;
         if !new.any && self.end > last_boundary {
@@ -70,8 +70,8 @@ impl Clock {
         if self.end < self.now - self.half_life { self.end + self.half_life } else { self.end }
     }
 
-    /// Decays each period's value into the next period, if that row exists, and returns the sum of all periods except
-    /// the present.
+    /// Moves each period's decayed value to the row of the next older period, if that row exists. Returns the sum of
+    /// all periods except the current one.
     fn decay_bins(self, bins: &mut [Bin]) -> f64 {
         for at in (0..bins.len()).rev() {
             let Some(Bin { period, value, .. }) = bins.get(at).copied() else { continue };
@@ -89,7 +89,7 @@ impl Clock {
     }
 }
 
-/// Stores `value` for the present period, in a new row if it has no row yet.
+/// Stores the value of the current period. Adds a row if the period has none.
 fn store_present(bins: &mut Vec<Bin>, value: f64) {
     match bins.iter_mut().find(|bin| bin.period == 0) {
         Some(bin) => bin.value = value,

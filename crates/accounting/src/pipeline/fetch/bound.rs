@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the time from which jobs are fetched, such that no job is missed that ended while the clock was behind.
-//! Also determines which jobs are not fetched again because their records were stored once and have been removed.
+//! Determines the time from which jobs are fetched, including jobs that ended while the clock was behind. Also
+//! determines which jobs are not fetched again, because their records were stored and later removed.
 //!
-//! The database stores the time of the last complete fetch; all jobs that ended before that time have been fetched. A
-//! record with a later end proves nothing: it comes from a clock that was ahead, and jobs that end now have earlier
-//! ends.
+//! The database stores the time of the last complete fetch; all jobs that ended before that time have been fetched.
+//! If a record has a later end, the clock was ahead. Jobs that end now may then have earlier ends.
 
 use std::ops::Range;
 

@@ -82,9 +82,8 @@ pub fn newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
     Ok(fetch_page(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 
-/// Fetches all pages. `job-list` returns the newest jobs first. Each page begins at the end time of the oldest job of
-/// the last page, so jobs with that end time are returned again. If a page contains no other jobs, the page size is
-/// doubled.
+/// Fetches all pages. `job-list` returns the newest jobs first. The next page begins at the end time of the oldest
+/// job so far, so it contains jobs with this end time again. If it contains no other jobs, the page size is doubled.
 fn fetch_pages(
     mut size: usize,
     mut fetch: impl FnMut(Option<f64>, usize) -> Result<Vec<ListEntry>, FetchError>,
@@ -215,7 +214,7 @@ mod tests {
         ListEntry { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
     }
 
-    /// Behaves like `job-list`: returns at most `size` jobs that ended at or before `before`, newest first.
+    /// Imitates `job-list`: returns at most `size` jobs that ended at or before `before`, the newest first.
     fn list_page(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<ListEntry> {
         let mut jobs: Vec<_> =
             jobs.iter().filter(|(_, end)| before.is_none_or(|time| *end <= time)).collect();

@@ -45,7 +45,7 @@ pub struct Fetched {
 pub struct Unreadable {
     /// The job id in decimal, as in the database.
     pub id: String,
-    /// Reason, as a clause.
+    /// The reason, worded as a clause.
     pub reason: String,
 }
 
@@ -68,8 +68,8 @@ pub enum FetchError {
     Store(#[from] StoreError),
 }
 
-/// Returns a hint to append to the text of `error` if Flux rejects users other than the instance owner, else an
-/// empty text.
+/// Returns a hint to append to the text of `error`. The hint is empty unless Flux rejects users other than the
+/// instance owner.
 fn owner_hint(error: &FluxError) -> &'static str {
     match error {
         FluxError::Request { errno: libc::EPERM, .. } => ": only the instance owner may fetch jobs",
@@ -201,12 +201,12 @@ struct Lookup {
     job: ListedJob,
 }
 
-/// Running lookups. Responses arrive in any order; records are delivered in the order of the lookups.
+/// Running lookups. Responses arrive in any order, but records are delivered in the order in which the lookups began.
 struct Lookups<'a> {
     requests: Requests<'a, Lookup>,
-    /// One entry for each lookup whose record is not delivered; `None` until its response arrives.
+    /// The result of each lookup whose record is not delivered yet; `None` until the response arrives.
     order: VecDeque<Option<Result<JobRecord, Unreadable>>>,
-    /// Number of the lookup at the front.
+    /// Number of the first lookup in `order`.
     first: u64,
 }
 

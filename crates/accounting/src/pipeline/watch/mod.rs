@@ -18,8 +18,8 @@ pub use system::{Stamp, System, notify_watchdog};
 pub struct Done {
     /// One line about the changes, if there are any.
     pub changed: Option<String>,
-    /// One line that says which part of the step failed, and why. The next step repeats that part, after at most a
-    /// minute.
+    /// A line that names the failed part of the step and the reason. The next step, at most a minute later,
+    /// repeats that part.
     pub problem: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub trait World {
     /// A value that differs if the database has changed.
     type Stamp: Clone + PartialEq;
 
-    /// Returns the time since an arbitrary instant, which never goes back.
+    /// Returns the time since an arbitrary instant. This time never decreases.
     fn now(&self) -> Duration;
     /// Returns the state of the database and of Flux, and whether the user requests a step.
     fn observe(&mut self) -> Observation<Self::Stamp>;
@@ -40,13 +40,13 @@ pub trait World {
     fn wait_for_tick(&mut self) -> bool;
 }
 
-/// Watches until `world.wait_for_tick` returns false. Ended jobs cause a step at most every `jobs_every`.
+/// Runs steps until `world.wait_for_tick` returns false. If jobs have ended, a step runs at most every `jobs_every`.
 ///
-/// A problem is printed once when it begins, changes or ends.
+/// Prints one line when a problem begins, changes or ends.
 pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     let mut schedule = Schedule::new(jobs_every);
     let mut reported = None;
-    // The problem of the last step.
+    // The problem of the last step, if any.
     let mut last_problem = None;
     loop {
         let seen = world.observe();

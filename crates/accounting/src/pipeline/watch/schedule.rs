@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides when a watch runs a step, from the time and the observations alone.
+//! Decides when a watch runs a step. The decision depends only on the time and the observations.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 /// Longest time until a failed step is tried again.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 
-/// The state at the beginning of the last step, and the result of that step.
+/// The data that decide when the next step runs.
 #[derive(Debug)]
 pub(super) struct Schedule<S> {
     /// The shortest time between two steps that run because jobs have ended.
@@ -75,9 +75,9 @@ impl<S: Clone + PartialEq> Schedule<S> {
         Schedule { jobs_every, last: None, flux_was_gone: false, asked: false }
     }
 
-    /// Returns the reason for a step, if one is due at `now`, and records that the step begins. A change
-    /// during the step causes another step, also if the step itself made the change. In that case, the other
-    /// step finds nothing to do.
+    /// If a step is due at `now`, returns the reason, and records that the step begins. If something changes
+    /// during the step, another step follows, even if the step itself made the change. That step then finds
+    /// nothing to do.
     pub(super) fn begin_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
         self.asked |= seen.asked;
         self.flux_was_gone |= seen.flux.is_err();

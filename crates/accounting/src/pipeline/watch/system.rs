@@ -58,7 +58,7 @@ where
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
-            // A second signal ends a long step; its transaction is rolled back.
+            // A second signal ends the process during a long step, and SQLite rolls its transaction back.
             flag::register_conditional_default(signal, Arc::clone(&stop))?;
             flag::register(signal, Arc::clone(&stop))?;
         }
@@ -118,7 +118,7 @@ where
     }
 }
 
-/// Notifies systemd's watchdog that the program is alive. Long operations call this function now and then.
+/// Notifies systemd's watchdog that the program is alive. Long operations call this function regularly.
 pub fn notify_watchdog() {
     notify(NotifyState::Watchdog);
 }

@@ -24,7 +24,7 @@ enum TestEvent {
     /// All following steps succeed but report this text as their problem.
     Lacks(&'static str),
     Whole,
-    /// From now on a step takes this many seconds.
+    /// All following steps take this many seconds.
     Takes(u64),
 }
 use TestEvent::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
@@ -40,7 +40,7 @@ struct Script {
     failure: Option<&'static str>,
     partial_problem: Option<&'static str>,
     takes: u64,
-    /// The database and the newest job that the last successful step saw.
+    /// The database and the newest job at the last successful step.
     known: (Option<u32>, Option<f64>),
     /// The printed lines and the steps, each with its second.
     lines: Vec<(u64, String)>,
