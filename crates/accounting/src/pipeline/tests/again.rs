@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of records that appear again after their removal, of records without an association, and of users
-//! who return.
+//! Tests of three cases: a record that reappears after its removal, a record without an association, and a
+//! user who returns.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn marks_of_a_version_without_the_oldest_record_are_read() {
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..later + 1.0 - fetch::OVERLAP);
 }
 
-/// Has the effect of `flux account clear-usage` on bank B.
+/// Does the same to the database as `flux account clear-usage` on bank B.
 const CLEAR_B: &str = "UPDATE association_table SET job_usage = 0 WHERE bank = 'B';
     UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'B';
     UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'B';

@@ -8,7 +8,7 @@ use crate::pipeline::budgets::{self, Budgets};
 use crate::store::{Deposit, PolicyData, StoreError};
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 
-/// The time of the last run. All jobs have ended by then.
+/// The time of the last run. No job ends later.
 const NOW: f64 = 60_000.0;
 /// The windows of each budget: one before most jobs, and two adjacent ones. No window covers the time after
 /// 57,000.
@@ -378,8 +378,8 @@ fn only_jobs_that_the_watermark_of_their_association_covers_are_spent() {
     assert_eq!(spent(&site, 51_000.0), [0], "no association has counted jobs before the first run");
     site.run(51_000.0).expect("a run");
     assert_eq!(spent(&site, 51_000.0), [400_000]);
-    // Until the next run, the plugin charges job 3, which ended after the last run. Job 4 ended before that
-    // run, so the database charges it at once.
+    // Until the next run, the plugin charges job 3 because it ended after the last run. The database charges
+    // job 4 at once, because job 4 ended before that run.
     insert(&site, 3, &job(1, "A", 50_000, 200));
     insert(&site, 4, &job(1, "A", 50_010, 10));
     assert_eq!(spent(&site, 51_000.0), [410_000]);
@@ -544,8 +544,8 @@ fn a_removed_record_is_noticed_until_the_lower_amount_is_stored() {
     insert(&site, 1, &job(1, "A", 50_000, 100));
     insert(&site, 2, &job(1, "A", 50_000, 200));
     site.run(NOW).expect("a run");
-    // Returns the stored amount, the amount by the records, and the number of notes. Then stores the amount
-    // by the records.
+    // Returns the stored amount, the amount that the records give, and the number of notes. Then stores the
+    // second amount.
     let compare = |can_lower| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");

@@ -20,7 +20,7 @@ use fairshare_protocol::wire::read_policy_update;
 const BEGIN: f64 = END - H;
 const QUEUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
 const WEIGHTS: Weights = Weights { node: 1.0, core: 0.5, gpu: 0.0 };
-/// The resources of each job.
+/// The resources that each job uses.
 const RAN_ON: Resources = Resources { nodes: 1, cores: 4, gpus: 0 };
 const FACTORS: [f64; 4] = [1.0, 0.0, 2.0, 0.5];
 
@@ -113,8 +113,8 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
     }
 }
 
-/// The factor of queue a becomes 1 before a reload, and 2 again after the reload. The reload loses the time
-/// of the first change.
+/// The factor of queue a becomes 1 before a reload, and 2 again after it. The plugin loses the time of the
+/// first change.
 #[test]
 fn a_factor_that_ended_before_a_reload_ends_at_the_reload() {
     let site = make_site("charges-ended");
@@ -148,7 +148,7 @@ fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
     add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
     site.run(BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [300.0, 400.0, 0.0]);
-    // The site gets more cores. This must not change the usage of counted jobs.
+    // If the site gets more cores, the usage of counted jobs must stay.
     assert_eq!(store(ChargeBy::Max, 40, BEGIN + 250.0), Some(BEGIN + 300.0));
     add_job(&site, 3, 3, None, (BEGIN + 310.0, BEGIN + 410.0));
     site.run(BEGIN + 500.0).expect("a run");
@@ -251,7 +251,7 @@ struct World {
     jobs: Vec<Job>,
     configured: Configuration,
     rule: (ChargeBy, Resources),
-    /// The complete history of the configured factors, also of those that the plugin lost at a reload.
+    /// All changes of the configured factors, including those that the plugin lost at a reload.
     configured_history: ChargeHistory,
 }
 
@@ -358,8 +358,8 @@ proptest! {
         prop_assert!(recount.associations.is_empty() && recount.banks.is_empty(), "{:?}", recount.associations);
     }
 
-    /// If a factor changes between the last sync and a reload, the plugin and the database must both apply
-    /// the change from the reload on.
+    /// A factor may change between the last sync and a reload. The plugin and the database must then both
+    /// apply the change from the time of the reload.
     #[test]
     fn after_a_reload_a_push_gives_the_plugin_the_usage_of_the_database(jobs in any_jobs(), acts in any_acts(true)) {
         let mut world = World::new("charges-reload", jobs);

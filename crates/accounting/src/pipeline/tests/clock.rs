@@ -94,7 +94,7 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
     assert_eq!(counted_until(FIRST), FIRST + 30.0);
     newest(FIRST + day);
     assert_eq!([FIRST, FIRST + 5.0, FIRST + day].map(counted_until), [FIRST, FIRST + 5.0, FIRST + day]);
-    // Our program counted at FIRST, so no later job is counted.
+    // The exact rule counted at FIRST, so it has counted no later job.
     newest(0.0);
     site.add_job(1, 1, "A", FIRST + day, 10.0);
     site.run(FIRST).expect("a run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage in a push decays continuously (live 2), whichever program counted it.
+//! A push contains usage with continuous decay (live 2), even if flux-accounting counted the usage.
 
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     assert_eq!(pushed_usages(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
-/// The stored usage has no continuous decay if an older version counted it or an administrator edited it. A
-/// recount adds the continuous decay.
+/// An older version stored no continuous decay, and neither does an administrator who edits a usage. A
+/// recount adds it.
 #[test]
 fn usage_without_continuous_decay_is_taken_as_of_its_newest_job() {
     let site = make_site("older");
@@ -110,8 +110,8 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
-    // flux-accounting decays the usage one half-life too late for the first time (fault U5 of
-    // `docs/design/usage.md`), and then at each boundary.
+    // flux-accounting's first decay is one half-life too late (fault U5 of `docs/design/usage.md`). Then the
+    // usage decays at each boundary.
     site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
         site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");

@@ -90,8 +90,8 @@ fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
         pushed.iter().zip([500.0, 0.0, 7.0]).all(|(found, wanted)| is_close(*found, wanted)),
         "{pushed:?}"
     );
-    // A job that ended before the set usage and is recorded afterwards is added. A second set usage replaces
-    // all of it.
+    // If a job ended before the usage was set but is recorded later, its usage is added. Setting the usage
+    // again replaces both.
     site.add_job(3, 1, "A", END + 300.0, 10.0);
     site.run(now + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 510.0);
@@ -270,7 +270,7 @@ fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     proptest::collection::vec(entry, 0..25)
 }
 
-/// Generates times of runs in half-lives since the start, and whether each is a recount.
+/// Generates the times of runs, in half-lives after the start. A run with `true` is a recount.
 fn any_runs() -> impl Strategy<Value = Vec<(f64, bool)>> {
     proptest::collection::vec((0.0..6.0_f64, proptest::bool::weighted(0.2)), 0..8).prop_map(|mut runs| {
         runs.sort_by(|one, other| one.0.total_cmp(&other.0));

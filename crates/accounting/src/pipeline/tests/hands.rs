@@ -47,7 +47,7 @@ fn records_of_a_former_user_id_count_for_the_user() {
     assert_eq!(usage(), [21.0]);
     site.recount(FIRST + 6.0).expect("a recount");
     assert_eq!(usage(), [21.0]);
-    // After a change of the decay the next run counts all records again.
+    // If the decay factor changes, the next run counts all records again.
     site.run_sql("UPDATE config_table SET value = '0.25' WHERE key = 'decay_factor'");
     let tally = site.run(FIRST + 7.0).expect("a run");
     assert!(tally.recounted.is_some());
@@ -113,7 +113,7 @@ fn a_late_record_counts_if_flux_accounting_counted_in_between() {
         site.run(FIRST + 6.0).expect("a run");
         site.add_job(2, 1, "A", FIRST + 8.0, 20.0);
         site.run_by(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
-        // Job 3 ended before the newest job that our program counted, so flux-accounting skips it.
+        // Job 3 ended before the newest job that the exact rule counted, so flux-accounting skips it.
         site.add_job(3, 1, bank, FIRST, 4.0);
         site.run(FIRST + 10.0).expect("a run");
         assert_eq!(site.usages()[0], 34.0, "{name}");
@@ -199,7 +199,7 @@ fn new_lengths_recount_from_the_records() {
     assert_eq!(site.bins(1), [0.0, 20.0, 20.0, 0.0]);
     let found: Vec<f64> = predicted.expect("usages").into_iter().map(|(_, _, usage)| usage).collect();
     assert_eq!(found, site.usages(), "the prediction before the change");
-    // The bins must be the same at a site that has never run our program.
+    // A site without marks must get the same bins.
     let fresh = Site::new("lengths_fresh");
     std::fs::copy(&copy.path, &fresh.path).expect("a copy");
     fresh.run_sql("DROP TABLE fairshare_usage_marks");
@@ -277,7 +277,7 @@ fn existing_usage_is_not_recounted_after_a_reconfiguration() {
 #[test]
 fn a_job_that_ended_before_it_ran_counts_nothing() {
     let site = Site::new("backwards");
-    // An archive may have records without end times. Job 2 ran while the clock was set back.
+    // An archive may have records without end times. The clock was set back while job 2 ran.
     site.add_job(1, 1, "A", 0.0, -FIRST);
     site.add_job(2, 1, "A", FIRST, -10.0);
     site.add_job(3, 1, "A", FIRST + 1.0, 4.0);
@@ -326,7 +326,7 @@ fn jobs_without_a_bank_count_again_after_their_bank_was_cleared() {
 #[test]
 fn a_recount_removes_bins_beyond_the_reset_period() {
     let site = Site::new("fewer_bins");
-    // There are more rows than the reset period needs, as at a site that has shortened the reset period.
+    // The table has more rows than the reset period needs. This happens if a site shortens the reset period.
     site.run_sql(
         "INSERT INTO job_usage_per_association_table
              SELECT 'u1', 1, 'A', value, 8.0 FROM json_each('[4, 5, 6, 7]')",
@@ -400,7 +400,7 @@ fn the_period_of_bin_0_is_known_after_flux_accounting_crossed_a_boundary() {
         let snapshot = database.snapshot().expect("a snapshot");
         StoredPeriods::read(&snapshot, now).expect("periods").start(0)
     };
-    // No program has counted since, so the bins still belong to the first period.
+    // No program has counted since END, so the bins still belong to the first period.
     assert_eq!([start_of_bin_0(END - 1.0), start_of_bin_0(END + 1.0)], [END - H; 2]);
     site.run_by(Rule::FluxAccounting, END + H + 1.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 2.0), END + H);

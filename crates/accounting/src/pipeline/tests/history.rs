@@ -67,7 +67,7 @@ proptest! {
             if number == 2 && vacuum {
                 site.run_sql("VACUUM");
             }
-            // A second run counts nothing.
+            // A second run at the same time counts nothing.
             prop_assert_eq!(site.run(now).expect("a run").counted, 0);
         }
         let expected: Vec<f64> = (1..=3).map(|user| usage_by_definition(&jobs, user, end)).collect();
