@@ -8,7 +8,7 @@ use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Ledger, Snapshot, StoreResult};
 
-/// The stored usage of an association in one period.
+/// The stored usage of one association in one half-life period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredBin {
     /// Age of the period; 0 is the current one.
@@ -66,7 +66,7 @@ impl Bins {
     /// Returns the stored bin of an association for a period.
     pub fn stored(&self, account: usize, period: i64) -> Option<&StoredBin> {
         let bins = self.by_account.get(account)?;
-        // If no row is missing, period and index are equal.
+        // If no row is missing, the index of a bin is its period.
         let at_index =
             usize::try_from(period).ok().and_then(|at| bins.get(at)).filter(|bin| bin.period == period);
         at_index.or_else(|| bins.iter().find(|bin| bin.period == period))

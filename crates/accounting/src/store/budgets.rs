@@ -26,7 +26,7 @@ const CREATE_SPENT: &str = "
 const ADD_FINAL: &str = "ALTER TABLE fairshare_spent_table ADD COLUMN final INTEGER NOT NULL DEFAULT 0";
 /// Marks an amount as final if its window starts before ?1 and ends at ?2 or earlier.
 const MARK_FINAL: &str = include_str!("mark_final.sql");
-/// Writes nothing if the same amount is stored, because each write makes a service sync again.
+/// Changes nothing if the amount is already stored, because each write would start a sync of the service.
 const WRITE_SPENT: &str = "
     INSERT INTO fairshare_spent_table (scope, name, unit, start, spent) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET spent = excluded.spent WHERE spent < excluded.spent OR (?6 AND spent > excluded.spent)";
@@ -121,8 +121,8 @@ impl Snapshot<'_> {
         write().map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns what the last sync stored as spent from a budget in its window, in unit-milliseconds, and true if the amount is final,
-    /// because scrub has removed records. Returns `None` if the budget is newer.
+    /// Returns the amount that the last sync stored as spent from a budget in its window, in unit-milliseconds. The flag is true if
+    /// the amount is final, because scrub has removed records. Returns `None` if the last sync did not have this budget.
     pub fn stored_spent(&self, budget: &BudgetRecord) -> StoreResult<Option<(i64, bool)>> {
         let Some(table) = self.table("fairshare_spent_table")? else { return Ok(None) };
         let BudgetRecord { scope, name, unit, start, .. } = budget;

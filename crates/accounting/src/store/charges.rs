@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the changes of the charge factors of queues and of the resources that jobs are charged for, in two
-//! tables of our own that flux-accounting ignores. Each table is created with its first row. Rows are only
-//! added, so each job on record keeps the factor and the rule that were in force when the job started.
+//! tables that flux-accounting ignores. Each table is created with its first row. Rows are only added, so a
+//! job keeps the factor and the rule of its start.
 
 use std::collections::BTreeMap;
 
@@ -100,18 +100,18 @@ impl Snapshot<'_> {
         Ok(changes.into_iter().collect::<ChargeHistory>().with_rules(rules))
     }
 
-    /// Stores the changes of factors in `reported` that are later than the stored changes. If the configured
-    /// factors or the rule then still differ, also stores these differences, as changes at `now`. Returns the
-    /// new changes.
+    /// Stores the changes of factors in `reported` that are later than the stored changes. If the last
+    /// factors or the last rule still differ from the configured ones, also stores these changes, with the
+    /// time `now`. Returns the new changes.
     ///
-    /// A change never applies before the last count, because the jobs that ended before are counted already.
+    /// No change applies before the last count, because jobs that ended before it are counted already.
     pub fn add_charges(&self, reported: &ReportedCharges, now: f64) -> StoreResult<NewCharges> {
         let stored = self.charge_history()?;
         let counted = self.marks()?.map_or(0.0, |marks| marks.ran);
         let seen: ChargeHistory = reported.changes.iter().cloned().collect();
         let mut history = stored.clone();
-        // A plugin that was reloaded has not seen earlier changes. For example, a queue with a stored factor
-        // may have lost the factor before the load.
+        // A plugin that was reloaded has not seen earlier changes. For example, the configuration of a queue
+        // may have lost a stored factor before the load.
         let seen = match reported.seen_since {
             Some(since) => stored.continued_by(&seen, since),
             None => seen,

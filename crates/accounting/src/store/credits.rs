@@ -45,9 +45,9 @@ pub struct Credit {
     pub unit: String,
     /// Usage that is added, with decay at period boundaries; negative if usage is subtracted.
     pub usage: f64,
-    /// Usage that is added, with continuous decay. Differs from `usage` only if `is_set`.
+    /// Usage that is added, with continuous decay. If `is_set` is false, it equals `usage`.
     pub live_usage: f64,
-    /// The credit decays like the usage of a job that ended at this time, in seconds since the epoch.
+    /// The credit decays like a job that ended at this time, in seconds since the epoch.
     pub from: f64,
     /// The reason.
     pub reason: String,

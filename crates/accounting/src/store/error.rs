@@ -22,7 +22,7 @@ pub struct StoreError {
     pub path: PathBuf,
     /// Reason of the failure.
     pub reason: Reason,
-    /// State of the file. The error text includes it if the file was to be changed.
+    /// State of the file. The error text includes it if the failed access was a write.
     pub left: Left,
 }
 
@@ -73,7 +73,7 @@ pub enum Reason {
     /// The file can't be written.
     #[error("read-only: {0}")]
     ReadOnly(&'static str),
-    /// The path is a link, made by a user other than root and the caller.
+    /// The path is a link of a user who is neither root nor the caller.
     #[error(
         "it is a symbolic link of user {0}, which is not safe to follow; specify the path of the file itself"
     )]

@@ -41,7 +41,7 @@ const COLUMNS: &str =
     "id userid t_submit t_run t_inactive ranks R jobspec project bank requested_duration actual_duration";
 const NEEDED_COUNT: usize = 8;
 
-/// Columns that counting usage needs.
+/// Columns without which usage can't be counted.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
 
 /// Latest valid time in seconds since the epoch (about 3,000 years), and longest valid duration. For much
@@ -74,7 +74,7 @@ pub struct EndedJob<'a> {
     pub jobspec: Option<&'a str>,
     /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
     pub time_limit: Option<f64>,
-    /// Resources and queue of a running job, which has no R and no jobspec; `None` for a record.
+    /// Resources and queue of a running job. A running job has neither R nor jobspec. `None` for a record.
     pub running: Option<(Resources, Option<&'a str>)>,
 }
 
@@ -208,7 +208,7 @@ impl Snapshot<'_> {
         self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the job id of the newest record up to `row`.
+    /// Returns the job id of the last record whose row is at most `row`.
     pub fn last_job_until(&self, row: i64) -> StoreResult<Option<String>> {
         let number = self.job_rows()?;
         let sql =

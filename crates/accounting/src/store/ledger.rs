@@ -83,7 +83,7 @@ pub struct LedgerBank {
 pub struct Ledger {
     /// The associations.
     pub accounts: Vec<Account>,
-    /// The banks of the bank table, then banks that only associations name.
+    /// The banks of the bank table, followed by banks that only associations name.
     pub banks: Vec<LedgerBank>,
 }
 
@@ -230,7 +230,7 @@ impl Snapshot<'_> {
         self.read_ledger(progress, |cells, at| cells.number(at))
     }
 
-    /// Reads all associations and banks for a recount, which replaces their usage. Invalid usages become NaN.
+    /// Reads all associations and banks for a recount. A recount replaces their usage, so an invalid usage is read as NaN.
     pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
         self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
     }
@@ -341,8 +341,8 @@ impl Snapshot<'_> {
         Ok(former)
     }
 
-    /// Returns a table that must have row numbers, and a `SELECT` of these columns and the row number in the order of
-    /// rows.
+    /// Returns a table, and an SQL query of these columns and the row number, sorted by row number. Fails if rows
+    /// have no row numbers.
     pub(super) fn select_with_row_numbers(
         &self,
         name: &'static str,

@@ -5,7 +5,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The kernel follows at most this many links.
+/// The kernel does not follow more links than this.
 const MOST_HOPS: usize = 40;
 
 /// Returns the owner of a link between `path` and its file, if that owner is neither root nor the caller `own`.
@@ -42,7 +42,7 @@ mod tests {
         // The links belong to `own`, so the user `own + 1` must reject them, unless the tests run as root.
         let found = [&file, &first, &second].map(|path| find_foreign_link(path, own + 1));
         assert_eq!(found, [None, Some(own), Some(own)].map(|user| user.filter(|user| *user != 0)));
-        // Root can change the owner of a link.
+        // As root, the test can give the link to another user.
         if lchown(&first, Some(12_345), None).is_ok() {
             let found = [&file, &first, &second].map(|path| find_foreign_link(path, own));
             assert_eq!(found, [None, Some(12_345), Some(12_345)]);

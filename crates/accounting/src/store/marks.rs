@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Reason, Snapshot, StoreResult};
 
-/// The state after a run of the exact rule.
+/// The state that a run of the exact rule stores.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     /// Start of the period of bin 0.
@@ -26,9 +26,9 @@ pub struct Marks {
     pub decay: f64,
     /// Seconds after which usage was dropped.
     pub reset_period: f64,
-    /// `reconfigure_time` at the run.
+    /// flux-accounting's `reconfigure_time` when the run read it.
     pub reconfigured: f64,
-    /// Jobs that ended until this time do not count.
+    /// Jobs that ended at or before this time do not count.
     pub since: f64,
     /// Job id of the last record; `None` if there was none.
     pub last_job: Option<String>,
@@ -42,7 +42,7 @@ pub struct Marks {
     pub unplaced: Vec<u64>,
     /// Hash of the associations and of the cut-offs of their banks.
     pub associations: u64,
-    /// Number of the last credit of the database; 0 if there was none.
+    /// Number of the newest credit in the database; 0 if there was none.
     pub last_credit: i64,
     /// Usage from credits of each association that has credits, sorted by key.
     pub credits: Vec<CreditedUsage>,
@@ -64,9 +64,9 @@ pub struct CreditedUsage {
 pub struct Continuous {
     /// Key of the association ([`Marks::key`]).
     pub key: u64,
-    /// The usage that the run stored, which decays at boundaries only.
+    /// The usage with decay at boundaries only, which the run stored for flux-accounting.
     pub usage: f64,
-    /// Usage by bin, as of `period_start`, the present period first.
+    /// Usage of each bin at the time `period_start`, the current period first.
     pub bins: Vec<f64>,
 }
 
@@ -109,8 +109,8 @@ impl Marks {
         self.continuous.get(at).filter(|known| known.usage == stored)
     }
 
-    /// Returns the usage of the jobs and credits of an association with continuous decay, as of `period_start`. Negative if credits
-    /// subtract more than the jobs used.
+    /// Returns the usage of an association with continuous decay at the time `period_start`, from its jobs and credits. It is
+    /// negative if the credits subtract more than the jobs used.
     pub fn live_usage(&self, key: u64) -> f64 {
         let found = self.continuous.binary_search_by_key(&key, |known| known.key).ok();
         let jobs = found.and_then(|at| self.continuous.get(at)).map_or(0.0, |known| known.bins.iter().sum());

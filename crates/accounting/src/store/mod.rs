@@ -228,7 +228,7 @@ fn connect_to_write(path: &Path, file: &DatabaseFile, wait: Duration) -> StoreRe
 fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(wait)?;
-    // An update modifies most pages of a table. With a cache of 512 MB each page is read once and written once.
+    // An update modifies most pages of a table. A cache of 512 MB avoids reading or writing a page twice.
     connection.pragma_update(None, "cache_size", -524_288)?;
     connection.pragma_update(None, "query_only", access == Access::Read)?;
     if access == Access::Read {

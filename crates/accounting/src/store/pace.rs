@@ -83,8 +83,8 @@ impl Pace {
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
     }
 
-    /// Returns the decay of a bank. The usage of a bank is dropped only when the usage of every association
-    /// is dropped.
+    /// Returns the decay of a bank. The usage of a bank is kept as long as the usage of any association is
+    /// kept.
     pub fn for_bank(self) -> Pace {
         Pace { periods: self.periods.max(self.longest), ..self }
     }
@@ -95,7 +95,7 @@ impl Pace {
         self.remaining(bins, self.due.saturating_add(crossed))
     }
 
-    /// Returns the usage that is left of the bins, as (period, usage), after `boundaries` boundaries.
+    /// Returns the usage that remains of the bins after `boundaries` boundaries. A bin is a pair of period and usage.
     pub fn remaining(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
         let is_kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
         let factor = self.factor.powi(i32::try_from(boundaries).unwrap_or(i32::MAX));

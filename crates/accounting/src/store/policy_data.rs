@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the site document of a push: records for the plugin, from the database or from an `export-json` document.
+//! Reads the site document of a push from the database or from an `export-json` document.
 
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
@@ -57,7 +57,7 @@ pub struct PolicyData {
     /// Limits on users that are no longer in the database. They are not sent.
     #[serde(skip)]
     pub lost_limits: Vec<StoredLimit>,
-    /// Credits that no sync has counted, so that the usage of the associations lacks them.
+    /// Credits that no sync has counted yet. They are missing in the usage of the associations.
     #[serde(skip)]
     pub uncounted_credits: Vec<Credit>,
 }
@@ -76,8 +76,8 @@ impl PolicyData {
         })
     }
 
-    /// Adds the limits of queues to the limits that are sent. If the site set the same limit, the lower value
-    /// counts.
+    /// Adds the limits of queues to the limits that a push sends. If the site has set the same limit, the
+    /// lower value is sent.
     pub fn add_limits_of_queues(&mut self) {
         let all: Vec<(String, String, &str, i64)> = self
             .limits_of_queues()
@@ -104,14 +104,14 @@ impl PolicyData {
     }
 }
 
-/// Switches of the plugin.
+/// On-off settings of the plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConfigRecord {
     /// True if jobs in unknown queues are rejected.
     #[serde(default)]
     pub deny_unknown_queues: bool,
-    /// The meaning of a score of 0 or less; sent only if the database has it (flux-accounting's plugin has no such
-    /// switch).
+    /// The meaning of a score of 0 or less. It is sent only if the database has it, because flux-accounting's
+    /// plugin has no such setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_score: Option<String>,
 }

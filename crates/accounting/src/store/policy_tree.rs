@@ -13,7 +13,7 @@ use fairshare_protocol::records::{AssociationRecord, BankRecord};
 /// Clocks of two machines may differ by this many seconds. A later time shows that a clock is wrong.
 pub const AHEAD: f64 = 60.0;
 
-/// The ranking policy and the properties of the usages.
+/// The ranking policy, and the time, decay and weights of the usages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeRecord {
     /// Name of the ranking policy.
@@ -73,16 +73,16 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// Returns the time of the last count by the exact rule, in seconds since the epoch. `None` if there was none or
-    /// if flux-accounting has counted since.
+    /// Returns the time of the last count by the exact rule, in seconds since the epoch. Returns `None` if the exact
+    /// rule has not counted, or if flux-accounting has counted later.
     pub fn counted_at(&self, now: f64) -> StoreResult<Option<f64>> {
         let (marks, pace) = (self.marks()?, self.pace()?);
         self.last_count(marks.as_ref(), &pace, now)
     }
 
-    /// Returns the time of the last run of the exact rule, unless flux-accounting has counted since: then the end of
-    /// the half-life period or the newest job of an association is later. An end in the future only shows that a
-    /// clock is wrong.
+    /// Returns the time of the last run of the exact rule, or `None` if flux-accounting has counted later. Such a
+    /// count changes the end of the half-life period, or the newest job of an association ended after the run. An
+    /// end in the future does not matter, because it only shows that a clock is wrong.
     fn last_count(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> StoreResult<Option<f64>> {
         const NAME: &str = "job_usage_factor_table";
         let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
@@ -167,8 +167,8 @@ impl Snapshot<'_> {
 }
 
 /// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. The usage is
-/// negative if credits subtract more than the ended jobs used. A usage that another program has changed since is not
-/// decayed.
+/// negative if credits subtract more than the ended jobs used. Does not decay a usage that another program has
+/// changed.
 fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
     let left = pace.remaining_after(at - marks.period_start);
     for association in associations {
@@ -184,12 +184,11 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
     }
 }
 
-/// Decays the stored usage of each leaf to `now`, from the end of its newest job or from the last boundary,
-/// whichever is later.
+/// Decays the stored usage of each leaf to `now`, beginning at the end of its newest job or at the last
+/// boundary, whichever is later.
 ///
-/// flux-accounting does not store the time of its last count. While an association is idle, the end of its
-/// newest job does not change, and the last boundary changes only when its stored usage decays. So the result
-/// never rises for an idle association.
+/// flux-accounting does not store the time of its last count. If an association is idle, the end of its
+/// newest job does not change, and its stored usage decays at each new boundary. So the result never rises.
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
@@ -205,9 +204,9 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
     }
 }
 
-/// Returns the time until which jobs are counted: `newest`, the end of the newest counted job. A count
-/// includes no job that ends after the count. So if `newest` is far later than the count, a clock was wrong,
-/// and the time of the count is returned. Else the plugin would drop all jobs that end before `newest`.
+/// Returns the time until which the jobs of an association are counted: usually `newest`, the end of the newest counted job.
+/// No count includes a job that ends later than the count. So if `newest` is far later than the count, a clock was wrong, and
+/// the time of the count is returned. Otherwise the plugin would drop all jobs that end before `newest`.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
     // If the marks have another end, another program stored `newest`. It may have counted until `now`.
     let own_marks = marks.filter(|marks| marks.newest(key) == newest);

@@ -23,7 +23,7 @@ pub struct StoredTree {
 /// Row and stored fair-share of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredAssociation {
-    /// SQLite's row number, valid within the snapshot; 0 if rows have no numbers.
+    /// SQLite's row number, which is valid until the end of the transaction; 0 if rows have no row numbers.
     pub rowid: i64,
     /// The stored fair-share; `None` if it is not a number.
     pub fairshare: Option<f64>,
@@ -51,8 +51,8 @@ struct BankRow {
 }
 
 impl Snapshot<'_> {
-    /// Reads the tree. All associations below an inactive bank are inactive. [`InactiveUsage::Ignore`] leaves such a
-    /// bank out, as flux-accounting does. Calls `progress` with the number of associations read.
+    /// Reads the tree. If a bank is inactive, all associations below it are inactive. [`InactiveUsage::Ignore`]
+    /// omits inactive banks, as flux-accounting does. Calls `progress` with the number of associations read.
     pub fn tree(&self, inactive: InactiveUsage, progress: &mut dyn FnMut(u64)) -> StoreResult<StoredTree> {
         let mut faults = Vec::new();
         let banks = self.select_columns("bank_table", &BANK_COLUMNS, &mut faults)?;
@@ -147,8 +147,8 @@ impl Snapshot<'_> {
         Ok(names.into_iter().filter_map(list_bins).collect())
     }
 
-    /// Calls `take` with user, bank and usage of every stored bin, and then of the credits of each period. If
-    /// `of` is given, visits only this association. The bins of an association begin with the present period.
+    /// Calls `take` with user, bank and usage of every stored bin, and then of each period's credits. If `of`
+    /// is given, visits only this association. The first bin of each association is the current period.
     pub fn visit_usage_bins(
         &self,
         of: Option<(&str, &str)>,

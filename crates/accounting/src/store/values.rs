@@ -9,7 +9,7 @@ use serde_json::Value;
 use fairshare::accrual::MAX_PUSHED;
 use fairshare_protocol::field::Kind;
 
-/// The row that is read, and the names for error messages.
+/// A row of a query, and the names of its table and columns for error messages.
 pub(super) struct Cells<'a, 'stmt> {
     pub(super) table: &'static str,
     pub(super) row: &'a Row<'stmt>,
@@ -21,7 +21,7 @@ pub(super) struct Cells<'a, 'stmt> {
 
 impl<'a> Cells<'a, '_> {
     fn value(&self, index: usize) -> ValueRef<'a> {
-        // The indices belong to the query of the caller.
+        // The caller takes the indices from its own query.
         self.row.get_ref(index).unwrap_or(ValueRef::Null)
     }
 
@@ -86,8 +86,8 @@ impl<'a> Cells<'a, '_> {
         Some(format!("\"flux account {command}\" corrects it"))
     }
 
-    /// Returns an SQL statement that corrects the value, for a value that no command corrects. If the column
-    /// is a name, the statement removes the row.
+    /// Returns an SQL statement that corrects the value. Used for values that no command corrects. If the
+    /// column is a name, the statement removes the row.
     fn suggest_statement(&self, column: &str) -> Option<String> {
         let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
         let equals = |key: &&str| {
