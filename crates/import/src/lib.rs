@@ -86,7 +86,7 @@ impl Document {
     }
 }
 
-/// Additional input besides the file of the tree.
+/// Input that the file of the tree does not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
     /// The list of usages, if the file of the tree has no usages.

@@ -16,7 +16,7 @@ pub(super) fn decode_latin_1(bytes: &[u8]) -> Option<String> {
     (!is_utf_16 && bytes.iter().all(is_text)).then(|| bytes.iter().copied().map(char::from).collect())
 }
 
-/// Blanks the lines before and after the output, and replaces no-break spaces by spaces. Line numbers do not change.
+/// Replaces the lines before and after the output by empty lines, so that line numbers stay, and no-break spaces by spaces.
 pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
     const NO_BREAK_SPACE: char = '\u{a0}';
     let spaced: Cow<'_, str> = if text.contains(NO_BREAK_SPACE) {

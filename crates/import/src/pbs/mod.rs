@@ -17,8 +17,8 @@ pub(super) use usage::{is_usage_file, read_usage_file, read_usage_list};
 const ROOT: &str = "root";
 /// The scheduler's name of the root.
 const TREEROOT: &str = "TREEROOT";
-/// The group of entities that have usage but are not in the file. The scheduler creates this group; `unknown_shares` in
-/// `sched_config` sets its shares.
+/// The group of entities that have usage but are not in the file. The scheduler creates it and takes its shares from
+/// `unknown_shares` in `sched_config`.
 const UNKNOWN: &str = "unknown";
 
 struct Node<'a> {
@@ -65,8 +65,8 @@ fn parse_node((line, entry): (usize, &str)) -> Result<Node<'_>, String> {
     Ok(Node { line, name, id, parent, shares })
 }
 
-/// Reads a `resource_group` file. A node with children is a group, all others are entities. Adds a note for each line
-/// and usage that is left out.
+/// Reads a `resource_group` file. A node with children is a group, and any other node is an entity. Adds a note for
+/// each line and usage that is not in the tree.
 pub(super) fn read_resource_group(
     text: &str,
     usages: &[(String, f64)],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the output of `pbsfs`: its table of all nodes, followed by the output of `pbsfs -g` for single nodes.
+//! Reads the output of `pbsfs`: a table of all nodes, followed by what `pbsfs -g` prints about single nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -75,7 +75,7 @@ fn parse_rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
     table.iter().map(|(line, entry)| parse_row(*line, entry)).collect()
 }
 
-/// Returns line, name and recorded usage of each entity in the table.
+/// Returns line number, name and recorded usage of each entity in the table.
 pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, String> {
     let rows = parse_rows(&split_output(text).0)?;
     let groups: HashSet<&str> = find_groups(&rows)?.into_iter().flatten().collect();
@@ -174,7 +174,7 @@ fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     claimants
 }
 
-/// First words of the lines of `pbsfs -g` about a node.
+/// First words of what `pbsfs -g` prints about a node.
 pub(super) const ENTITY: &str = "fairshare entity:";
 
 fn add_single_nodes(

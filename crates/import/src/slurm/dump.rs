@@ -31,7 +31,7 @@ const OPTIONS: &str = "adminlevel coordinator classification comment defaultacco
     maxtrespernode maxtresrunmins maxwalldurationperjob minpriothresh organization parent partition priority \
     qoslevel wckeys";
 
-/// Returns true if the first line that is neither empty nor a comment is a line of a dump.
+/// Returns true if the first line that is not empty or a comment belongs to a dump.
 pub(crate) fn is_dump(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.next().and_then(split_line).is_some_and(|(object, _)| object.is_some())
@@ -43,7 +43,7 @@ fn split_line(line: &str) -> Option<(Option<Object>, &str)> {
     Some((word.trim().parse().ok(), rest.trim()))
 }
 
-/// Returns true if the next line continues this one: it ends with an odd number of backslashes.
+/// Returns true if the line ends with an odd number of backslashes, so that the next line continues it.
 fn is_continued(line: &str) -> bool {
     let line = line.trim_end();
     (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
@@ -71,7 +71,7 @@ fn join_lines(text: &str) -> Vec<(usize, String)> {
 /// A character of a line, and true if it was escaped by a backslash.
 type Letter = (char, bool);
 
-/// Removes backslashes. An escaped character does not start a comment.
+/// Removes backslashes, and marks the characters that they escaped. An escaped `#` does not start a comment.
 fn unescape(text: &str) -> Vec<Letter> {
     let mut letters = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -115,7 +115,7 @@ impl Scanner<'_> {
         taken.trim().to_owned()
     }
 
-    /// Takes a name or a value, in quotes or up to the next colon.
+    /// Reads a name or a value. The text is in quotes, or ends at the next colon.
     fn take_value(&mut self) -> Result<String, String> {
         self.skip_spaces();
         let Some(quote) = self.peek().filter(|letter| matches!(letter, '\'' | '"')) else {

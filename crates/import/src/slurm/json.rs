@@ -174,8 +174,8 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
     sheet.into_document(&[])
 }
 
-/// Removes values that Slurm did not compute and prints as 0: FairShare of accounts under Fair Tree, and LevelFS under
-/// the other policies.
+/// Removes zeros that Slurm prints for values that it did not compute: FairShare of accounts under Fair Tree, and
+/// LevelFS under the other policies.
 fn remove_uncomputed(sheet: &mut Sheet) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);

@@ -194,7 +194,7 @@ impl Sheet {
 impl Document {
     /// Adds the values that Slurm printed for a row.
     fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
-        // Fair Tree ranks begin with 1. So a 0 means that Slurm had not computed the value yet.
+        // Fair Tree ranks begin with 1, so Slurm had not computed a FairShare of 0 yet.
         let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
         self.uncomputed += usize::from(computed != printed.fairshare);
         let half_unit = precision.half_unit;
@@ -209,7 +209,7 @@ impl Document {
     }
 }
 
-/// The precision of Slurm's values in a document.
+/// The precision with which a document contains Slurm's values.
 #[derive(Clone, Copy)]
 struct Precision {
     half_unit: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the ranking policy by which Slurm computed a document. Until 25.05 sshare printed FairShare for accounts
-//! under `NO_FAIR_TREE` but not under Fair Tree; since 25.11 it prints no FairShare for accounts in either case.
+//! Determines the ranking policy by which Slurm computed a document. Until 25.05, sshare printed a FairShare of
+//! accounts under `NO_FAIR_TREE` only. Since 25.11, sshare never prints it.
 
 use super::complete::find_competing_account;
 use super::{HALF_UNIT, Sheet};
@@ -95,8 +95,8 @@ fn fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
 
-/// Determines the policy by NormShares. Under Fair Tree, NormShares is the row's fraction at its level; under the other
-/// policies it is the product of the fractions from the root down. Returns `None` if both are equal.
+/// Determines the policy from NormShares. Under Fair Tree, NormShares is the row's fraction at its level. Under the other policies it
+/// is the product of all fractions from the root to the row. Returns `None` if both numbers are equal in all rows.
 fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
     let rows = list_rows(sheet);
     let sums = sum_shares(sheet, &rows);
@@ -116,8 +116,8 @@ fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
         (true, true) => None,
         (false, true) => Some(Rule::Formula),
         (true, false) => Some(Rule::FairTree),
-        // Rows are missing, so the fractions cannot be checked. But a NormShares larger than that of the account cannot
-        // be a product.
+        // Some rows are missing, so the fractions can't be computed. But a product of fractions is never larger than
+        // the NormShares of the account.
         (false, false) if exceeds_account => Some(Rule::FairTree),
         (false, false) => None,
     }

@@ -68,7 +68,7 @@ struct Columns {
     is_long_formula: bool,
 }
 
-/// The columns of `sshare -l` without Fair Tree, and the two last columns: since 15.08, and before.
+/// The columns of `sshare -l` without Fair Tree. The last two columns have other names before Slurm 15.08.
 const LONG_FORMULA: [&str; 8] =
     ["account", "user", "rawshares", "normshares", "rawusage", "normusage", "effectvusage", "fairshare"];
 const LONG_FORMULA_END: [[&str; 2]; 2] = [["grptresmins", "tresrunmins"], ["grpcpumins", "cpurunmins"]];
@@ -220,11 +220,11 @@ fn indent_width(field: &str) -> usize {
     field.chars().take_while(|letter| letter.is_whitespace()).count()
 }
 
-/// The position of the reader in the tree.
+/// The position in the tree while rows are read.
 #[derive(Default)]
 struct ReaderPosition<'a> {
     indents: Indents,
-    /// The last account at each depth, which is the path to the current row.
+    /// The accounts above the current row, by depth.
     path: Vec<usize>,
     depths: Vec<usize>,
     by_name: HashMap<&'a str, usize>,
@@ -301,7 +301,7 @@ fn add_row<'a>(
     Ok(())
 }
 
-/// The error text about a row whose level is unknown.
+/// The error text for a row whose level can't be determined.
 const SPACES: &str =
     "its indentation does not show its parent account; keep the leading spaces of the output";
 
