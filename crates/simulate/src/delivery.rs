@@ -52,7 +52,7 @@ pub(super) struct Delivered {
     since: f64,
 }
 
-/// Counts the cores in use over time.
+/// Measures the use of cores over time.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     busy: u64,

@@ -76,7 +76,7 @@ pub(super) struct Host<'a> {
     pub(super) now: f64,
     /// Time of the last event.
     last: f64,
-    /// Times at which windows of budgets begin, in descending order. Past times are removed.
+    /// The starts of budget windows that are in the future, in descending order.
     window_starts: Vec<f64>,
     /// The index of the next job to submit.
     next: JobIndex,
@@ -87,7 +87,7 @@ pub(super) struct Host<'a> {
     pub(super) starts: Vec<f64>,
     /// Time of the next refresh, and the period of refreshes.
     refresh: Option<(f64, f64)>,
-    /// True if the next refresh also updates the time that running jobs have left.
+    /// True if the remaining time of running jobs must be updated at the next refresh.
     updates_time_left: bool,
     turns: bool,
     slices: bool,
@@ -98,7 +98,7 @@ pub(super) struct Host<'a> {
     banks: Vec<BankName>,
     pub(super) refreshes: u64,
     is_last_refresh_done: bool,
-    /// True if no refresh is skipped.
+    /// True if all refreshes run. Otherwise refreshes without effect are skipped.
     #[cfg(test)]
     pub(super) is_diligent: bool,
     done: Option<&'a AtomicU64>,
@@ -179,7 +179,7 @@ impl<'a> Host<'a> {
         let submission = self.job(self.next).map(|job| job.submit);
         let end = self.ends.peek().map(|Reverse((Time(end), _))| *end);
         let next_of_job = submission.into_iter().chain(end).reduce(f64::min);
-        // Only pending jobs can start when a window begins.
+        // At the start of a window only pending jobs can start.
         let window = self.window_starts.last().copied().filter(|_| self.active.len() > self.ends.len());
         let Some(next) = next_of_job.into_iter().chain(window).reduce(f64::min) else {
             return self.refresh_last();
@@ -210,7 +210,7 @@ impl<'a> Host<'a> {
         true
     }
 
-    /// Ends the replay: adds the completed jobs that are not yet in the shared counter, and returns the result.
+    /// Ends the replay: adds the last completed jobs to the shared counter, and returns the result.
     pub(super) fn into_result(self) -> ReplayResult {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
         let (used, delivered) = self.meter.into_usage();
@@ -278,7 +278,7 @@ impl<'a> Host<'a> {
         self.schedule();
     }
 
-    /// Runs reactor turns until the engine requests no further turn.
+    /// Runs reactor turns until the engine requests no more.
     fn run_turns(&mut self) {
         while self.turns || self.slices {
             if std::mem::take(&mut self.slices) {
@@ -290,7 +290,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Starts all jobs that can start. The start of a job may release other jobs.
+    /// Starts all jobs that can start now. When a job starts, limits may release other jobs, which may start too.
     fn schedule(&mut self) {
         loop {
             let jobs = (self.trace.jobs(), self.depth);

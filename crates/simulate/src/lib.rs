@@ -54,8 +54,8 @@ pub struct Scenario {
     pub cores: u64,
 }
 
-/// Replays a history. `done` counts completed jobs. If the engine rejects the site, returns the engine's reason as an
-/// error.
+/// Replays a history. Adds the number of completed jobs to `done` from time to time. Returns an error if the engine
+/// rejects the site.
 pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Measures, String> {
     let shares = delivery::bank_shares(&scenario.site);
     let mut host = Host::new(trace, scenario, Some(done))?;

@@ -37,7 +37,7 @@ pub struct Group {
     pub slowdown: Spread,
 }
 
-/// The share of a bank according to the tree, and the fraction of the usage that it got.
+/// The share of a bank in the tree, and the fraction of the usage that its jobs had.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BankShare {
     /// The share of the bank in the whole site according to the tree.
@@ -51,7 +51,7 @@ pub struct BankShare {
 pub struct Measures {
     /// All jobs that started.
     pub all: Group,
-    /// The jobs and the share of each bank.
+    /// The jobs of each bank, and its share.
     pub banks: BTreeMap<BankName, (Group, BankShare)>,
     /// The jobs of each size class, by the largest number of cores in the class.
     pub sizes: BTreeMap<u32, Group>,
@@ -252,7 +252,7 @@ mod tests {
             trace.jobs()[0]
         };
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
-        // The last job overtakes the first at 30. The job with two cores has another size.
+        // At 30 the last job overtakes the first, which has the same size. The job with two cores does not count.
         assert_eq!(find_longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
         assert_eq!(find_longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
         assert_eq!(

@@ -39,7 +39,7 @@ impl Ord for Time {
 /// Index of a job in the history.
 pub(super) type JobIndex = u32;
 
-/// Jobs that may start, ordered by descending priority and then by submission.
+/// The pending jobs that may start, by descending priority. Jobs of equal priority are in the order of submission.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     order: BTreeSet<(Reverse<u32>, JobIndex)>,

@@ -34,7 +34,7 @@ pub struct Party {
     pub queue: Option<QueueName>,
 }
 
-/// The mean values of a history, for comparisons of histories.
+/// The mean values by which histories are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Seconds between two submissions.
@@ -87,7 +87,7 @@ impl Trace {
         &self.jobs
     }
 
-    /// Returns the mean values of at least two jobs in the order of submission, or `None` for fewer jobs.
+    /// Returns the mean values of the jobs, or `None` if there are fewer than two jobs. The jobs are in the order of submission.
     pub fn means(&self) -> Option<Means> {
         let [first, .., last] = self.jobs.as_slice() else { return None };
         let many = self.jobs.len() as f64;

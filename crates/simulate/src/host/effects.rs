@@ -76,8 +76,8 @@ impl Host<'_> {
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
             Effect::ArmIn(Timer::TimeLeft, _) => self.updates_time_left = true,
             Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
-            // The other effects have no consequence here: jobs have no dependencies and name their bank, and no program
-            // reads notes, logs and memos.
+            // The other effects do not matter here: jobs have no dependencies and all name their bank, and notes, logs
+            // and memos are not read.
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Properties of any simulation, checked after each step.
+//! Properties that hold in any simulation after each step.
 
 use fairshare_engine::engine::answers;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn count_running_cores(host: &Host<'_>, trace: &Trace) -> u64 {
     jobs.map(|(job, _)| u64::from(job.cores)).sum()
 }
 
-/// Returns the decayed usage of each user, computed from the runs of their jobs.
+/// Computes the decayed usage of each user from the run times of their jobs.
 fn sum_usage(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
     let mut used = BTreeMap::new();
     let decay = std::f64::consts::LN_2 / HALF_LIFE;

@@ -51,7 +51,7 @@ fn assert_mean_wait(what: &str, (mean, half): (f64, f64), theory: f64) {
     assert!((mean - theory).abs() <= half, "{what}: {mean} +- {half}, theory {theory}");
 }
 
-/// Reads a number from the environment, for longer runs by hand.
+/// Reads a number from an environment variable, with which a developer can lengthen the test.
 fn number_from_env(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
