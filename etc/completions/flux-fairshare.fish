@@ -338,7 +338,7 @@ pbs\,fair-tree\t''
 pbs\,classic\t''
 pbs\,depth-oblivious\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'Show at most this many rows of each kind in the table, the largest differences first; 0 shows all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -429,7 +429,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'Another half-life of usage, like 3d; with --in, the half-life until then' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l weight -d 'Instead: other weights of priority factors, as fairshare=50000,age=1000; shows which pending jobs would move' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l submit -d 'Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'Show at most this many rows of each kind in the table, the largest differences first; 0 shows all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l uri -d 'The Flux instance; by default the enclosing instance or the system instance' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -574,7 +574,7 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l limit -d 'In the table, show this many rows of each kind, the largest differences first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l limit -d 'Show at most this many rows of each kind in the table, the largest differences first; 0 shows all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

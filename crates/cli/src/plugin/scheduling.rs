@@ -18,7 +18,7 @@ use fairshare_engine::ids::{QueueName, idset};
 const SCHED: u64 = 8;
 /// The flag of job-info that applies the updates of a jobspec.
 const LOOKUP_CURRENT: u64 = 2;
-/// The most jobs whose estimates are read. job-list sorts pending jobs by priority, and schedulers plan only the first ones.
+/// The greatest number of jobs whose estimates are read. job-list sorts pending jobs by priority, and schedulers estimate only the first ones.
 const MOST_ESTIMATES: u64 = 2000;
 /// The most queues whose states are read.
 const MOST_QUEUES: usize = 100;
@@ -29,9 +29,9 @@ const MOST_QUEUES: usize = 100;
 pub(crate) struct StartFacts {
     /// When the scheduler expects the job to start, in seconds since the epoch.
     pub(crate) estimated_start: Option<f64>,
-    /// Why the resources can never be enough for the job; `None` if they are, or if that is unknown.
+    /// Why the job can never get the resources that it requests. `None` if it can, or if that is unknown.
     pub(crate) never_fits: Option<String>,
-    /// The nodes or cores that the job needs, and how many of those that satisfy its constraint are free; `None` if that is unknown.
+    /// Describes the nodes or cores that the job needs, and how many are free among those that satisfy its constraint. `None` if that is unknown.
     pub(crate) free_resources: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
         return StartFacts::default();
     }
     let listed: Option<AnnotatedJob> = ask_listed(flux, job.id.0, &["annotations"]);
-    // Users may read the jobspecs of their own jobs only. Of other jobs, the sums of nodes and cores are known.
+    // Users may read the jobspecs of their own jobs only. For other jobs, only the total nodes and cores are known.
     let wanted = json!({"id": job.id, "keys": ["jobspec"], "flags": LOOKUP_CURRENT});
     let stored = ask_flux::<JobspecAnswer>(flux, "job-info.lookup", &wanted);
     let jobspec = stored.and_then(|answer| serde_json::from_str::<Value>(&answer.jobspec).ok());
@@ -148,7 +148,7 @@ impl ResourceRequest {
             let (kind, count, with) = read_vertex(vertex);
             let count = multiple.saturating_mul(count);
             let is_in_slot = is_in_slot || kind == "slot";
-            // A node that contains nodes is not a node of the job.
+            // A node that contains nodes is a group, and Flux does not count it.
             if kind == "node" && amount(with, "node", true) == 0 {
                 let [cores, gpus] = ["core", "gpu"].map(|kind| amount(with, kind, is_in_slot));
                 self.shapes.push(NodeShape { count, cores, gpus });
@@ -160,8 +160,8 @@ impl ResourceRequest {
     }
 }
 
-/// Returns the number of resources of a kind below `vertices` that are within slots. `is_in_slot` is true if
-/// `vertices` are within a slot. A count that is not a number is 0.
+/// Returns the number of resources of a kind that are within slots, in `vertices` and below. `is_in_slot` is
+/// true if `vertices` are within a slot. A count that is not a number is 0.
 fn amount(vertices: Option<&Value>, kind: &str, is_in_slot: bool) -> u64 {
     let vertices = vertices.and_then(Value::as_array).into_iter().flatten();
     let amounts = vertices.map(|vertex| {
@@ -192,7 +192,7 @@ struct QueueConfiguration {
 struct ConfiguredQueue {
     /// The properties of the queue's nodes; a leading `^` negates a property.
     requires: Option<Vec<String>>,
-    /// The parent of a virtual queue.
+    /// The queue to which a virtual queue belongs.
     parent: Option<String>,
 }
 
@@ -225,7 +225,7 @@ struct ResourceSet {
 struct Execution {
     #[serde(rename = "R_lite")]
     groups: Vec<RankGroup>,
-    /// The ranks of the nodes with each property.
+    /// The ranks that have each property.
     #[serde(default)]
     properties: BTreeMap<String, String>,
 }
@@ -280,10 +280,9 @@ fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     Some(ranks)
 }
 
-/// Compares a request with the nodes of a queue that satisfy the job's constraint, also those that are down now, and with the free nodes
-/// among them. Returns why the nodes are too few, and how many are free; the second text is `None` if the constraint is unknown. A node is
-/// free if it is up and has the free cores and GPUs that the job needs on one node. For a job that requests no nodes, this counts cores.
-/// Returns `None` if a resource set is invalid.
+/// Compares a request with the nodes of a queue that satisfy the job's constraint, including nodes that are down. Returns why they are too
+/// few, and how many of them are free. The second text is `None` if the constraint is unknown. A node is free if it is up and has enough
+/// free cores and GPUs for the job. For a job that requests no nodes, counts cores instead. Returns `None` if a resource set is invalid.
 fn compare_resources(
     queue: Option<&str>,
     request: &ResourceRequest,
@@ -376,7 +375,7 @@ impl QueueState {
     }
 }
 
-/// Returns the words after "pending jobs" that say which jobs the scheduler compares with a job in `queue`.
+/// Returns a phrase to append to "pending jobs". It names the jobs that compete with a job in `queue`.
 pub(crate) fn describe_list(one_queue_list: Option<bool>, queue: Option<&QueueName>) -> String {
     match (one_queue_list, queue) {
         (Some(true), Some(_)) => " of all queues, which the scheduler keeps in one list".to_owned(),

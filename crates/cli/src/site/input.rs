@@ -41,9 +41,9 @@ pub(crate) struct Input {
     tree_format: Option<Format>,
     /// Usages for a resource_group file, or for output of sacctmgr
     ///
-    /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
-    /// stores them in (sched_priv/usage). A name may contain colons, and ends at white space. Usages of names that are not in the
-    /// tree are left out with a note for Slurm, and belong to the group "unknown" for PBS.
+    /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or PBS's own file of usages
+    /// (sched_priv/usage). A name may contain colons, and ends at white space. Usages of names that are not in the tree are left
+    /// out with a note for Slurm, and belong to the group "unknown" for PBS.
     #[arg(long, alias = "usage", value_name = "FILE", requires = "tree", conflicts_with = "path")]
     usage_file: Option<PathBuf>,
     /// Shares of PBS's group "unknown", as unknown_shares in sched_config
@@ -111,7 +111,7 @@ fn setting_name(setting: &str) -> &str {
 /// Parses a number of seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
-    // The limit is a day. SQLite counts the milliseconds in an int.
+    // The limit is a day, because SQLite stores the milliseconds in an int.
     if !(0.0..=86_400.0).contains(&number) {
         return Err("expected 0 to 86400 seconds".to_owned());
     }
@@ -148,7 +148,7 @@ impl Rules {
         Ok(options)
     }
 
-    /// Rejects a setting that applies to none of the policies.
+    /// Fails if a setting of `--set` applies to none of the policies.
     pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<()> {
         let names = self.set.iter().map(|setting| setting_name(setting));
         let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
@@ -208,7 +208,7 @@ impl Input {
         }
     }
 
-    /// Opens the database. Returns `None` if the tree comes from a document.
+    /// Opens the database from which the tree is read. Returns `None` if the tree is read from a document.
     pub(crate) fn database(&self) -> Option<Result<Database>> {
         (!self.is_document()).then(|| self.open(&self.found()))
     }
@@ -252,9 +252,9 @@ impl Input {
         })
     }
 
-    /// Reads and checks the tree of a database or document.
+    /// Reads and checks the tree from a database or a document.
     pub(crate) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded> {
-        // An invalid setting is reported before the file is read.
+        // Report an invalid setting before reading the file.
         let options = rules.over(SitePolicy::default())?;
         progress.phase("reading", || 0);
         let document = match &self.tree {
@@ -314,7 +314,7 @@ impl Input {
     }
 }
 
-/// The source of a tree.
+/// The kind of file or program that a tree comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     Document,
@@ -335,11 +335,11 @@ pub(crate) struct Loaded {
     pub source: Source,
     /// The half-life of usage in seconds, if the tree is the plugin's.
     pub half_life: Option<f64>,
-    /// The stored fair-share of each association, by list index; empty for a document.
+    /// The fair-share of each association that the database stores, by list index. Empty for a document.
     pub stored: Vec<StoredAssociation>,
-    /// The policy of the site, or of the system that the document comes from.
+    /// The policy that the site has set, or the policy of the system that wrote the document.
     pub policy: Policy,
-    /// The site's options, overridden by the given options.
+    /// The options of the site. Options of the command line take precedence.
     pub options: Options,
     /// The numbers that the system of the document computed itself.
     pub claims: Vec<Claim>,
@@ -351,7 +351,7 @@ pub(crate) struct Loaded {
     pub uncomputed: usize,
     /// The unit of the usages.
     pub unit: Unit,
-    /// How usage decays, if the tree comes from a database.
+    /// The decay of usage, if the tree comes from a database.
     pub pace: Option<Pace>,
     /// Inactive banks that the options leave out of the tree.
     pub left_out: Vec<String>,

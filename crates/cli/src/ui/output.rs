@@ -18,9 +18,9 @@ use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
 use fairshare_engine::ids::f58;
 
-/// The result of a command: facts and rows.
+/// The result of a command: its rows, and the JSON members that describe them.
 pub(crate) struct Report<'a> {
-    /// Keys of the JSON document besides the rows. The other formats show them in [`Report::notes`] only.
+    /// Members of the JSON document besides the list of rows. In other formats, only [`Report::notes`] can show them.
     pub(crate) facts: Facts,
     pub(crate) rows: Rows<'a>,
     /// More rows of another kind, for tables and JSON.
@@ -76,7 +76,7 @@ impl Report<'_> {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct LimitArg {
-    /// In the table, show this many rows of each kind, the largest differences first; 0 is all
+    /// Show at most this many rows of each kind in the table, the largest differences first; 0 shows all
     #[arg(long, value_name = "NUMBER", default_value_t = 10, conflicts_with = "output")]
     pub(crate) limit: usize,
 }
@@ -107,7 +107,7 @@ impl OutputArgs {
         !(self.json || self.csv || self.parsable)
     }
 
-    /// Returns how many of `all` rows the output shows, and the note about the others. A table shows at most `most` rows; 0 is all.
+    /// Returns the number of rows to show, and a note about the other rows. A table shows at most `most` of `all` rows, or all if `most` is 0.
     pub(crate) fn limit_rows(self, all: usize, most: usize) -> (usize, Vec<String>) {
         let shown = if self.is_table() && most > 0 { most.min(all) } else { all };
         let more = (all > shown).then(|| format!("and {} more (--limit 0 shows all)", number(all - shown)));
@@ -124,11 +124,11 @@ impl OutputArgs {
         self.print_as(report, Look::WHOLE, Progress::none())
     }
 
-    /// Prints the report to standard output with the given look, and continues the progress bar of the command.
+    /// Prints the report to standard output in the style `look`, and continues the progress bar of the command.
     pub(crate) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
         let terminal = stdout().is_terminal();
-        // Rows that are printed one by one on the terminal need no progress bar. A table needs one, because it formats all rows before it
-        // prints the first.
+        // Rows that appear one by one on the terminal show the progress themselves. A table is formatted as a whole before it is printed,
+        // so it needs a progress bar.
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
         let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
@@ -149,7 +149,7 @@ impl OutputArgs {
 struct Separated {
     separator: &'static str,
     header: bool,
-    /// Whether standard output is a terminal, where control characters in names must be escaped.
+    /// Whether standard output is a terminal. If so, control characters in names are escaped.
     terminal: bool,
 }
 
@@ -292,7 +292,7 @@ impl Separated {
         Ok(())
     }
 
-    /// Writes a text, in quotes if a reader would otherwise not get it back as one value. On a terminal control characters are escaped.
+    /// Writes a text, in quotes if it contains a quote, a separator or a control character. On a terminal, escapes control characters.
     fn write_text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let text = if self.terminal { printable(text) } else { text.into() };
         let quoted = text.contains(|letter: char| letter == '"' || letter.is_control())
