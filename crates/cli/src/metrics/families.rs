@@ -158,8 +158,8 @@ fn jobs_family(stats: &Stats) -> Family {
     family
 }
 
-/// Returns jobs, nodes and cores by bank and queue. The `most` pairs with the most jobs get labels; the others are summed under
-/// empty labels.
+/// Returns jobs, nodes and cores by bank and queue. The `most` pairs with the most jobs get labels of their own. All other
+/// pairs are summed under empty labels.
 fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
     let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [

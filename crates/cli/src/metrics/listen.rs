@@ -62,7 +62,7 @@ pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Collect
             }
         });
         for client in requested {
-            // Sending fails if the client has disconnected.
+            // If the client has disconnected, sending fails.
             let _ = client.send(metrics());
         }
         accepting.join().unwrap_or_else(|_| io::Error::other("the listening thread ended"))
@@ -81,7 +81,7 @@ fn answer(client: &TcpStream, seat: Seat<'_>, requests: &Sender<Sender<Collected
     let mut request = String::new();
     reader.read_line(&mut request)?;
     let mut header = String::new();
-    // All headers are read. Closing a connection with unread data resets it, and the client may lose the answer.
+    // Read all headers: if a connection is closed with unread data, it is reset and the client may lose the answer.
     while reader.read_line(&mut header)? > 2 {
         header.clear();
     }
@@ -111,7 +111,7 @@ fn answer(client: &TcpStream, seat: Seat<'_>, requests: &Sender<Sender<Collected
     out.flush()
 }
 
-/// Asks the calling thread of [`serve`] for the metrics, and waits for them.
+/// Requests the metrics from the thread that called [`serve`], and waits for them.
 fn request_metrics(requests: &Sender<Sender<Collected>>) -> io::Result<Collected> {
     let (answer, answered) = channel();
     let over = || io::Error::from(io::ErrorKind::BrokenPipe);

@@ -19,7 +19,7 @@ pub(crate) struct Window {
     observations: VecDeque<Observation>,
 }
 
-/// The banks at one time.
+/// The state of the banks at the time `when`.
 #[derive(Clone, Debug)]
 struct Observation {
     when: f64,
@@ -30,7 +30,7 @@ struct Observation {
 #[derive(Clone, Copy, Debug, Default)]
 struct BankState {
     promised: f64,
-    /// The bank's part of the cores in use.
+    /// The fraction of the used cores that the bank's jobs use.
     delivered: f64,
     demand: bool,
     /// Whether the bank has associations of its own.
@@ -65,15 +65,15 @@ impl Window {
         if self.observations.back().is_some_and(|last| last.when > stats.heading.now) {
             self.observations.clear();
         }
-        // If the observation before the last is less than `finest` seconds old, the new observation replaces
-        // the last.
+        // If the last two observations are less than `finest` seconds apart, the new observation replaces the
+        // last one.
         let finest = self.seconds / MOST_OBSERVATIONS;
         if self.observations.iter().nth_back(1).is_some_and(|before| stats.heading.now - before.when < finest)
         {
             self.observations.pop_back();
         }
         self.observations.push_back(Observation { when: stats.heading.now, banks: observe_banks(stats) });
-        // The observation in force at the beginning of the window stays.
+        // Keep the last observation before the window, because it describes the beginning of the window.
         while self.observations.get(1).is_some_and(|second| second.when <= stats.heading.now - self.seconds) {
             self.observations.pop_front();
         }
@@ -109,7 +109,7 @@ impl Window {
         last.banks.iter().map(shares).collect()
     }
 
-    /// Returns the observations with the seconds that each one counts for. A single observation counts for one second.
+    /// Returns each observation with the seconds until the next one. A single observation counts for one second.
     fn spans(&self) -> Vec<(&Observation, f64)> {
         if let (1, Some(only)) = (self.observations.len(), self.observations.back()) {
             return vec![(only, 1.0)];
@@ -220,7 +220,7 @@ mod tests {
     fn each_observation_counts_until_the_next_and_only_time_with_demand_counts() {
         let mut window = Window::new(100.0);
         let both = json!([make_load("a", 1, 1), make_load("b", 1, 1)]);
-        // For 30 s b has half of the cores in use. For 70 s only a runs, and b has no demand.
+        // Until 30 s, b uses half of the busy cores. From 30 s to 100 s only a runs jobs, and b has no demand.
         window.observe(&make_stats(0.0, json!([make_load("a", 1, 1), make_load("b", 1, 1)]), both.clone()));
         window.observe(&make_stats(30.0, json!([make_load("a", 1, 4)]), json!([make_load("a", 1, 1)])));
         window.observe(&make_stats(100.0, json!([]), both.clone()));
@@ -234,7 +234,7 @@ mod tests {
         let (a, b) = (0.85 / 0.75, 2.0);
         let expected: f64 = (a + b) * (a + b) / (2.0 * (a * a + b * b));
         assert!((jain_index(&shares).expect("demand") - expected).abs() < 1e-12);
-        // Observations older than the window are removed, except the one in force at its beginning.
+        // Observations older than the window are removed, except the last of them, which describes the beginning of the window.
         window.observe(&make_stats(180.0, json!([make_load("b", 1, 2)]), both.clone()));
         let shares = window.bank_shares();
         assert!((find_bank(&shares, "a").demand - 1.0).abs() < 1e-12);

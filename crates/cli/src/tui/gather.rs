@@ -23,7 +23,7 @@ use fairshare_engine::engine::answers::{
 /// The greatest number of associations, and of jobs, per refresh. This limit bounds the plugin's work.
 const MOST: usize = 2000;
 
-/// Sends all requests once and returns the data.
+/// Sends all requests and waits for the answers.
 pub(crate) fn gather(flux: &Flux) -> Result<Snapshot> {
     let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -102,7 +102,7 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
 
 fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
-    // The last level compares the user with the other users of the bank.
+    // The last level of an association is the user among the other users of the bank.
     let own = association.levels.last().map(|level| &level.node).filter(|node| node.kind == "user");
     StandingLine {
         user: words.user(association.userid.0),
@@ -214,11 +214,11 @@ fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
     let name = |node: &Sibling| printable(&node.name).into_owned();
     let is_bank = |node: &&Sibling| node.kind == "bank";
     for association in &standing.associations {
-        // The index behind the bank above the level.
+        // The index after the bank one level above.
         let mut first = 0;
         for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| is_bank(&&level.node))
         {
-            // The plugin sends no parts for the root, which has no siblings. The root's part is 1.
+            // The root has no siblings, so the plugin sends neither share nor usage for it. Both are 1.
             let of_root = if depth == 0 { 1.0 } else { 0.0 };
             for node in std::iter::once(&level.node).chain(&level.siblings).filter(is_bank) {
                 let name = name(node);

@@ -32,7 +32,7 @@ pub(crate) struct Asking {
     pub(crate) connect: Box<dyn Fn() -> Result<Flux> + Send>,
     /// Returns the lines that explain the job with this id.
     pub(crate) explain: fn(&Flux, u64, &Screen) -> Vec<String>,
-    /// The properties of the screen that explanations are written for, except its width.
+    /// The screen for explanations. Its width is replaced by the width of the terminal.
     pub(crate) screen: Screen,
 }
 
@@ -47,18 +47,18 @@ enum Reply {
     Explanation(Vec<String>),
 }
 
-/// The questions without a reply. While a question of a kind is open, no second question of this kind is
-/// sent. So a key that is held down queues no requests.
+/// Questions that the plugin has not answered yet. At most one question of each kind is sent at a time, so a
+/// key that is held down does not fill a queue of requests.
 #[derive(Debug, Default)]
 struct OpenQuestions {
-    /// When the open question for new data was sent.
+    /// The time at which new data were requested, if no answer has arrived yet.
     refresh: Option<Instant>,
     explanation: bool,
 }
 
 impl OpenQuestions {
-    /// Returns the question for `wish`. Returns `None` if `wish` needs no question, or if a question of the
-    /// same kind is open. `width` is the width of the terminal.
+    /// Returns the question to send for `wish`, and marks it as unanswered. Returns `None` if `wish` needs no
+    /// question, or if the plugin has not answered a question of this kind yet. `width` is the width of the terminal.
     fn open(&mut self, wish: &Wish, width: u16) -> Option<Question> {
         match wish {
             Wish::Refresh if self.refresh.is_none() => {
@@ -82,14 +82,14 @@ impl OpenQuestions {
 
 /// The time between two checks for replies.
 const TICK: Duration = Duration::from_millis(100);
-/// The time after which a missing reply counts as silence of the plugin.
+/// If an answer takes longer, the screen says that the plugin does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows `first` on the whole screen and asks the plugin again after each `delay`, until the user quits.
 pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Snapshot) -> io::Result<()> {
     let (questions, to_answer) = channel();
     let (answers, replies) = channel();
-    // The thread ends with the process: nothing can interrupt a request that Flux does not answer.
+    // Nothing can interrupt a request that Flux does not answer, so the thread runs until the process ends.
     thread::Builder::new().spawn(move || answer_all(&asking, &to_answer, &answers))?;
     let mut model = Model::default();
     model.take(first);
@@ -145,8 +145,8 @@ fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<
     }
 }
 
-/// If the plugin does not answer, returns a sentence that says so. `answered` is the time since the last
-/// answer, `waiting` the time since the open question was sent, and `failed` the error of the last question.
+/// If the plugin does not answer, returns a sentence that says so. `answered` is the time since the last answer,
+/// `waiting` the time since an unanswered question was sent, and `failed` the error of the last question.
 fn describe_silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
     let since = duration(answered.as_secs_f64().round());
     match failed {

@@ -16,12 +16,12 @@ pub(crate) struct Snapshot {
     pub(crate) facts: Vec<String>,
     pub(crate) banks: Vec<BankLine>,
     pub(crate) standings: Vec<StandingLine>,
-    /// Names of the terms of a priority.
+    /// Names of the terms whose sum is a priority.
     pub(crate) terms: Vec<String>,
     pub(crate) jobs: Vec<JobLine>,
-    /// Held jobs by limit.
+    /// Number of held jobs for each limit.
     pub(crate) held: Vec<(String, u64)>,
-    /// The time that refreshes and pushes take; empty if the caller may not see it.
+    /// How long refreshes and pushes take. Empty if the caller may not see it.
     pub(crate) cost: Vec<(String, String)>,
     /// Whether the plugin has more associations than `standings`.
     pub(crate) more_standings: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct BankLine {
     pub(crate) depth: usize,
     pub(crate) name: String,
-    /// The share and the usage, as parts of the siblings' sum.
+    /// The share and the usage, as fractions of the totals of the bank and its siblings.
     pub(crate) share: f64,
     pub(crate) usage: f64,
     pub(crate) level_fs: Option<f64>,
@@ -50,7 +50,7 @@ pub(crate) struct StandingLine {
     pub(crate) bank: String,
     pub(crate) place: Option<(usize, usize)>,
     pub(crate) fairshare: Option<f64>,
-    /// Share and usage, as parts of the sum of the bank's users.
+    /// Share and usage, as fractions of the totals of all users in the bank.
     pub(crate) share: Option<f64>,
     pub(crate) usage: Option<f64>,
     pub(crate) level_fs: Option<f64>,
@@ -69,9 +69,9 @@ pub(crate) struct JobLine {
     pub(crate) bank: String,
     pub(crate) queue: String,
     pub(crate) priority: Option<u64>,
-    /// Value times weight of each term, in the order of [`Snapshot::terms`].
+    /// Each term's value times its weight, in the order of [`Snapshot::terms`].
     pub(crate) products: Vec<f64>,
-    /// The limits that hold the job, "urgency 0" or "score 0" if its priority is 0, "others" if something else blocks it, and "stopped queue" if its queue is stopped.
+    /// Why the job does not start: its limits, "urgency 0" or "score 0" at priority 0, "others" if something else blocks it, or "stopped queue".
     pub(crate) held_by: String,
 }
 
@@ -88,7 +88,7 @@ impl TopPage {
         [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
 }
 
-/// The action that a key asks for, if the model can't do the action itself.
+/// The action that a key requests from the caller of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
@@ -117,11 +117,11 @@ pub(crate) struct Model {
     pub(crate) paused: bool,
     /// Columns that are left out because the screen is too narrow; the view sets them when it draws.
     pub(crate) left_out: Vec<String>,
-    /// The number of rows that fit on the screen; the view sets it when it draws.
+    /// The number of rows that fit on the screen. The view sets it when it draws.
     pub(crate) room: usize,
-    /// The indexes of the rows or lines on the screen; the view sets them when it draws.
+    /// The indexes of the rows or lines that are on the screen. The view sets them when it draws.
     pub(crate) shown: Range<usize>,
-    /// Whether the screen is printed once, so that no key has an effect.
+    /// True if the screen is printed once and then ends, so that keys have no effect.
     pub(crate) is_printed: bool,
     /// While the plugin does not answer: a sentence that says so.
     pub(crate) silence: Option<String>,
@@ -178,7 +178,7 @@ impl Model {
             &self.snapshot.standings,
             |standing| vec![&standing.user, &standing.bank],
             |column, a, b| match column {
-                // An association without a place comes last.
+                // Associations that have no rank come last.
                 0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
                 1 => a.user.cmp(&b.user),
                 2 => a.bank.cmp(&b.bank),

@@ -315,7 +315,7 @@ fn keys_turn_pages_and_move_the_selection() {
     assert_eq!(press(&mut model, "/phys\n\n"), Wish::Why(22));
     assert_eq!(model.jobs().len(), 1);
     assert_eq!(press(&mut model, "/\x1br\n"), Wish::Why(25), "the other way round");
-    // A letter that is typed into the filter is not a command.
+    // While the user types a filter, a letter is not a command.
     assert_eq!(press(&mut model, "/q"), Wish::Nothing);
     let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(model.press(control), Wish::Quit, "but this is");

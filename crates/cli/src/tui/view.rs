@@ -47,7 +47,7 @@ impl Text {
         Text { text: text.into(), tone, bar: None }
     }
 
-    /// Returns the cells that the text needs, or that a bar can use.
+    /// Returns the width that the text needs, or the greatest useful width of a bar, in cells.
     fn natural_width(&self) -> usize {
         if self.bar.is_some() { WIDEST_BAR } else { width(&self.text) }
     }
@@ -200,8 +200,8 @@ pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
     u16::try_from(facts.len().min(2) + 1 + body).unwrap_or(u16::MAX)
 }
 
-/// If the screen has at least the first number of columns, the figures are to the right of the banks. The
-/// second number is the width of the figures there.
+/// If the screen has at least this many columns, the figures are to the right of the banks. The second number
+/// is the width of the figures.
 const SIDE: (u16, u16) = (150, 44);
 
 /// The most rows of figures below the banks on a screen. A printed page shows all figures.
@@ -240,7 +240,7 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
     frame.render_widget(Paragraph::new(list_pairs(title, &model.snapshot.cost, second, look)), second);
 }
 
-/// Returns the lines of a title and of names with their values. The last line counts the pairs that `area` has no room for.
+/// Returns a title, and a line for each name with its value. If `area` has too few lines, the last line says how many are missing.
 fn list_pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
     let title = fit_text(title, area.width.saturating_sub(2), look);
@@ -282,7 +282,7 @@ fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 2 },
         ScreenColumn { title: BAR_TITLE.into(), width: 20, right: false, leave: 3 },
     ];
-    // In the reversed order, a bank follows its subtree.
+    // If the order is reversed, a bank comes after the banks below it.
     let as_tree = model.sorted_by() == ("tree".to_owned(), false) && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
         let depth = if as_tree { bank.depth } else { 0 };
@@ -386,7 +386,7 @@ fn draw_table(
     model.left_out.clear();
     while needed(&columns) > room + 1 {
         let most = columns.iter().map(|column| column.leave).max().filter(|most| *most > 0);
-        // Among columns with the same number the last is left out.
+        // If several columns have the same number, the last of them is left out first.
         let Some(at) = columns.iter().rposition(|column| Some(column.leave) == most) else { break };
         let column = columns.remove(at);
         rows.iter_mut().for_each(|row| drop(row.remove(at)));
@@ -395,7 +395,7 @@ fn draw_table(
         }
     }
     let mut spare = (room + 1).saturating_sub(needed(&columns));
-    // Columns that are always shown come first.
+    // Widen the columns that are always shown before the others.
     for is_optional in [false, true] {
         for (at, column) in
             columns.iter_mut().enumerate().filter(|(_, column)| (column.leave > 0) == is_optional)
@@ -442,7 +442,7 @@ fn format_row(row: &ScreenRow, columns: &[ScreenColumn], look: TerminalLook) -> 
     Line::from(spans)
 }
 
-/// Draws the usage within the share and beyond it, and a stroke at the share. Letters show the parts, so that no colour is needed.
+/// Draws usage and share as a bar of letters, so that it is readable without colours.
 fn draw_bar(usage: f64, share: f64, width: usize) -> String {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * width as f64).round() as usize;
     let (usage, share) = (cells(usage), cells(share));

@@ -251,8 +251,8 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    /// Compares the usage of a node with its share. Returns `None` if the node has no level fair-share. Also
-    /// returns `None` if the node has shares, but its norm shares and its effective usage are 0.
+    /// Compares the usage of a node with its share. Returns `None` if the node has no level fair-share, or if
+    /// it has shares but its norm shares and its effective usage are 0.
     pub(crate) fn from_detail(detail: &NodeDetail) -> Option<Served> {
         if detail.shares == Shares::Parent {
             return Some(Served::NoOwnShares);

@@ -26,15 +26,15 @@ pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) 
     }
 }
 
-/// Returns true if the value of `key` in an object with these members is a time.
+/// Returns true if the value of `key` is a time. `members` are all members of the object.
 fn is_time(key: &str, members: &Map<String, Value>) -> bool {
-    // In a job that uses headroom, `by` is the latest time of its end. The end of an interval is a time; other texts have this key too.
+    // `by` is a time in jobs that use headroom. `until` is a time if it is the end of an interval. Other objects have texts with these keys.
     TIMES.split(' ').any(|time| time == key)
         || (key == "by" && members.contains_key("amount"))
         || (key == "until" && members.contains_key("since"))
 }
 
-/// Returns the companions of the members of an object.
+/// Returns the readable forms of the times and job ids in an object.
 fn list_companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
     let mut added = Map::new();
     for (key, value) in members {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time, Zoned}
 /// The unit of a usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// The unit of flux-accounting, shown as node-hours.
+    /// Node-seconds, as in flux-accounting. Tables show node-hours.
     NodeSeconds,
     /// The unit of another system, shown without a name.
     #[default]
@@ -19,7 +19,7 @@ pub(crate) enum Unit {
 const HOUR: f64 = 3600.0;
 
 impl Unit {
-    /// Returns the unit of usages that are node-seconds, or of any other usages.
+    /// Returns the unit for node-seconds, or the unknown unit.
     pub(crate) fn new(is_node_seconds: bool) -> Unit {
         if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
     }
@@ -35,7 +35,7 @@ impl Unit {
     /// Returns the title of a column of decayed usage.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            // On a terminal of 80 columns, a longer title would leave no room for the next column.
+            // On a terminal of 80 columns, a longer title would hide the next column.
             Unit::NodeSeconds => "node-h (decayed)",
             Unit::Unknown => "usage",
         }
@@ -159,7 +159,7 @@ pub(crate) fn percent(part: f64) -> String {
 pub(crate) fn ratio(number: f64) -> String {
     match number {
         0.0 => "0".to_owned(),
-        // flux-accounting gives a weight of 2^64 to an association without usage.
+        // flux-accounting's ratio for an association without usage is 2^64.
         unused if unused > 1e18 => "unused".to_owned(),
         large if large >= 1e6 => "> 1,000,000".to_owned(),
         small if small < 0.0001 => "< 0.0001".to_owned(),
@@ -179,7 +179,7 @@ pub(crate) fn ordinal(place: usize) -> String {
     format!("{}{ending}", number(place))
 }
 
-/// Says how many are ahead of `name`, and how many are tied with it.
+/// Describes how many are ahead of `name` in the ranking, and how many are tied with it.
 pub(crate) fn describe_ahead(before: usize, name: &str, tied: usize) -> String {
     let ahead = match before {
         0 => "no one is".to_owned(),
@@ -194,7 +194,7 @@ pub(crate) fn describe_ahead(before: usize, name: &str, tied: usize) -> String {
     format!("{ahead} ahead of {name}{tied}")
 }
 
-/// Formats a duration in the largest unit that fits twice, rounded to the nearest: `9 days`, `36 hours`. Seconds are rounded up.
+/// Formats a duration in the largest unit of which it has at least two, rounded to the nearest: `9 days`, `36 hours`. Seconds are rounded up.
 pub(crate) fn duration(seconds: f64) -> String {
     for (length, name) in [(86_400.0, "day"), (3600.0, "hour"), (60.0, "minute")] {
         if seconds >= 2.0 * length || (length == 86_400.0 && seconds == length) {

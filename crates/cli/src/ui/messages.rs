@@ -33,8 +33,8 @@ pub(crate) fn strip_error_number(text: &str) -> String {
 const ADMINISTRATION: &str = "flux account|flux jobtap|sqlite3 |read access|fairshare budget|fairshare limit|\
     fairshare policy|fairshare push|fairshare recount|fairshare sync|fairshare update";
 
-/// Returns a message for the caller: if the caller is a guest of the instance, the clauses with remedies that only administrators can use
-/// are replaced. Root can act as the instance owner.
+/// Returns the message for the caller. If the caller is a guest of the instance, replaces the clauses with remedies that only
+/// administrators can use. Root can act as the instance owner.
 pub(crate) fn address(message: &str) -> Cow<'_, str> {
     let is_for_guests = |clause: &&str| !ADMINISTRATION.split('|').any(|words| clause.contains(words));
     let is_guest = || caller() != 0 && Flux::connect(None).is_ok_and(|flux| !is_owner(&flux));

@@ -7,7 +7,7 @@ use super::columns::{self, NodeColumn, View};
 use crate::ui::rows::Cell;
 use fairshare::{NodeId, Tree};
 
-/// The key that siblings are sorted by, and the direction.
+/// The column by which siblings are sorted, and the direction.
 pub(crate) struct Order {
     by: By,
     descending: bool,
@@ -76,7 +76,7 @@ fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
     })
 }
 
-/// Returns the walk `nodes` with siblings in reverse order.
+/// Returns `nodes`, which are in the order of the tree, with siblings in reverse order.
 fn reverse_siblings(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
     let mut place = vec![0; tree.len()];
     for (at, (node, _)) in nodes.iter().enumerate() {
@@ -100,7 +100,7 @@ fn walk_by_column(view: &View<'_>, chosen: &NodeColumn, descending: bool) -> Vec
     })
 }
 
-/// Returns the column's value of each node, by index. A bank without a number of its own gets the largest number below it.
+/// Returns the value of each node in the column, by index. A bank without a value gets the largest value below it.
 fn column_values(view: &View<'_>, chosen: &NodeColumn) -> Vec<Cell> {
     let tree = view.tree;
     let mut values = vec![Cell::None; tree.len()];
@@ -110,7 +110,7 @@ fn column_values(view: &View<'_>, chosen: &NodeColumn) -> Vec<Cell> {
         }
     }
     let own: Vec<bool> = values.iter().map(|value| *value != Cell::None).collect();
-    // A bank comes before the banks below it. In reverse order each bank is complete when it is reached.
+    // A bank comes before the banks below it. In reverse order, the value of each bank is complete when its parent needs it.
     let banks: Vec<NodeId> = tree.banks().collect();
     for node in tree.leaves().chain(banks.into_iter().rev()) {
         let (Some(bank), Some(value)) = (tree.parent(node), values.get(node.index())) else { continue };
@@ -128,7 +128,7 @@ fn column_values(view: &View<'_>, chosen: &NodeColumn) -> Vec<Cell> {
     values
 }
 
-/// Compares two cells in ascending or descending order. Texts come after numbers, and empty cells last, in both orders.
+/// Compares two cells in ascending or descending order. In both orders, texts come after numbers, and empty cells come last.
 pub(crate) fn compare_cells(a: &Cell, b: &Cell, descending: bool) -> Ordering {
     let order = match (a, b) {
         (Cell::Number(a), Cell::Number(b)) => a.total_cmp(b),

@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 struct ShownProgress {
     bar: ProgressBar,
-    /// Dropping the sender makes `delay_thread` end without showing the bar.
+    /// `delay_thread` ends without showing the bar when this sender is dropped.
     cancel_delay: Option<Sender<()>>,
     delay_thread: Option<JoinHandle<()>>,
 }
@@ -29,7 +29,7 @@ struct ShownProgress {
 const DELAY: Duration = Duration::from_secs(1);
 /// How often the bar is redrawn, also in phases without a count.
 const TICK: Duration = Duration::from_millis(100);
-/// The bar is updated once per this number of rows.
+/// The bar is updated after every 4,096 rows.
 const ROWS: u64 = 4096;
 
 impl Progress {

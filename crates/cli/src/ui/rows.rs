@@ -18,7 +18,7 @@ pub(crate) enum Cell {
     },
     Count(u64),
     Number(f64),
-    /// A change with its sign; positive is better.
+    /// A change, shown with its sign; a positive change is an improvement.
     Gain(i64),
     Flag(bool),
     /// A bar in a table. `usage` and `share` are lengths in cells.
@@ -62,11 +62,11 @@ pub(crate) enum Style {
     Quotient,
     /// One decimal.
     Mean,
-    /// A part of 1, as a percentage.
+    /// A fraction from 0 to 1, shown as a percentage.
     Percent,
     /// The ratio that siblings are compared by: six decimals, or "unused" if it is infinite.
     Ratio,
-    /// A usage in this unit.
+    /// A usage in the given unit.
     Usage(Unit),
     /// A term of a sum, with up to two decimals.
     Term,
@@ -101,14 +101,14 @@ pub(crate) struct Rows<'a> {
     pub(crate) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
 }
 
-/// Options of how a report is printed.
+/// How a report is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look<'a> {
     /// Whether tables, CSV and parsable output begin with a line of titles.
     pub(crate) header: bool,
     /// Columns that a table leaves out, in this order, until it fits the terminal.
     pub(crate) give_up: &'a [&'a str],
-    /// The hint that is printed if a column that is a term of a sum is left out.
+    /// The hint for a table that leaves out a column of a term, so that the shown terms do not add up.
     pub(crate) parts: &'a str,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Screen {
     pub(crate) pager: bool,
 }
 
-/// The style of headings, and of banks among users.
+/// The style of headings. Banks have this style in a table that also has users.
 pub(crate) const BOLD: Style = Style::new().bold();
 /// The style of lines and other marks that show no data.
 pub(crate) const FAINT: Style = Style::new().dimmed();

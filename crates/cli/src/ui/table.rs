@@ -18,13 +18,13 @@ use crate::ui::rows::{Cell, Column, Look, Rows, Style};
 pub(crate) struct Table<'a> {
     pub(crate) screen: &'a Screen,
     look: Look<'a>,
-    /// Spaces before each line.
+    /// Number of spaces at the beginning of each line.
     margin: usize,
     /// Whether a printed table has times of day.
     pub(crate) has_times: Flag<bool>,
 }
 
-/// A name below this level is not indented further; its depth is shown before it.
+/// Names at deeper levels are not indented further. A number before the name shows the depth.
 const DEEPEST_INDENT: usize = 24;
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         Table { screen, look, margin: 0, has_times: Flag::new(false) }
     }
 
-    /// Indents the table by `margin` cells.
+    /// Sets the indentation of the table to `margin` cells.
     pub(crate) fn indented(mut self, margin: usize) -> Table<'a> {
         self.margin = margin;
         self
@@ -105,7 +105,7 @@ impl<'a> Table<'a> {
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit_columns(&columns, &mut widths, SHORTEST_NAME + self.indent_step() * deepest);
         find_open_levels(&mut lines.places);
-        // From here on the rows themselves show the progress.
+        // Rows that are printed on a terminal show the progress, so the bar ends here.
         if self.screen.terminal {
             *progress = Progress::none();
         }
@@ -183,7 +183,7 @@ impl<'a> Table<'a> {
         line: &mut String,
     ) {
         line.clear();
-        // Spaces are written only if a text follows.
+        // Writes the indentation and gaps only before a text, so that no line ends with spaces.
         let mut blanks = self.margin;
         let mut gap = 0;
         for (((cell, column), room), shown) in cells.iter().zip(columns).zip(widths).zip(shown) {
@@ -218,8 +218,8 @@ impl<'a> Table<'a> {
         line.push('\n');
     }
 
-    /// Returns which columns fit, and shrinks `widths`. First names are cut to two fifths of the line, then columns are left out, then
-    /// names are cut to `shortest`.
+    /// Returns which columns fit, and reduces `widths`. The first step cuts names to two fifths of the line, the second leaves out
+    /// columns, and the third cuts names to `shortest`.
     fn fit_columns(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
@@ -246,7 +246,7 @@ impl<'a> Table<'a> {
         if self.screen.has_tree_lines() { 2 } else { 1 }
     }
 
-    /// Returns the tree lines, or spaces, before a name.
+    /// Returns the text before a name: tree lines, or spaces.
     fn indentation(&self, place: TreePosition) -> String {
         let levels = place.depth.min(DEEPEST_INDENT);
         if !self.screen.has_tree_lines() {
@@ -265,7 +265,7 @@ impl<'a> Table<'a> {
         self.screen.paint(FAINT, &branch)
     }
 
-    /// Writes a value in the style of its column. Returns its width, and whether it follows the lines of the tree.
+    /// Writes a value in the style of its column. Returns its width, and true if it is a name after the lines of the tree.
     fn format_cell(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
         let mut paint = Paint::new();
         let text = match (cell, style) {
@@ -346,8 +346,7 @@ impl<'a> Table<'a> {
         writeln!(out, "\n{within} used within the share, {beyond} used beyond it, {share} the share")
     }
 
-    /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours, letters mark the usage within and beyond
-    /// the share.
+    /// Draws a bar of the usage, with a line at the share. Without colours, different letters show the usage up to the share and above it.
     fn draw_bar(&self, usage: usize, share: usize, width: usize) -> String {
         let blocks = self.screen.colour && self.screen.unicode;
         let mut runs: Vec<(Paint, String)> = Vec::new();
@@ -382,7 +381,7 @@ struct PrintedColumns<'a> {
     shown: &'a [bool],
 }
 
-/// Shrinks the widest columns of names until the table fits into `room`, or no name is longer than `shortest`.
+/// Shortens names, in the widest columns first, until the table fits into `room`, or no name is longer than `shortest`.
 fn shrink_names(
     columns: &[Column<'_>],
     shown: &[bool],
@@ -405,7 +404,7 @@ fn shrink_names(
     }
 }
 
-/// Sets which levels continue below each row. The rows are visited in reverse order, because the last row of a level ends it.
+/// Determines which levels continue below each row. Visits the rows in reverse order, because the last row of a level ends the level.
 fn find_open_levels(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {

@@ -25,7 +25,7 @@ impl Teller<'_> {
         self.screen.wrapped(&printable(text), "", "", out)
     }
 
-    /// Prints a text as [`Teller::line`] does, indented.
+    /// Prints a text like [`Teller::line`], but indented.
     pub(crate) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&printable(text), "  ", "    ", out)
     }
@@ -35,7 +35,7 @@ impl Teller<'_> {
         self.screen.wrapped(&self.screen.paint(BOLD, &printable(text)), "", "", out)
     }
 
-    /// Prints from which limits a queue is exempt, and its largest priority, if the site sets these.
+    /// If the site has set them, prints the limits from which a queue is exempt, and the largest priority in the queue.
     pub(crate) fn queue_rules(
         &self,
         queue: Option<&QueueName>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Names for the plugin's numbers: users, jobs and times.
+//! Formats users, jobs and times of the plugin's answers for people.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,16 +10,16 @@ use super::figures::{duration, moment, zone_name, zone_note};
 use super::printable::printable;
 use fairshare_client::{Flux, user_id, user_name};
 
-/// Names of users and jobs, and the time of the answer.
+/// The functions that format job ids and user ids, and the time of the answer.
 pub(crate) struct Words<'a> {
     job: Box<dyn Fn(u64) -> String + 'a>,
     user: Box<dyn Fn(u32) -> Option<String> + 'a>,
     /// Names already looked up. A look-up may ask a directory service.
     users: RefCell<HashMap<u32, String>>,
     zone: TimeZone,
-    /// Whether [`Words::when`] has named the time zone.
+    /// True after [`Words::when`] has printed the time zone once.
     has_named_zone: Cell<bool>,
-    /// When the plugin answered.
+    /// The time of the plugin's answer.
     pub(crate) now: f64,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
-    /// Creates words from the functions `job` and `user`, for tests.
+    /// Makes a value with the functions `job` and `user`, for tests.
     pub(crate) fn new(
         job: impl Fn(u64) -> String + 'a,
         user: impl Fn(u32) -> Option<String> + 'a,
@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
         named
     }
 
-    /// Returns the note below a table with times.
+    /// Returns the note below a table that has columns of times.
     pub(crate) fn zone_note(&self) -> String {
         zone_note(self.now, &self.zone)
     }

@@ -22,7 +22,7 @@ const SHARED_SCRIPT: &str = concat!(
     include_str!("manners.js"),
 );
 
-/// The parts in which pages differ.
+/// The parts that differ between pages.
 pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// The HTML between the header and the footer.
@@ -45,7 +45,7 @@ impl Page<'_> {
             ("{{data}}", escape_json(data)),
             ("{{script}}", script),
         ];
-        // The parts are inserted in the order of the frame. Inserted text is not searched for placeholders again.
+        // The parts are in the order of their placeholders in the frame. Placeholders in inserted text stay as they are.
         let mut page = String::with_capacity(data.len() + data.len() / 8 + 200_000);
         let mut remaining_frame = FRAME;
         while let Some((before, (name, value))) = parts

@@ -32,8 +32,8 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Clients {
-    /// Gives a client a seat. If no seat is free, the client that has been silent for longest is disconnected. Waits if all clients
-    /// are being answered.
+    /// Registers a client, if necessary in place of the client that has been silent for longest, which is disconnected. Waits if
+    /// all clients are being answered.
     pub(crate) fn seat(&self, client: &Arc<TcpStream>) -> Seat<'_> {
         let mut all = self.all();
         while all.seated >= MOST {
@@ -56,7 +56,7 @@ impl Clients {
 }
 
 impl Seat<'_> {
-    /// Protects a client that has sent its request from being disconnected. Returns false if it is disconnected already.
+    /// Marks a client that has sent its request, so that it is not disconnected. Returns false if it is already disconnected.
     pub(crate) fn protect(&self) -> bool {
         let mut all = self.clients.all();
         let before = all.silent.len();

@@ -41,7 +41,7 @@ fn requests_are_answered_one_by_one() {
     assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
     let second = ask("GET /metrics?x=1 HTTP/1.0\r\n\r\n");
     assert!(second.starts_with("HTTP/1.1 503 ") && second.ends_with("no plugin\n"), "{second}");
-    // A client that disconnects without a request does not end the server.
+    // If a client disconnects without a request, the server continues.
     drop(TcpStream::connect(address).expect("it listens"));
     assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
@@ -82,8 +82,7 @@ fn a_client_that_is_being_answered_is_not_disconnected() {
     assert!(seats[0].protect());
     std::thread::scope(|scope| {
         let comes = scope.spawn(|| drop(clients.seat(&connect())));
-        // The second client has sent no request. The server disconnects the second client and gives its seat
-        // to the new client.
+        // The second client has sent no request, so the server disconnects it to accept the new client.
         assert_eq!((&*came[1]).read(&mut [0; 1]).expect("it is disconnected"), 0);
         assert!(!seats[1].protect(), "a request now comes too late");
         drop(seats.remove(1));
