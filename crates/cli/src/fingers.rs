@@ -21,9 +21,9 @@ pub(super) fn translate_column(name: &str) -> &str {
     }
 }
 
-/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, each with the command here that answers the same question. If
-/// a row has more than one word before the bar, each further word is the beginning of an argument, in any case. [`fill_placeholders`] says
-/// what the brackets mean.
+/// Command names of Slurm, PBS, Maui, flux-accounting and others. Each row also has our command that answers the same question. The words
+/// before the bar are a command and, if there are more, the beginnings of arguments; the case is ignored. [`fill_placeholders`] describes
+/// the brackets.
 pub(super) const COMMANDS: &str = include_str!("commands.txt");
 
 /// The commands that do the same as `sacctmgr modify`. Each row begins with a key of sacctmgr and, if the command depends on it, a resource.
@@ -47,7 +47,7 @@ fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
     let Some(command) = row.and_then(|row| row.split(" | ").nth(column)) else {
         return Some(format!("no command here or in flux account sets {key}={value}"));
     };
-    // The placeholder of a list of names stays.
+    // A placeholder stays if its value would be a list of names.
     let words = to_words(arguments);
     let find_name = |what: &str| find_value(&words, what, true).filter(|name| !name.contains(','));
     let own_name = |of_user: bool| find_value(&words, "name", true).filter(|_| of_user == is_user);
@@ -124,7 +124,7 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
     let fill = |part: &str| replace_placeholders(part, &values);
     let is_typed = |part: &str| match values.iter().find(|(name, _)| part.ends_with(name)) {
         Some((_, value)) => value.is_some(),
-        // The long option begins with the same letter.
+        // The long name of the option begins with the same letter.
         None => words.iter().any(|word| {
             word.starts_with('-') && word.trim_start_matches('-').starts_with(part.trim_start_matches(" -"))
         }),
@@ -134,11 +134,11 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
         Some((_, rest)) => fill(rest),
         None => fill(piece),
     });
-    // A report of Slurm needs no time, but a report of all records is rarely wanted.
+    // sreport and sacct also work without a time. Here, a week is more useful than all records.
     pieces.collect::<String>().replace("SINCE", "7d")
 }
 
-/// Returns the hint for the command `name` of another system with `arguments`: our command that does the same. The case is ignored.
+/// Returns a hint that names our command for the command `name` of another system with these `arguments`. The case is ignored.
 /// Returns `None` for an unknown name.
 pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<String> {
     let typed = arguments.iter().skip_while(|argument| *argument != OsStr::new(name)).skip(1);

@@ -19,9 +19,9 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     ("For migration", &["check-import", "migrate"]),
 ];
 
-/// Cells of a line.
+/// Width of a line, in terminal cells.
 const WIDTH: usize = 80;
-/// Cells before the texts about the commands.
+/// Indentation of the descriptions of the commands, in terminal cells.
 const INDENT: usize = 16;
 
 /// Puts the groups of commands into the help of `command`, in place of clap's single list.

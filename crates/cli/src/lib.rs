@@ -105,7 +105,7 @@ fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCod
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }
-    // Help is the requested output, so a failure to print it is an error. A parse error has its own exit status either way.
+    // The user requested the help, so a failure to print it is an error. A failure to print a parse error does not change the exit status.
     if !error.use_stderr() {
         return match error.print().and_then(|()| stdout().flush()) {
             Err(failed) => exit_code(Err(Failure::Output(failed))),

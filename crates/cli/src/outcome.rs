@@ -22,7 +22,7 @@ pub(crate) enum Answer {
 pub(crate) enum Failure {
     #[error("{0}")]
     Message(String),
-    /// The answer is no, with the reason: exit status 1.
+    /// The command worked, and the answer to the user's question is no: exit status 1. The text is the reason.
     #[error("{0}")]
     No(String),
     #[error("can't write the output: {0}")]
@@ -39,8 +39,8 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// Adds to a failure that all changes are stored, which the exit status can't show. A closed pipe stays as it is, because it is
-/// reported as a success.
+/// Adds to the text of a failure that all changes are stored, because the exit status does not show this. Does not change a
+/// closed pipe, which is reported as a success.
 pub(crate) fn after_storing(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces a file atomically: a reader sees the old text or the new text, never a mix. Of the files for pages, only a regular file is
-//! replaced, and a symbolic link is not followed.
+//! Replaces a file atomically: a reader sees the old text or the new text, never a mix. A page replaces only a regular file, and does
+//! not follow a symbolic link.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};

@@ -91,7 +91,7 @@ pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &
     serde_json::from_str(&answer).ok()
 }
 
-/// States in answers of job-list. CLEANUP is between the two; the states of pending jobs are below RUN.
+/// States in answers of job-list. Pending jobs have values below RUN, and CLEANUP is between RUN and INACTIVE.
 pub(crate) const RUN: u64 = 16;
 pub(crate) const INACTIVE: u64 = 64;
 
@@ -102,15 +102,15 @@ pub(crate) fn ask_listed<T: DeserializeOwned>(flux: &Flux, id: u64, attributes: 
     serde_json::from_value(answer.get_mut("job")?.take()).ok()
 }
 
-/// Returns the answer. Warns once if another priority plugin overrules the plugin, because Flux then does not use the priorities in the
-/// answer.
+/// Returns the answer unchanged. If another priority plugin overrules the plugin, warns once that Flux does not use the priorities in
+/// the answer.
 fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     #[derive(Deserialize)]
     struct Heading {
         overruled: Option<Overruled>,
     }
     static WARNED: Once = Once::new();
-    // The search is cheap. Only an answer with this key is parsed twice.
+    // Parse only answers that contain the key. Searching the text is cheaper than parsing it.
     if !answer.contains("\"overruled\":{") {
         return answer;
     }

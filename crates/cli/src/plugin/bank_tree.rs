@@ -16,7 +16,7 @@ impl<'a> BankTree<'a> {
     /// Returns `bank` and the banks above it.
     pub(crate) fn path(&self, bank: Option<&'a str>) -> impl Iterator<Item = &'a str> {
         let above = |bank: &&'a str| self.0.get(bank).copied().flatten();
-        // A tree is not deeper than its number of banks. The bound ends the path if the parents form a cycle.
+        // If the parents form a cycle, the path ends after as many steps as there are banks.
         std::iter::successors(bank, above).take(self.0.len() + 1)
     }
 }

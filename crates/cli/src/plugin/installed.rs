@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The name by which Flux loads the plugin that is installed with this command.
+//! Determines the name that Flux needs to load the installed plugin.
 
 use std::fs;
 use std::path::Path;

@@ -10,7 +10,7 @@ use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::Word;
 
-/// Returns the value times the weight of the term with index `term`, or `None` if the row has no such term.
+/// Returns the value of a term times its weight, or `None` if the row has no term with this index.
 pub(crate) fn term_product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
     Some(row.values.get(term)? * term_weight(row, page, term)? as f64)
 }
@@ -45,7 +45,7 @@ pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Re
     Ok(all)
 }
 
-/// Appends a page. Each page has its own list of weighings, so the indexes into it are translated.
+/// Appends a page to `all`. Each page has its own list of weights, so the indexes of its jobs are converted.
 pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
     let places: Vec<usize> = page
         .weighings
@@ -64,7 +64,7 @@ pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
     all.next = page.next;
 }
 
-/// Returns what holds a job at priority 0 besides limits; `None` if nothing does.
+/// Returns the reason, other than limits, why a job has priority 0 and is held; `None` if there is none.
 pub(crate) fn hold_besides_limits(row: &ListedJob) -> Option<&'static str> {
     match row.outcome.as_deref() {
         Some("held-by-urgency") => Some("urgency 0"),

@@ -10,15 +10,15 @@ use fairshare_accounting::store::StoredAssociation;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::standing::{LeafRow, TreePage};
 
-/// The largest number of attempts to read all pages. An attempt fails if a push or a refresh changes the tree
-/// between two pages.
+/// The largest number of attempts to read all pages. If a push or a refresh changes the tree between two
+/// pages, the attempt fails.
 const TRIES: usize = 5;
 
 /// The live tree.
 #[derive(Debug)]
 pub(crate) struct LiveTree {
     pub(crate) tree: Tree,
-    /// The fair-share in force of each association, by list index.
+    /// The fair-share that the plugin uses now, for each association by list index.
     pub(crate) in_force: Vec<StoredAssociation>,
     pub(crate) policy: Policy,
     pub(crate) options: Options,

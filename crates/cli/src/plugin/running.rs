@@ -4,7 +4,7 @@
 use super::ask::{InstanceArg, describe_job_instance, site_resources};
 use fairshare_accounting::pipeline::fetch::RunningJob;
 
-/// The running jobs, or the reason why they are unknown, as a clause.
+/// The running jobs. The error is the reason why they are unknown, worded as a clause.
 pub(crate) type Running = Result<Vec<RunningJob>, String>;
 
 /// Lists the running jobs. If `is_offline` is true, an option names the source of usage, and Flux is asked only with --uri.

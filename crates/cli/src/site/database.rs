@@ -102,7 +102,7 @@ fn has_accounting(directory: &Path) -> bool {
 /// Reads the path of the database from the file of flux-accounting's Python module, without running it. Returns `None` if the module is not
 /// found.
 fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
-    // The module is below the same prefix as the commands: /usr/local/libexec/flux/cmd, /usr/local/lib/python3.11/site-packages.
+    // The module and the commands have the same prefix, for example /usr/local/libexec/flux/cmd and /usr/local/lib/python3.11/site-packages.
     let prefixes = commands.iter().filter(|directory| has_accounting(directory));
     let libraries = prefixes.flat_map(|directory| {
         directory

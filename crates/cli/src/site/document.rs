@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 const TABLE: &str = "fairshare";
 
-/// Checks a whole site document like the method `policy_update`, without applying it. Returns the warnings, and the number of
-/// warnings beyond these; or the reason why the plugin would reject the document.
+/// Checks a whole site document like the method `policy_update`, without applying it. Returns the first warnings and the
+/// number of further warnings. If the plugin would reject the document, returns the reason as an error.
 pub(crate) fn check(document: &str) -> Result<(Vec<String>, usize), String> {
     let mut reader = Reader::default();
     let (_, site) = read(document, &mut reader)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Members that several JSON documents share: the ranking policy with its options, and the source of the numbers.
-//! Also counts stored fair-shares that differ from a ranking.
+//! Also compares stored fair-shares with a ranking.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(crate) fn option_values(options: &Options) -> OptionValues {
     options.settings().into_iter().map(|(name, text)| (name, value(text))).collect()
 }
 
-/// Where the numbers of a document come from. Both members are missing if they come from a file of another system.
+/// The source of the numbers in a document. Both members are missing for a file of another system.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SourceFacts {
@@ -79,7 +79,7 @@ impl SourceFacts {
     }
 }
 
-/// flux-accounting stores six decimals. A smaller difference is only a rounding.
+/// flux-accounting stores six decimals, so a smaller difference comes from rounding.
 pub(crate) const ROUNDING: f64 = 5e-7;
 
 /// Returns the number of stored fair-shares that differ from the ranking by more than [`ROUNDING`].

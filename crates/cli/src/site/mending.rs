@@ -10,7 +10,7 @@ use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
 use fairshare_accounting::store::{Access, Reason, StoreError, StoredLimit, quote_for_shell};
 
-/// The commands that ask the plugin instead of the database, which sites keep private.
+/// Remedy for users who may not read the database: the commands that ask the plugin.
 const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 
 /// Returns the message for a database that can't be opened, with the options that name another database. If
@@ -39,7 +39,7 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
     failure(text)
 }
 
-/// Why a guest gets no live tree, and what to do.
+/// The reason why a guest can't read the live tree, and the remedy.
 pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
@@ -56,7 +56,7 @@ pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns the failure of a pipeline step. For an invalid tree it names the command that repairs it.
+/// Converts an error of the pipeline. For an invalid tree, the failure names the command that repairs the tree.
 pub(crate) fn pipeline_failure(error: PipelineError) -> Failure {
     match error {
         PipelineError::Tree { path, error } => tree_failure(&path, &error),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares two rankings: how many places each association gains or loses, and the sums per bank.
+//! Compares two rankings: the places that each association gains or loses, and the sums for each bank.
 
 use serde::Serialize;
 
@@ -17,12 +17,12 @@ pub(crate) struct RankedTree<'a> {
     pub(crate) ranking: &'a Ranking,
 }
 
-/// An association of the second ranking, compared with the first ranking, which may lack the association.
+/// An association in the second ranking, and its change since the first ranking. The first ranking may lack the association.
 pub(crate) struct Move {
     before: Option<NodeId>,
     after: NodeId,
     places: (Option<usize>, usize),
-    /// The number of places that the association gains; negative if it loses places.
+    /// The number of places by which the association rises in the ranking; negative if it falls.
     pub(crate) gain: i64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Move {
 pub(crate) struct Moves<'a> {
     before: RankedTree<'a>,
     after: RankedTree<'a>,
-    /// Sorted by descending gain, then in the order of the tree.
+    /// Sorted by descending gain. Equal gains are in the order of the tree.
     list: Vec<Move>,
     winners: usize,
     losers: usize,
@@ -184,7 +184,7 @@ pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
     column("change", "Places", Style::Count),
 ];
 
-/// The totals of all moves.
+/// The sums over all associations.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct MoveTotals {
@@ -198,7 +198,7 @@ pub(crate) struct MoveTotals {
     kendall_tau: Option<f64>,
 }
 
-/// The sums of the moves below a bank.
+/// The number of users below a bank that gain or lose places, and the sums of their changes.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     users: u64,

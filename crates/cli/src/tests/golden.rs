@@ -59,7 +59,7 @@ pub(crate) fn make_explain_answer(jobs: &[Value]) -> Value {
     json!({"now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "refused": [], "jobs": jobs})
 }
 
-/// Returns a priority of these terms: name, value, weight.
+/// Returns a priority with these terms. Each term is a name, a value and a weight.
 pub(crate) fn make_priority(terms: &[(&str, f64, i64)]) -> Value {
     let shown: Vec<Value> = terms
         .iter()
@@ -94,7 +94,7 @@ pub(crate) fn make_pending_job(id: u64, user: u32, bank: &str, posted: Value) ->
     })
 }
 
-/// Returns the same job, held by a limit.
+/// Returns a pending job that a limit holds.
 pub(crate) fn make_held_job(id: u64, user: u32, bank: &str) -> Value {
     let mut job = make_pending_job(id, user, bank, Value::Null);
     let more = json!({
@@ -155,7 +155,7 @@ pub(crate) fn make_jobs_page() -> Value {
     page
 }
 
-/// Returns an answer to `standing`: ann in chem.
+/// Returns an answer to `standing` for the user ann in the bank chem.
 pub(crate) fn make_standing_answer() -> Value {
     let level = |name: &str,
                  kind: &str,
