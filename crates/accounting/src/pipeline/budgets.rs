@@ -26,10 +26,10 @@ const RATE_DAYS: i64 = 7;
 pub struct Budgets {
     /// All budgets and all their windows, sorted by scope, name, unit and start. Users are given by name.
     pub all: Vec<BudgetRecord>,
-    /// What each budget in `all` has spent in the last 24 hours.
+    /// The amount that each budget in `all` has spent in the last 24 hours.
     pub last_day: Vec<i64>,
-    /// Messages about records that do not count, and about budgets for which the records have a smaller spent
-    /// amount than a sync has stored.
+    /// Messages about records that do not count, and about budgets whose stored amount is larger than the
+    /// amount that the records give.
     pub notes: Vec<String>,
 }
 

@@ -143,7 +143,7 @@ impl Snapshot<'_> {
         marked.map(|_| ()).map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Stores what has been spent from each budget. Lowers a stored amount only if `can_lower` is true.
+    /// Stores the spent amount of each budget. Lowers a stored amount only if `can_lower` is true.
     pub fn write_spent(&self, budgets: &[BudgetRecord], can_lower: bool) -> StoreResult<()> {
         let lacks_final = self.table("fairshare_spent_table")?.is_some_and(|it| !it.has_column("final"));
         let write = || -> rusqlite::Result<()> {

@@ -70,7 +70,7 @@ pub struct EndedJob<'a> {
     pub bank: Option<&'a str>,
     /// Name of the project; `None` if the record has no such column.
     pub project: Option<&'a str>,
-    /// Jobspec, read only if `bank` is `None`, if a queue has a charge factor, or for the time limit of budgets.
+    /// Jobspec. Only read if `bank` is `None`, if a queue has a charge factor, or for the time limit of budgets.
     pub jobspec: Option<&'a str>,
     /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
     pub time_limit: Option<f64>,

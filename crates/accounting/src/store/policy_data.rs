@@ -31,7 +31,7 @@ pub struct PolicyData {
     pub projects: Vec<ProjectRecord>,
     /// One record per bank.
     pub banks: Vec<BankRecord>,
-    /// Switches of the plugin.
+    /// Settings of the plugin.
     #[serde(default)]
     pub config: ConfigRecord,
     /// One record per priority factor.
@@ -104,7 +104,7 @@ impl PolicyData {
     }
 }
 
-/// On-off settings of the plugin.
+/// Settings of the plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConfigRecord {
     /// True if jobs in unknown queues are rejected.

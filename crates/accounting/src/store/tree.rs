@@ -32,7 +32,7 @@ pub struct StoredAssociation {
 /// The usage of one association in one half-life period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageBin {
-    /// Age of the period; 0 is the present one.
+    /// Age of the period; 0 is the current one.
     pub period: i64,
     /// Stored usage, in node-seconds unless the site set weights.
     pub usage: f64,

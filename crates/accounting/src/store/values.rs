@@ -86,8 +86,8 @@ impl<'a> Cells<'a, '_> {
         Some(format!("\"flux account {command}\" corrects it"))
     }
 
-    /// Returns an SQL statement that corrects the value. Used for values that no command corrects. If the
-    /// column is a name, the statement removes the row.
+    /// Returns an SQL statement that corrects a value for which there is no command. If the column is a name,
+    /// the statement removes the row.
     fn suggest_statement(&self, column: &str) -> Option<String> {
         let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
         let equals = |key: &&str| {

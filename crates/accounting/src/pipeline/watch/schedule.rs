@@ -110,7 +110,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
         if *database != last.database && now >= last.ended + pause {
             return Some(Cause::Database);
         }
-        // Flux forgets old jobs, so an earlier newest end does not mean that a job has ended. Only a later end does.
+        // Flux purges old jobs, so the newest end may become earlier. Only a later end shows that a job has ended.
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
