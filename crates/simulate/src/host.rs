@@ -239,8 +239,8 @@ impl<'a> Host<'a> {
         !self.ends.is_empty()
     }
 
-    /// Returns the time of the next refresh that may start a job, if it is not later than `next`, the time of the next event.
-    /// Returns `None` if no refresh until then may start a job.
+    /// Returns the time of the first refresh that may affect the start of a job. Returns `None` if there is
+    /// none until `next`, the time of the next event.
     fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]
@@ -251,8 +251,8 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // Each refresh may start a job if a job fits or has priority 0, or if held jobs wait for running jobs to have less time left.
-        // Otherwise, refreshes only change the order of pending jobs, so only the last one matters.
+        // Each refresh may affect the next start if a job fits or has priority 0, or if held jobs wait until
+        // running jobs have less time left. Otherwise only the last refresh before `next` can.
         let may_change_next_start = waiting > 0
             && (self.updates_time_left
                 || self.jobs_with_priority_0 > 0

@@ -64,7 +64,7 @@ pub struct Measures {
     /// Jain's index of delivered / promised over the banks: 1 if the quotient is equal for all banks, 1/n if one bank
     /// got everything.
     pub jain: Option<f64>,
-    /// The longest time from the submission of a job until a later job of equal size started before it, in seconds.
+    /// The longest overtaking, in seconds: from the submission of a job to the start of a later job of equal size that started first.
     pub behind: f64,
     /// Seconds from the first submission to the last end.
     pub makespan: f64,
@@ -189,8 +189,8 @@ fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
-/// Returns the longest time from the submission of a job until a later job of equal size started before it, in
-/// seconds.
+/// Returns the longest overtaking, in seconds: from the submission of a job to the start of a later job of
+/// equal size that started first.
 fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
     let started = jobs.iter().zip(starts).enumerate().filter(|(_, (_, start))| **start != REJECTED);
     let of_size = group_all(started.map(|(number, (job, _))| ((job.nodes, job.cores, job.gpus), number)));
