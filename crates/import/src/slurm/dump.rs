@@ -9,8 +9,8 @@ use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Document;
 use fairshare::Shares;
 
-/// The type of object that a line describes. `FromStr` ignores the case. Slurm has two names for accounts and for
-/// users.
+/// The type of object that a line describes. `FromStr` ignores the case. Slurm has two names for a cluster
+/// and for an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the ranking policy by which Slurm computed a document. Until 25.05, sshare printed a FairShare of
-//! accounts under `NO_FAIR_TREE` only. Since 25.11, sshare never prints it.
+//! Determines the ranking policy by which Slurm computed a document. Until 25.05, sshare printed a FairShare
+//! of accounts under `NO_FAIR_TREE` only. Since 25.11, sshare prints no FairShare of accounts.
 
 use super::complete::find_competing_account;
 use super::{HALF_UNIT, Sheet};
