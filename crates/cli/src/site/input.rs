@@ -318,7 +318,7 @@ impl Input {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     Document,
-    /// The plugin. Its usages are as of `now`, in seconds since the epoch.
+    /// The plugin. Its usages are valid at the time `now`, in seconds since the epoch.
     Plugin {
         now: f64,
     },

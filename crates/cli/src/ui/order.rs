@@ -67,7 +67,7 @@ fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
     view.tree.depth_first(|siblings| {
         let ratio = |node: NodeId| view.ranking.usage_over_target(view.tree, node).unwrap_or(f64::INFINITY);
         keyed.clear();
-        // The bit patterns of numbers >= 0 have the order of the numbers.
+        // For numbers >= 0, the bit patterns have the same order as the numbers.
         keyed.extend(siblings.iter().map(|&node| (ratio(node).to_bits(), node)));
         keyed.sort_unstable();
         for (place, &(_, node)) in siblings.iter_mut().zip(&keyed) {
