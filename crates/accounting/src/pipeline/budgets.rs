@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes what has been spent from budgets, from the records of ended jobs.
+//! Computes the spent amounts of budgets from the records of ended jobs.
 //!
 //! Charges are whole unit-milliseconds, so their sum does not depend on the order of the records. A record counts if the watermark
 //! of its association covers the job, or if a push lacks the association. The plugin adds all other jobs, so each job counts once.
@@ -43,20 +43,20 @@ pub fn contains(budget: &BudgetRecord, time: f64) -> bool {
     budget.start as f64 <= time && time < budget.end as f64
 }
 
-/// Returns true if the window of a budget includes `now`, and nothing is left.
+/// Returns true if the window of a budget includes `now` and the budget is used up.
 pub fn is_used_up(budget: &BudgetRecord, now: f64) -> bool {
     contains(budget, now) && left(budget) <= 0
 }
 
-/// Returns the time, in seconds since the epoch, until which a budget lasts at its rate: at most the end of its window. `None` if the
-/// window does not include `now`, or if nothing is left.
+/// Returns the time, in seconds since the epoch, until which a budget lasts at its current rate, but at most the end of its window.
+/// Returns `None` if the window does not include `now`, or if the budget is used up.
 pub fn lasts_until(budget: &BudgetRecord, now: f64) -> Option<f64> {
     let end = || runway_end(left(budget), budget.rate, budget.end, now);
     contains(budget, now).then(end).flatten()
 }
 
-/// Returns the time, in seconds since the epoch, until which the amount `not_spent` lasts at `rate` per day:
-/// at most `end`, the end of the window. Returns `None` if nothing is left.
+/// Returns the time, in seconds since the epoch, until which the amount `not_spent` lasts at `rate` per day,
+/// but at most `end`, the end of the window. Returns `None` if nothing is left.
 pub fn runway_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> {
     // If the rate is 0, the division returns infinity.
     (not_spent > 0).then(|| (now + not_spent as f64 / rate as f64 * DAY).min(end as f64))

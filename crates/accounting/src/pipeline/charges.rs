@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the usage of each ended job by the exact rule, from its run time, its resources, the current
-//! weights, and the charge factor that was in force for its queue when the job started.
+//! Computes the usage of each ended job by the exact rule: from its run time, its resources, the current
+//! weights, and the charge factor that its queue had when the job started.
 
 use super::periods::round5;
 use super::placing::AccountIndex;

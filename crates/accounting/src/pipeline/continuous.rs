@@ -65,7 +65,7 @@ fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     values
 }
 
-/// Returns the factor that turns usage at present into usage `seconds` earlier.
+/// Returns the factor that converts current usage to usage `seconds` earlier.
 pub(super) fn growth_factor(run: &Run<'_>, seconds: f64) -> f64 {
     if run.decay_time > 0.0 { (seconds / run.decay_time).exp2() } else { 1.0 }
 }

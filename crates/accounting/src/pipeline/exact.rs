@@ -3,7 +3,7 @@
 //!
 //! A record counts in the run that reads it first, in the period in which its job ended. The marks (`store/marks.rs`)
 //! contain the last record that was read. If flux-accounting has counted since, or if there are no marks,
-//! `last_job_timestamp` of each association separates counted from new records, and bin 0 belongs to the present
+//! `last_job_timestamp` of each association separates counted from new records, and bin 0 belongs to the current
 //! period.
 //!
 //! The rule corrects one fault of databases that flux-accounting wrote: right after a boundary flux-accounting adds
@@ -166,7 +166,7 @@ fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
 
 /// The new usage of an association.
 struct CountedUsage {
-    /// The usage; `None` if the stored usage stays.
+    /// The usage, or `None` if the stored usage does not change.
     usage: Option<f64>,
     /// The usage with continuous decay, by bin.
     continuous: Vec<f64>,
@@ -321,7 +321,7 @@ impl Run<'_> {
         HalfLife::new(self.decay_time).unwrap_or_default()
     }
 
-    /// Returns the end of the newest counted job of an association, as our last run stored it.
+    /// Returns the end of the newest counted job of an association, as the last run of the exact rule stored it.
     pub(super) fn known_newest(&self, at: usize) -> f64 {
         self.known.get(at).copied().unwrap_or(0.0)
     }
@@ -340,9 +340,9 @@ impl Run<'_> {
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
 
-    /// Returns the time to store as the end of the newest counted job. A requested recount stores `now`
-    /// instead of a time far in the future, which comes from a wrong clock. Else later runs would skip all
-    /// jobs that end before that time.
+    /// Returns the time to store as the end of the newest counted job. If this time is far in the future, it
+    /// comes from a wrong clock, and a requested recount stores `now` instead. Otherwise later runs would
+    /// skip all jobs that end before that time.
     pub(super) fn limit_newest(&self, ended: f64) -> f64 {
         let is_ahead = ended > self.now + AHEAD;
         if is_ahead && self.start.is_requested() { self.now } else { ended }
@@ -393,7 +393,7 @@ fn next_marks(
         credits,
     };
     let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
-    // A recount replaces the time of the last run even if the clock was set back; else no later run would count.
+    // A recount replaces the time of the last run even if the clock was set back. Otherwise no later run would count.
     let is_recent = (before.ran..before.ran + REWRITE_SECONDS).contains(&now);
     let is_unchanged = is_recent && *before == Marks { ran: before.ran, ..marks.clone() };
     Ok((!is_unchanged).then_some(marks))

@@ -21,7 +21,7 @@ pub(super) struct CountedJob {
 pub(super) struct JobGroups(Vec<CountedJob>);
 
 impl JobGroups {
-    /// Sorts by group and end time. Jobs with equal end times stay in their order.
+    /// Sorts by group and end time. Jobs of the same group and end time keep their order.
     pub(super) fn new(mut jobs: Vec<CountedJob>) -> JobGroups {
         jobs.sort_by(|a, b| a.group.cmp(&b.group).then(a.ended.total_cmp(&b.ended)));
         JobGroups(jobs)

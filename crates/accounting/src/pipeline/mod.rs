@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes usage and fair-shares from the records of ended jobs, as one transaction.
 //!
-//! ```text
-//!   records of ended jobs -> usage by association and period -> usage of banks -> fair-shares
-//! ```
+//! ```text   records of ended jobs -> usage by association and period -> usage of banks -> fair-shares ```
 //!
 //! Each step reads a [`Snapshot`] and returns the changes. The owner of the snapshot writes and commits the
 //! changes, so that a run is stored whole or not at all. [`Rule::Exact`] counts each record once, in the
-//! half-life period in which its job ended, also if the record arrives late. [`Rule::FluxAccounting`] stores
+//! half-life period in which its job ended, even if the record arrives late. [`Rule::FluxAccounting`] stores
 //! the numbers of flux-accounting's `update-usage` to the last digit.
 
 mod accounting;
@@ -47,7 +45,7 @@ use crate::store::{Bins, Ledger, Marks, Snapshot, UsageChanges};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_rule)]
 pub enum Rule {
-    /// Each job counts once, in its own period, and each period boundary decays all usage once.
+    /// Each job counts once, in the period in which it ended, and all usage decays once at each period boundary.
     #[default]
     Exact,
     /// flux-accounting's rule, including its faults.
@@ -70,7 +68,7 @@ pub struct Tally {
     pub in_default_bank: usize,
     /// Counted records that arrived after a later job of their association had been counted.
     pub late: usize,
-    /// Records of jobs that ended after the time of this run. They count in the present period.
+    /// Records of jobs that ended later than the time of this run. They count in the current period.
     pub from_the_future: usize,
     /// Records that are older than all stored periods.
     pub too_old: usize,

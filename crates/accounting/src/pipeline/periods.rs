@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Usage in half-life periods: the period that a job counts in, and the decay of an association's bins.
 //!
-//! Sums are taken in flux-accounting's order, from left to right and without compensation, so that the same jobs give
-//! the same number to the last digit.
+//! Numbers are added in flux-accounting's order, from left to right and without compensation, so that both programs
+//! get the same sum to the last digit.
 
 /// Rounds to five decimals as Python's `round(number, 5)` does, ties to the even digit.
 pub fn round5(number: f64) -> f64 {
@@ -55,8 +55,8 @@ impl Periods {
     }
 }
 
-/// Moves the bins by `boundaries` periods: each value moves to an older bin and decays once per boundary; the oldest
-/// are dropped.
+/// Moves all bins by `boundaries` periods. Each value moves to an older bin and decays once per boundary. Values
+/// that leave the oldest bin are dropped.
 pub fn shift_bins(bins: &mut [f64], boundaries: u64, decay: f64) {
     let by = usize::try_from(boundaries).unwrap_or(usize::MAX).min(bins.len());
     bins.rotate_right(by);

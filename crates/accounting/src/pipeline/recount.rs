@@ -36,7 +36,7 @@ pub struct Difference {
 }
 
 impl Recount {
-    /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the present half-life and decay for
+    /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the current half-life and decay for
     /// the whole history.
     pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;

@@ -33,9 +33,9 @@ pub struct Query<'a> {
     pub whole: bool,
     /// The key to sum by.
     pub by: By,
-    /// The running jobs to count until `now`. A job that also has a record counts once, by its record.
+    /// The running jobs, which count until `now`. If a job also has a record, only the record counts.
     pub running: &'a [RunningJob],
-    /// The present time, in seconds since the epoch.
+    /// The current time, in seconds since the epoch.
     pub now: f64,
     /// Only these users; empty means all.
     pub users: &'a [String],

@@ -36,8 +36,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Determines the state from our marks, or from flux-accounting's tables if there are no marks. If `recount` is
-    /// true, all usage is counted again. Returns an error if the clock went back.
+    /// Determines the state from the marks. If there are none, uses flux-accounting's tables. If `recount` is true,
+    /// all usage is counted again. Returns an error if the clock went back.
     pub(super) fn new(run: &Run<'_>, snapshot: &Snapshot<'_>, now: f64, recount: bool) -> Result<Start> {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();
@@ -151,7 +151,7 @@ impl StoredPeriods {
     }
 }
 
-/// Returns true if flux-accounting was reconfigured, which deletes all usage, and has counted nothing since.
+/// Returns true if flux-accounting was reconfigured, which deletes all usage, and has not counted since then.
 fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool> {
     let settings = run.settings;
     let begin = settings.period_end - settings.half_life;

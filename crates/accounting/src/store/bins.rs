@@ -26,7 +26,7 @@ pub struct StoredBin {
 pub struct Bins {
     /// The bins of each association, by its index in the ledger.
     pub by_account: Vec<Vec<StoredBin>>,
-    /// Bins of (user, bank) pairs that are no longer associations. Rows with invalid numbers are left out.
+    /// Bins of users that are no longer in the bank of the bin. Rows with invalid numbers are left out.
     pub removed: Vec<Vec<StoredBin>>,
     /// Number of bins that are columns of the factor table; 0 if bins are rows.
     columns: usize,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads and adds the deposits of budgets, and stores the spent amounts of the last sync. Deposits and spent
-//! amounts are in two tables of our own. Each table is created with its first row.
+//! amounts are in two additional tables, each of which is created with its first row.
 //!
 //! Rows of deposits never change, so their table is also the log. The CHECK constraints of the table accept
-//! only deposits that a push can send, also if another program adds them.
+//! only deposits that a push can send, even from other programs.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -14,7 +14,7 @@ use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 const TABLE: &str = "fairshare_deposit_table";
 const NAMES: [&str; 11] =
     ["id", "scope", "name", "unit", "milliseconds", "start", "end", "reason", "author", "created", "job"];
-/// The columns of the table of deposits. The ranges of the numbers are those of a [`BudgetRecord`].
+/// The columns of the table of deposits. Numbers have the ranges of a [`BudgetRecord`].
 const COLUMNS: &str = include_str!("deposit_columns.sql");
 /// Creates the trigger that rejects overlapping windows of a budget. Drops the trigger of an earlier version
 /// first, because that trigger also compares windows of removed budgets.

@@ -20,7 +20,7 @@ const RULE_COLUMNS: &str = "since REAL NOT NULL, charge_by TEXT NOT NULL CHECK (
 /// The charge factors in Flux's configuration, and the changes that the plugin has seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportedCharges {
-    /// The present factors. All other queues have the factor 1.
+    /// The current factors. Queues that are missing have the factor 1.
     pub configured: BTreeMap<String, f64>,
     /// The changes that the plugin has seen.
     pub changes: Vec<ChargeChange>,

@@ -25,7 +25,7 @@ pub(super) const INTERRUPTED: &str = "its owner must first roll back an interrup
 /// Time between two checks for a file that another process may be about to remove.
 const CHECK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A database file. Its path has no links, because SQLite puts the other files next to the file itself.
+/// A database file. Its path contains no links, because SQLite places the other files next to the file itself.
 #[derive(Debug)]
 pub(super) struct DatabaseFile {
     pub(super) path: PathBuf,

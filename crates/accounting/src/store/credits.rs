@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads and adds credits: changes of the usage of an association, each with a reason and an author. Credits
-//! are in a table of our own, created with the first credit. Triggers reject changes of credits, so the table
-//! is also the log.
+//! are in an additional table, which is created with the first credit. Triggers reject changes of credits, so
+//! the table is also the log.
 
 use rusqlite::params;
 

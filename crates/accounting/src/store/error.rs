@@ -14,7 +14,7 @@ use super::companions::INTERRUPTED;
 /// The result of a function of the store.
 pub(super) type StoreResult<T> = Result<T, StoreError>;
 
-/// A failed access to a file, and the state in which it left the file.
+/// A failed access to a file, and the state of the file after it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{path}: {reason}{}", describe_outcome(.reason, *.left))]
 pub struct StoreError {
@@ -134,7 +134,7 @@ impl StoreError {
 fn find_reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     let (failure, text) = match error {
         rusqlite::Error::SqliteFailure(failure, text) => (failure, text),
-        // Users can't act on our SQL text, so only SQLite's message is shown.
+        // Users can't change our SQL text, so the error has only SQLite's message.
         rusqlite::Error::SqlInputError { msg, .. } => return Reason::Sqlite(msg.clone()),
         _ => return Reason::Sqlite(error.to_string()),
     };

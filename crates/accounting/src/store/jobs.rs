@@ -92,8 +92,8 @@ pub enum Which<'a> {
 }
 
 impl Snapshot<'_> {
-    /// Adds records, except those with a job id that exists already. Returns the number of added records. They are
-    /// stored when the snapshot is committed.
+    /// Adds records, except records whose job id exists already. Returns the number of added records. Committing
+    /// the snapshot stores them.
     pub fn insert_jobs(&self, records: &[JobRecord]) -> StoreResult<u64> {
         let table = self.needed_table("jobs")?;
         let missing: Vec<&str> =
@@ -134,14 +134,14 @@ impl Snapshot<'_> {
         insert().map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the end of the newest job on record that ended by `until`, or `None` if no such record exists.
+    /// Returns the end of the newest job on record that ended at or before `until`, or `None` if there is none.
     pub fn newest_inactive(&self, until: f64) -> StoreResult<Option<f64>> {
         self.needed_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the end of the oldest job on record with an end, or `None` if no such record exists.
+    /// Returns the end of the oldest job on record that has an end, or `None` if there is none.
     pub fn oldest_inactive(&self) -> StoreResult<Option<f64>> {
         self.needed_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";

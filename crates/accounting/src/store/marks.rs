@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the state of the exact rule between two runs: the period of the stored bins, and the records that
-//! are counted. The state is one row of a table of our own that flux-accounting ignores.
+//! are counted. The state is one row of an additional table that flux-accounting ignores.
 //!
 //! Records are counted in the order in which they were added to the `jobs` table. The last counted record
-//! therefore separates counted from new records, also if the record of an old job is added late. The marks
-//! contain its job id, because row numbers change when a database is rebuilt, while their order does not.
+//! therefore separates counted from new records, even if the record of an old job is added late. The marks
+//! contain its job id, because rebuilding a database changes the row numbers, but not their order.
 //!
 //! The time of the last fetch is in a second table, because sites may fetch and count separately.
 
@@ -53,9 +53,9 @@ pub struct Marks {
 pub struct CreditedUsage {
     /// Key of the association ([`Marks::key`]).
     pub key: u64,
-    /// Usage with continuous decay, as of `period_start`. Negative if more usage was subtracted than added.
+    /// Usage with continuous decay at the time `period_start`. It is negative if credits subtract more usage than they add.
     pub live: f64,
-    /// Usage by bin, with decay at boundaries, the present period first.
+    /// Usage of each bin, with decay at boundaries, the current period first.
     pub bins: Vec<f64>,
 }
 

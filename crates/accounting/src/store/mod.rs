@@ -85,8 +85,8 @@ pub struct Database {
     unlocked: Option<Stamp>,
 }
 
-/// One transaction. All its reads see the database at one moment. [`Snapshot::commit`] commits the
-/// transaction. Dropping the snapshot rolls the transaction back.
+/// One transaction. All its reads see the database at the same moment. [`Snapshot::commit`] commits the
+/// transaction, and dropping the snapshot rolls it back.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     path: &'a Path,
@@ -154,7 +154,7 @@ impl Snapshot<'_> {
         StoreError::new(self.path, reason).with_access(self.access)
     }
 
-    /// Returns an error if a database that is read without locks was written meanwhile.
+    /// Returns an error if another program wrote to the database while it was read without locks.
     fn check_unchanged(&self) -> StoreResult<()> {
         let Some(before) = self.unlocked else { return Ok(()) };
         if read_stamp(self.path).is_ok_and(|now| now == before) {

@@ -6,7 +6,7 @@ use super::values::Cells;
 use super::{Snapshot, StoreResult};
 
 impl Snapshot<'_> {
-    /// Returns the rows of one of our tables in the order in which they were added; none if the table does not exist.
+    /// Returns the rows of one of our tables in the order in which they were added. Returns no rows if the table does not exist.
     pub(super) fn read_own_table<T, const COUNT: usize>(
         &self,
         name: &'static str,
@@ -24,8 +24,8 @@ impl Snapshot<'_> {
         Ok(rows)
     }
 
-    /// Creates one of our tables, unless it exists, with triggers that reject changes of existing rows. `row`
-    /// is the name of a row in the messages of the triggers.
+    /// Creates one of the additional tables, unless it exists, with triggers that reject changes of existing
+    /// rows. `row` is the name of a row in the messages of the triggers.
     pub(super) fn create_kept_table(&self, name: &str, row: &str, columns: &str) -> rusqlite::Result<()> {
         self.transaction.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({columns})"))?;
         let replace = format!("INSERT ON {name} WHEN EXISTS (SELECT 1 FROM {name} WHERE rowid = NEW.rowid)");

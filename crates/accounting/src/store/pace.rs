@@ -50,15 +50,15 @@ impl Pace {
         self.weights == Weights::default()
     }
 
-    /// Returns the half-life in seconds of the continuous decay with the same factor per period; 0 if usage does not
-    /// decay. A factor of 0 has no such half-life; it is treated as 50 halvings per period, which leaves almost
+    /// Returns the half-life in seconds of the continuous decay that has the same factor per period, or 0 if usage
+    /// does not decay. A factor of 0 has no half-life. It is treated as 50 halvings per period, which leaves almost
     /// nothing.
     pub fn half_life(&self) -> f64 {
         let halvings = (-self.factor.log2()).min(50.0);
         if halvings > 0.0 { self.period / halvings } else { 0.0 }
     }
 
-    /// Returns the part of a usage that is left after `seconds` of continuous decay.
+    /// Returns the usage that remains after `seconds` of continuous decay.
     pub fn remaining_after(&self, seconds: f64) -> f64 {
         let half_life = self.half_life();
         if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }

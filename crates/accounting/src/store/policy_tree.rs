@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the part of a site document that the plugin needs to compute fair-shares: policy, usages, weights and
-//! times.
+//! Computes the data that the plugin needs for fair-shares: policy, usages, weights and times. They are a part of
+//! the site document.
 
 use std::collections::{BTreeMap, HashMap};
 

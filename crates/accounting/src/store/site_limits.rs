@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads and writes the limits that a site sets beyond flux-accounting's. These limits are in a table of our
-//! own, created with the first limit. flux-accounting's tools, including `update-db`, leave unknown tables
-//! unchanged.
+//! Reads and writes the limits that a site sets beyond flux-accounting's. These limits are in an additional
+//! table, which is created with the first limit. flux-accounting's tools, including `update-db`, leave
+//! unknown tables unchanged.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads and writes the ranking policy of a site: rows of our own in `config_table`. flux-accounting's tools list,
-//! edit and preserve them like other rows, and otherwise ignore them.
+//! Reads and writes the ranking policy of a site. The policy is stored as additional rows of `config_table`.
+//! flux-accounting's tools list, edit and keep these rows, and otherwise ignore them.
 
 use super::{Snapshot, StoreResult};
 use fairshare::{Options, Policy};
 
-/// Prefix of the keys of our rows.
+/// The prefix of all keys that this program adds.
 const PREFIX: &str = "fairshare.";
-/// Key of the row with the name of the policy. The other keys are the names of options.
+/// The key of the row that contains the name of the policy. All other keys are names of options.
 const POLICY: &str = "fairshare.policy";
 
 /// The ranking policy of a site. The default is flux-accounting's.

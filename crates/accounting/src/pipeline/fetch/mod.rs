@@ -3,7 +3,7 @@
 //!
 //! `job-list` returns the ended jobs and their times. The job manager returns R and the updated jobspec of each job,
 //! one request per job, so many requests run at once. The records are delivered in the order in which the jobs ended.
-//! A caller that stores them in that order may stop at any record and continue after the newest stored one.
+//! So a caller may stop at any record and later continue after the newest stored record.
 
 mod bound;
 mod list;
@@ -21,12 +21,12 @@ pub use bound::{newest_complete, record_fetch, removed_range};
 use list::ListedJob;
 pub use list::{RunningJob, newest_end};
 
-/// Number of lookups that run at once. A few dozen keep all modules of Flux busy; more would wait in their queues.
+/// Number of lookups that run at once. A few dozen keep all modules of Flux busy. More lookups would only wait in the queues of the modules.
 const MAX_LOOKUPS: usize = 256;
 /// Number of records in a batch.
 const BATCH: usize = 1000;
-/// Fetching begins this many seconds before the end of the newest job on record, because several jobs may end at the
-/// same instant, and a clock that is set back a little gives a later job an earlier end.
+/// Fetching begins this many seconds before the end of the newest job on record. Several jobs may end at the same
+/// instant, and if a clock is set back a little, a later job has an earlier end.
 pub const OVERLAP: f64 = 300.0;
 
 /// The number of records that a fetch delivered, and of jobs that it skipped.
@@ -49,7 +49,7 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// Reason why the fetch ended early. The records delivered until then are valid.
+/// Reason why the fetch ended early. The records that were delivered before are valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FetchError {
     /// Flux is not reachable or rejects the request.

@@ -84,7 +84,7 @@ pub(super) fn build_from_lookup(job: ListedJob, answer: &str) -> Result<JobRecor
     }
 }
 
-/// Builds the record of a listed job from its present R and jobspec.
+/// Builds the record of a listed job from its current R and jobspec.
 pub(super) fn build_record(job: ListedJob, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
     let system = match serde_json::from_str::<Jobspec>(&jobspec) {
         Ok(jobspec) => jobspec.attributes.system,

@@ -138,7 +138,7 @@ fn usage_of_a_removed_user_decays_in_a_recount() {
     }
 }
 
-/// flux-accounting has counted before. Our program has not, so there are no marks.
+/// flux-accounting has counted before. The exact rule has not, so there are no marks.
 #[test]
 fn usage_of_a_removed_user_decays_in_a_first_recount() {
     let site = Site::new("away_first");

@@ -53,7 +53,7 @@ impl TestJob {
         }
     }
 
-    /// Returns the bank that the job counts in: user 3 is in B by default, the others are in C, below A.
+    /// Returns the bank in which the job counts. The default bank of user 3 is B, and the default bank of the others is C, which is below A.
     fn bank(&self) -> &'static str {
         match (self.bank, self.user) {
             ("", 3) => "B",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Charge factors of queues. The database and the plugin must count the same usage, and a recorded job must
-//! keep the factor that was in force when it started.
+//! Charge factors of queues. The database and the plugin must count the same usage. The usage of a recorded
+//! job must keep the factor that applied when the job started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Clocks that were ahead or are set back.
+//! Tests of clocks that were ahead or are set back.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
     assert_eq!(counted_until(FIRST + 500.0), FIRST + 400.0);
 }
 
-/// A record that ended at 1e308 s once made a usage infinite.
+/// A record with the end 1e308 s once made a usage infinite.
 #[test]
 fn a_record_with_invalid_times_is_reported_and_not_counted() {
     let site = Site::new("no_times");

@@ -52,7 +52,7 @@ fn records_of_a_former_user_id_count_for_the_user() {
     let tally = site.run(FIRST + 7.0).expect("a run");
     assert!(tally.recounted.is_some());
     assert_eq!(usage(), [21.0]);
-    // Another user now has the former user id, so the records with this id belong to the other user.
+    // The former user id now belongs to another user, and so do the records with this id.
     site.run_sql(
         "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('new', 1, 'A', 'A')",
     );

@@ -23,7 +23,7 @@ pub struct Done {
     pub problem: Option<String>,
 }
 
-/// The surroundings that a watch observes and controls. Tests use simulated surroundings.
+/// The interface between a watch and its surroundings: the database, Flux and the user. Tests simulate these.
 pub trait World {
     /// A value that differs if the database has changed.
     type Stamp: Clone + PartialEq;

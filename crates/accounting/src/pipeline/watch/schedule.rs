@@ -121,7 +121,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
         (now >= last.began + MAX_PAUSE).then_some(Cause::Time)
     }
 
-    /// Records the end of the step. `is_partial` is true if a part of it failed.
+    /// Records the end of the step. `is_partial` is true if one of its parts failed.
     pub(super) fn end_step(&mut self, now: Duration, success: bool, is_partial: bool) {
         if let Some(last) = &mut self.last {
             last.ended = now;
