@@ -181,7 +181,7 @@ fn detect_format(text: &str) -> Option<Format> {
     if start.starts_with('{') {
         return documents::detect_format(start);
     }
-    // The headers of these formats may come after lines that another program printed.
+    // Lines that another program printed may precede the headers of these formats.
     let any_line = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
     if any_line(slurm::is_header) {
         Some(Format::Sshare)

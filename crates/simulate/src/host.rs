@@ -227,7 +227,7 @@ impl<'a> Host<'a> {
         self.meter.advance_to(now);
     }
 
-    /// Refreshes once more if jobs are pending and no other event is left, because their priorities may change as time
+    /// If no other event is left but jobs are pending, refreshes once more, because priorities may change as time
     /// passes.
     fn refresh_last(&mut self) -> bool {
         let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_refresh_done)

@@ -56,7 +56,7 @@ fn find_ranks_below(sheet: &Sheet) -> Vec<(f64, f64)> {
             *worst = worst.min(fairshare);
         }
     }
-    // Accounts come after their parents, so in reverse order each account is complete before its parent.
+    // Accounts come after their parents. So in reverse order, each account is complete before it is added to its parent.
     for (at, account) in sheet.accounts.iter().enumerate().rev() {
         let Some((best, worst)) = ranks.get(at).copied() else { continue };
         if let Some((above_best, above_worst)) = account.parent.and_then(|parent| ranks.get_mut(parent)) {
