@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The present time, or the time that an option names.
+//! The current time, or the time that an option names.
 
 use crate::ui::figures;
 
@@ -13,7 +13,7 @@ pub(crate) fn parse_instant(text: &str) -> Result<f64, String> {
     Ok(seconds)
 }
 
-/// Returns `given`, or the present time, in seconds since the epoch.
+/// Returns `given`, or the current time if it is `None`, in seconds since the epoch.
 pub(crate) fn now(given: Option<f64>) -> f64 {
     given.unwrap_or_else(figures::now)
 }

@@ -8,7 +8,7 @@ use fairshare::Policy;
 use fairshare_accounting::store::quote_for_shell;
 use fairshare_engine::ids::JobId;
 
-/// Returns our name of the column that sshare calls `name`, or `name` itself. A width after the name (`User%20`) is dropped.
+/// Returns our name of sshare's column `name`, or `name` itself if we have none. A width after the name (`User%20`) is ignored.
 pub(super) fn translate_column(name: &str) -> &str {
     let name = name.trim();
     let name = name.split_once('%').map_or(name, |(name, _)| name);
@@ -95,7 +95,7 @@ fn find_value(words: &[String], names: &str, is_bare: bool) -> Option<String> {
     pairs.chain(next).find(|(key, _)| is_key(key)).map(|(_, value)| quote_for_shell(value))
 }
 
-/// Translates a time of Slurm, such as `now-7days`, to a time of our options. Returns `None` for a form that these do not accept.
+/// Translates a time of Slurm, such as `now-7days`, to a time that our options accept. Returns `None` if there is no such time.
 fn translate_time(text: String) -> Option<String> {
     let Some(ago) = text.strip_prefix("now-") else {
         return Some(text).filter(|text| text.starts_with("20") && text.contains('-'));
@@ -155,8 +155,8 @@ pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<St
     change.or_else(|| known.map(|(_, ours)| hint(ours)))
 }
 
-/// Parses a ranking policy from our name, from Slurm's PriorityFlags, or from the name of a system that has it. The case is ignored, and
-/// underscores count as hyphens.
+/// Parses the name of a ranking policy: our name, a flag of Slurm's PriorityFlags, or the name of a system that has the policy. The case
+/// is ignored, and underscores count as hyphens.
 pub(super) fn parse_policy(text: &str) -> Result<Policy, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     match &*name {

@@ -14,7 +14,7 @@ use crate::outcome::{Result, failure};
 fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    // The temporary file has a random name. Its suffix keeps collectors away that pick files by their ending, such as *.prom.
+    // The temporary file has a random name. Programs that collect files by their suffix, such as *.prom, ignore it because of its own suffix.
     let mut temporary = tempfile::Builder::new()
         .prefix(".flux-fairshare.")
         .suffix(".part")
@@ -26,8 +26,8 @@ fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     }
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|failed| failed.error)?;
-    // From here on readers see the new text. The sync makes the rename survive a crash of the machine. The sync may fail: the directory may
-    // be unreadable, or its file system may not sync directories.
+    // From here on, readers see the new text. After the sync, the new name survives a crash of the machine. The sync may fail, because the
+    // directory may be unreadable, or because its file system may not support it.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }
@@ -53,7 +53,7 @@ fn check_file_type(path: &Path) -> io::Result<()> {
     Err(io::Error::other(reason))
 }
 
-/// Replaces the file by the page, with the permissions of the old file. If a link appears at `path` meanwhile, it is replaced.
+/// Replaces the file by the page, and keeps the permissions of the old file. If a link appears at `path` in between, the page replaces the link.
 pub(crate) fn replace_page(path: &Path, text: &[u8]) -> io::Result<()> {
     check_file_type(path)?;
     let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);

@@ -280,7 +280,7 @@ const BUDGET_METRICS: [BudgetMetric; 5] = [
     ("budget_known", "1 if the spent amount includes all ended jobs", |it| f64::from(it.complete)),
 ];
 
-/// Returns the metrics of at most `most` budgets whose window is in force.
+/// Returns the metrics of at most `most` budgets with a current window.
 fn budget_families(stats: &Stats, most: usize) -> Vec<Family> {
     let family = |(name, help, value): BudgetMetric| {
         let mut family = Family::new(name, Gauge, help);

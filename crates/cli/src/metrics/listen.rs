@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Metrics over HTTP for Prometheus: GET of /metrics, one request per connection. There is no encryption and no password.
 //!
-//! Each client has a thread, so that a slow client does not delay the others. The metrics are collected on the calling thread, for
-//! one client after the other.
+//! Each client has a thread, so that a slow client does not delay the others. The calling thread collects the metrics, for one
+//! client after another.
 
 mod clients;
 
@@ -56,7 +56,7 @@ pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Collect
                     Err(error) => return error,
                 };
                 let (seat, requests) = (clients.seat(&client), requests.clone());
-                // An error of one client, or a failure to start its thread, does not concern the others.
+                // If a client causes an error, or its thread does not start, the other clients are not affected.
                 let attend = move || drop(answer(&client, seat, &requests));
                 drop(thread::Builder::new().spawn_scoped(scope, attend));
             }
@@ -119,7 +119,7 @@ fn request_metrics(requests: &Sender<Sender<Collected>>) -> io::Result<Collected
     answered.recv().map_err(|_| over())
 }
 
-/// A connection with a deadline for all its reads or writes together. A timeout per read would let a slow client stay.
+/// A connection with one deadline for all reads or all writes. With a timeout per read, a slow client could keep it open.
 struct TimedStream<'a> {
     client: &'a TcpStream,
     deadline: Instant,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares the delivered share of each bank with its promised share, over a sliding window.
 //!
-//! The promised share is the bank's part of the site by the shares of the tree. The delivered share is its part of the cores in use,
-//! over the time in which it had pending jobs. Time without demand does not count, because an idle bank is not treated unfairly.
-//! Each observation counts for the time until the next one.
+//! The promised share is the bank's share of the site in the tree. The delivered share is the fraction of the used cores that the
+//! bank's jobs used while the bank had pending jobs. Time without demand does not count, because an idle bank is not treated
+//! unfairly. Each observation counts for the time until the next one.
 
 use crate::plugin::bank_tree::BankTree;
 use fairshare_engine::engine::answers::{Load, Stats};
@@ -44,7 +44,7 @@ pub(crate) struct BankShares {
     pub(crate) promised: f64,
     /// `None` if the bank had no demand in the window.
     pub(crate) delivered: Option<f64>,
-    /// The part of the window in which the bank had demand.
+    /// The fraction of the window in which the bank had demand.
     pub(crate) demand: f64,
     has_associations: bool,
 }

@@ -40,7 +40,7 @@ pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed sin
 /// Why a request to the plugin has no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The job, user or bank does not exist, or the caller may not see it. The text is the plugin's.
+    /// The job, user or bank does not exist, or the caller may not see it. The plugin wrote the text.
     No(String),
     /// Any other failure.
     Failed(Failure),

@@ -15,8 +15,8 @@ pub(crate) fn term_product(row: &ListedJob, page: &JobsPage, term: usize) -> Opt
     Some(row.values.get(term)? * term_weight(row, page, term)? as f64)
 }
 
-/// Returns the weight of the term with index `term` when the job's priority was computed, or `None` if the row has no
-/// such term.
+/// Returns the weight of the term with index `term` at the time when the job's priority was computed. Returns `None`
+/// if the row has no such term.
 pub(crate) fn term_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
     page.weighings.get(row.weighing?)?.get(term).copied()
 }

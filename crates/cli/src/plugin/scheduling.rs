@@ -181,7 +181,7 @@ fn read_vertex(vertex: &Value) -> (&str, u64, Option<&Value>) {
     (kind, vertex.get("count").and_then(Value::as_u64).unwrap_or(0), vertex.get("with"))
 }
 
-/// The part of Flux's configuration that says which nodes a queue has.
+/// The part of Flux's configuration that assigns nodes to queues.
 #[derive(Default, Deserialize)]
 struct QueueConfiguration {
     #[serde(default)]

@@ -46,7 +46,7 @@ pub(crate) struct DatabaseArg {
 }
 
 impl DatabaseArg {
-    /// Returns the database. It is searched for only once.
+    /// Returns the database. The first call searches for it.
     pub(crate) fn found(&self) -> &Found {
         self.found.get_or_init(|| match &self.path {
             Some(path) => Found { path: path.clone(), by: None },

@@ -87,7 +87,7 @@ pub(crate) struct PolicyArg {
 }
 
 impl PolicyArg {
-    /// Returns the policy that the option --policy names, or else the policy of `site`.
+    /// Returns the policy that the option --policy names. Without this option, returns the policy of `site`.
     pub(crate) fn over(self, site: SitePolicy) -> Policy {
         self.policy.unwrap_or(site.policy)
     }

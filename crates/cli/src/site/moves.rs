@@ -141,7 +141,7 @@ impl<'a> Moves<'a> {
         ]
     }
 
-    /// Returns the sums over all associations below each bank. If `moved_only` is set, banks without a move are left out.
+    /// Returns the sums over all associations below each bank. If `moved_only` is set, leaves out banks in which no association moves.
     fn bank_rows(&self, moved_only: bool) -> Rows<'_> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Kendall's tau-b: the agreement of two orders with ties. O(n log n) (Knight 1966).
 
-/// Returns tau-b from 1 (same order) to -1 (reversed), or `None` if all values of either order are equal.
+/// Returns tau-b: 1 for the same order, -1 for the reversed order. Returns `None` if all values of one of the orders are equal.
 pub(super) fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let mut sorted = pairs.to_vec();
     sorted.sort_unstable();
@@ -12,7 +12,7 @@ pub(super) fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let discordant = sort_and_count_inversions(&mut seconds);
     let tied_second = count_tied_pairs(seconds.iter().copied());
     let comparable = (all_pairs - tied_first) as f64 * (all_pairs - tied_second) as f64;
-    // concordant = all - tied in either - discordant
+    // concordant = all - (tied in at least one order) - discordant
     let difference = all_pairs as i128 - tied_first as i128 - tied_second as i128 + tied_both as i128
         - 2 * discordant as i128;
     (comparable > 0.0).then(|| difference as f64 / comparable.sqrt())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asks the plugin for the data of `top`: of the whole instance if the caller may see it, otherwise of the caller.
+//! Asks the plugin for the data of `top`: the data of the whole instance if the caller may see them, otherwise the data of the caller.
 
 use std::collections::BTreeMap;
 

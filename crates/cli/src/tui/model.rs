@@ -383,7 +383,7 @@ const HELP: [&str; 12] = [
     "A bar shows = used within the share, + used beyond it, | the share.",
 ];
 
-/// Compares two numbers: the larger comes first, `None` comes last.
+/// Compares two numbers. The larger number comes first, and `None` comes last.
 fn compare_descending(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),

@@ -135,7 +135,7 @@ fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     model.take(build_snapshot(None));
     let text = draw_screen(&mut model, (80, 24), false);
     check("top-guest", 80, &text);
-    // The root has no siblings, so the plugin sends no parts for it.
+    // The root has no siblings, so the plugin sends neither share nor usage for it.
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");

@@ -86,7 +86,7 @@ impl TerminalLook {
     }
 }
 
-/// Draws the screen. Sets the model's rows that are shown, and its columns that are left out.
+/// Draws the screen. Stores in the model which rows are shown and which columns are left out.
 pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>) {
     let facts = model.snapshot.facts.len().min(2) as u16;
     let [top, silence, tabs, body, foot] = Layout::vertical([
@@ -130,7 +130,7 @@ fn fit_text(text: &str, room: u16, look: TerminalLook) -> String {
     if width(text) <= room { text.to_owned() } else { cut(text, room, look.ellipsis) }
 }
 
-/// Returns the line with the pages, the order and the filter at the left, and the shown rows at the right.
+/// Returns the line with the pages, the order and the filter at the left, and the position of the shown rows at the right.
 fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
     let mut spans = Vec::new();
     for (at, (page, name)) in TopPage::ALL.iter().enumerate() {
@@ -161,7 +161,7 @@ fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Names the columns that are left out, or counts them if `room` cells are too few for the names.
+/// Names the columns that are left out. If `room` cells are too few for the names, prints their number instead.
 fn name_left_out_columns(columns: &[String], room: usize) -> Option<String> {
     let count = match columns.len() {
         0 => return None,
@@ -204,7 +204,7 @@ pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
 /// is the width of the figures.
 const SIDE: (u16, u16) = (150, 44);
 
-/// The most rows of figures below the banks on a screen. A printed page shows all figures.
+/// The greatest number of rows of figures below the banks on a screen. A printed page shows all figures.
 const MOST_FIGURES: usize = 7;
 
 /// Draws the banks, and below or beside them the held jobs by limit, and the time of refreshes and pushes.
@@ -229,7 +229,7 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
     };
     let (columns, rows) = tabulate_banks(model);
     draw_table(model, look, frame, above, columns, rows);
-    // A guest sees neither the times of refreshes nor the jobs of others.
+    // A guest sees neither the times of refreshes nor the jobs of other users.
     let (title, limits) = match (model.snapshot.cost.is_empty(), held.is_empty()) {
         (true, true) => ("", "None of your jobs is held by a limit"),
         (true, false) => ("", "Your jobs that a limit holds"),
@@ -261,8 +261,8 @@ fn list_pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Termina
     lines
 }
 
-/// The title of the column of bars. If this column is left out, the screen does not say so, because other
-/// columns show the same numbers.
+/// The title of the column of bars. If this column is left out, no message says so, because other columns
+/// show the same numbers.
 const BAR_TITLE: &str = "Used|Share";
 /// The greatest width of a bar, in cells.
 const WIDEST_BAR: usize = 60;
@@ -270,7 +270,7 @@ const WIDEST_BAR: usize = 60;
 const JOBS: Range<usize> = 4..7;
 
 fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
-    // Guests do not see the jobs of whole banks.
+    // Guests do not see all jobs of a bank.
     let has_jobs = model.snapshot.banks.iter().any(|bank| bank.pending.is_some());
     let mut columns = vec![
         ScreenColumn { title: "Bank".into(), width: 14, right: false, leave: 0 },

@@ -236,7 +236,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Returns the present time in seconds since the epoch.
+/// Returns the current time in seconds since the epoch.
 pub(crate) fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }

@@ -237,7 +237,7 @@ fn write_json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Prints a document as indented JSON, or else `text` for people.
+/// Prints a document as indented JSON if the user requested JSON, otherwise prints `text`.
 pub(crate) fn print_either(
     screen: &Screen,
     document: Option<&impl Serialize>,

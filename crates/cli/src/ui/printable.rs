@@ -24,8 +24,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes the characters of a JSON document that a terminal acts upon. The value of the document stays the same. The serializer
-/// already escapes the ASCII control characters except DEL, and its line breaks must stay.
+/// Escapes the characters of a JSON document on which a terminal would act. The escapes do not change the value of the document.
+/// The serializer already escapes all ASCII control characters except DEL, and its line breaks must remain.
 pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
     let must_escape = |letter: char| letter >= '\x7f' && is_acting(letter);
     if !document.contains(must_escape) {
@@ -53,7 +53,7 @@ pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// Cuts a text to at most `cells` cells, with the ellipsis at its end. Colour codes take no cells, and all of them stay.
+/// Cuts a text to at most `cells` cells. The ellipsis is its last cell. Colour codes take no cells and are kept.
 pub(crate) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
     let room = cells.saturating_sub(width(ellipsis));
     let (mut shown, mut taken, mut full, mut code) = (String::new(), 0, false, false);

@@ -43,7 +43,7 @@ impl From<Shares> for Cell {
     }
 }
 
-/// How a table prints a column. The other formats print every number in full.
+/// How a table prints a column. All other formats print every number in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Text,

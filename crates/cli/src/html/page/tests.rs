@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::replaced;
 
-/// Splits a page into its data block and the rest.
+/// Splits a page into its data block and all other text.
 pub(crate) fn split_page(page: &str) -> (String, String) {
     let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
     let (data, after) = rest.split_once("</script>").expect("its end");

@@ -25,7 +25,7 @@ struct ClientLists {
     came: u64,
 }
 
-/// The seat of a client. Dropping the seat makes it free again.
+/// The registration of a client. Dropping it makes room for another client.
 pub(crate) struct Seat<'a> {
     clients: &'a Clients,
     number: u64,
