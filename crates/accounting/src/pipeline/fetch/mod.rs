@@ -162,6 +162,7 @@ impl Fetching<'_> {
         self.lookups.first
     }
 
+    /// Returns the numbers of delivered records and skipped jobs so far.
     pub fn fetched(&self) -> &Fetched {
         &self.fetched
     }
