@@ -29,8 +29,13 @@ pub fn golden_documents(kind: &str) -> Vec<(String, Value)> {
 }
 
 /// Returns the nodes that the command shows, by (bank, user).
-fn show_nodes(name: &str, tree: &Value, arguments: &[&str]) -> HashMap<(String, Option<String>), Value> {
-    let path = file(&format!("golden_{name}"), tree.to_string());
+fn show_nodes(
+    kind: &str,
+    name: &str,
+    tree: &Value,
+    arguments: &[&str],
+) -> HashMap<(String, Option<String>), Value> {
+    let path = file(&format!("golden_{kind}_{name}"), tree.to_string());
     let mut all = vec!["show", "--tree", &path, "--json"];
     all.extend(arguments);
     let document = fairshare(all).json();
@@ -55,7 +60,7 @@ fn assert_close(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
 #[test]
 fn flux_accounting() {
     for (name, golden) in golden_documents("flux") {
-        let nodes = show_nodes(&name, &golden, &["--set", "inactive_usage=ignore"]);
+        let nodes = show_nodes("flux", &name, &golden, &["--set", "inactive_usage=ignore"]);
         for row in golden["associations"].as_array().expect("associations") {
             let node = &nodes[&(expect_text(&row["bank"]), Some(expect_text(&row["user"])))];
             assert_close(&format!("{name} {}", row["user"]), &node["fairshare"], &row["fairshare"], 5.1e-7);
@@ -79,7 +84,8 @@ fn slurm() {
         let dampening = format!("dampening={}", golden["fairshare_dampening_factor"]);
         let option = if policy == "fair-tree" { "ties=slurm-program" } else { &dampening };
         let arguments = ["--policy", &policy, "--set", option];
-        let nodes = show_nodes(&name, &json!({"banks": banks, "associations": associations}), &arguments);
+        let nodes =
+            show_nodes("slurm", &name, &json!({"banks": banks, "associations": associations}), &arguments);
         for row in golden["expected"].as_array().expect("rows") {
             let user = row["user"].as_str().map(str::to_owned);
             if row["account"] == "root" && user.is_none() {
@@ -127,8 +133,12 @@ fn openpbs() {
                 associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
             }
         }
-        let nodes =
-            show_nodes(&name, &json!({"banks": banks, "associations": associations}), &["--policy", "pbs"]);
+        let nodes = show_nodes(
+            "pbs",
+            &name,
+            &json!({"banks": banks, "associations": associations}),
+            &["--policy", "pbs"],
+        );
         let by_name: HashMap<String, &Value> =
             nodes.iter().map(|((bank, user), node)| (user.clone().unwrap_or(bank.clone()), node)).collect();
         for row in golden["expected"].as_array().expect("rows") {
