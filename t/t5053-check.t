@@ -123,6 +123,21 @@ test_expect_success 'a job without a queue is told which queues the user may use
 		code=0 && { bash -c "$(sed "s/.*as in \"flux fairshare \([^\"]*\)\".*/FLUX_HANDLE_USERID=5002 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare \1/" joined)" >out || code=$?; } && cat out && test $code = 0 || return 1
 	done
 '
+# accepted_with TEXT OPTION...: checks a job that is rejected. The answer has TEXT, and the command in the answer is accepted.
+accepted_with() {
+	local text=$1 code=0
+	shift
+	test_expect_code 1 run_as 5001 check "$@" >out && cat out && tr "\n" " " <out >joined && grep -F -- "$text" joined &&
+	bash -c "$(sed "s/.*Accepted with: \"flux submit \([^\"]*\)\".*/FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 flux fairshare check \1/" joined)" >out || code=$?
+	cat out && test $code = 0
+}
+test_expect_success 'a rejected job is told what to change, and the command in the answer is accepted' '
+	flux config get >before.json && jq ".queues.r.policy.limits.duration = \"1h\"" before.json | flux config load &&
+	accepted_with "You have no account in bank nobank (banks: A, B): use -B A. There is no queue rr: use -q r. Use -t 1h or less in queue r, or without this limit -q q." -q rr -B nobank -n1 true &&
+	accepted_with "Use -t 1h or less in queue r" -q r -t 2h -n1 && accepted_with "Use -B A." -q r -B B -t 1h &&
+	test_expect_code 1 run_as 5001 check -q r -t 2h -n1 --json >out && jq -e ".suggestion.options == [\"-t 1h\"] and .suggestion.rejections == []" out &&
+	run_as 5001 check -q r -t 1h -n1 --json >out && jq -e ".suggestion == null" out && flux config load <before.json
+'
 test_expect_success 'check changes nothing' '
 	mf query >before && run_as 5001 check -N1 -q q >out && mf query >after && test_cmp before after
 '

@@ -138,6 +138,39 @@ impl SubmitArgs {
         Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(URGENCY_DEFAULT) })
     }
 
+    /// Returns the words after `flux submit` with other `options`, or `None` if a jobspec describes the job.
+    pub(crate) fn words_with(&self, options: &[String]) -> Option<Vec<String>> {
+        let mut all: Vec<String> =
+            options.iter().flat_map(|option| option.split(' ')).map(str::to_owned).collect();
+        let is_changed = |option: &str| options.iter().any(|changed| changed.starts_with(option));
+        // With fewer nodes, the number of tasks on each node stays the same.
+        let ntasks = self.ntasks.map(|ntasks| {
+            match (self.nodes, options.iter().find_map(|it| it.strip_prefix("-N ")?.parse().ok())) {
+                (Some(before), Some::<u64>(nodes)) => ntasks.div_ceil(before) * nodes,
+                _ => ntasks,
+            }
+        });
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        let kept = [
+            ("-q", self.queue.clone()),
+            ("-B", self.bank.clone()),
+            ("-t", self.time_limit.map(|seconds| format!("{seconds}s"))),
+            ("-N", text(self.nodes)),
+            ("-n", text(ntasks)),
+            ("-c", text(self.cores_per_task)),
+            ("-g", text(self.gpus_per_task)),
+            ("--urgency", self.urgency.map(|urgency| urgency.to_string())),
+        ];
+        for (option, value) in kept {
+            let value = value.filter(|_| !is_changed(option));
+            all.extend(value.into_iter().flat_map(|value| [option.to_owned(), value]));
+        }
+        all.extend(self.setattr.iter().flat_map(|attribute| ["-S".to_owned(), attribute.clone()]));
+        let command = if self.words.is_empty() { &["COMMAND".to_owned()] } else { self.words.as_slice() };
+        all.extend_from_slice(command);
+        self.jobspec_path().is_none().then_some(all)
+    }
+
     fn has_no_shape(&self) -> bool {
         let counts = [self.nodes, self.ntasks, self.cores_per_task, self.gpus_per_task];
         counts.iter().all(Option::is_none)
@@ -362,6 +395,24 @@ mod tests {
     }
 
     const JSON_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/check.json");
+
+    #[test]
+    fn the_words_of_flux_submit_have_the_changed_options_first() {
+        let with = |words: &[&str], options: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+            SubmitArgs::read(&words).unwrap().words_with(&options).map(|words| words.join(" "))
+        };
+        let words = ["-qdebugg", "-N9", "-n", "18", "-t5m", "-Sproject=p", "./a.out", "-x"];
+        for (options, expected) in [
+            (&["-q debug"][..], "-q debug -t 300s -N 9 -n 18 -S project=p ./a.out -x"),
+            (&["-t 1m", "-N 4"], "-t 1m -N 4 -q debugg -n 8 -S project=p ./a.out -x"),
+        ] {
+            assert_eq!(with(&words, options).as_deref(), Some(expected));
+        }
+        assert_eq!(with(&["-n2"], &["-B chem"]).as_deref(), Some("-B chem -n 2 COMMAND"));
+        assert_eq!(with(&[JSON_FILE], &["-B chem"]), None);
+    }
 
     #[test]
     fn an_error_in_the_options_is_one_sentence() {

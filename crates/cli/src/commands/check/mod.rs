@@ -2,9 +2,12 @@
 //! `flux fairshare check`: what would happen to a job if it were submitted now.
 
 mod jobspec;
+mod suggestion;
 #[cfg(test)]
 mod tests;
 mod text;
+
+use std::io;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,15 +15,18 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
+use crate::plugin::standing::fetch;
 use crate::site::mending::quote_command;
 use crate::ui::companions::add_companions;
 use crate::ui::output::{Facts, print_either};
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
-use fairshare_engine::engine::answers::CheckedJob;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{CheckedJob, Standings};
 use fairshare_engine::ids::f58;
-use jobspec::{SubmitArgs, apply_defaults, exceeds_policy_limit};
+use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit};
+use suggestion::{Choices, Suggestion, replace_member};
 use text::{ByFlux, describe, refusal_by_queue};
 
 /// The most queues that are tried to find those that a user may use.
@@ -96,42 +102,46 @@ impl Question<'_> {
         let flux = instance.connect()?;
         let config: Value = configuration(&flux);
         let user = self.user.or(self.submit.user.as_deref()).map(userid).transpose().map_err(failure)?;
-        let ask_plugin = |jobspec: &Value| {
-            let request =
-                json!({"jobspec": jobspec, "urgency": job.urgency, "count": self.count, "user": user});
-            ask::<Value>(&flux, "check_job", &request)
+        let mut verdict = self.judge(&flux, &config, user, &job).map_err(Refusal::into_answer)?;
+        let judge = |jobspec: &Value| {
+            let changed = JobToCheck { jobspec: jobspec.clone(), urgency: job.urgency };
+            self.judge(&flux, &config, user, &changed)
+                .map_or_else(|_| vec![String::new()], |it| it.rejections())
         };
-        let may_use = |queue: &&String| {
-            let mut jobspec = job.jobspec.clone();
-            if let Some(Value::Object(system)) = jobspec.pointer_mut("/attributes/system") {
-                system.insert("queue".to_owned(), json!(queue));
-            }
-            QueueState::ask(&flux, Some(queue)).is_enabled != Some(false)
-                && apply_defaults(&mut jobspec, &config).is_ok()
-                && ask_plugin(&jobspec).is_ok_and(|answer| answer.get("rejection") == Some(&Value::Null))
-        };
-        let mut jobspec = job.jobspec.clone();
-        let refusal = apply_defaults(&mut jobspec, &config).err().map(|text| {
-            let queues = config.get("queues").and_then(Value::as_object);
-            let queues = queues.filter(|_| self.submit.lacks_queue()).into_iter().flat_map(Map::keys);
-            let usable: Vec<&String> = queues.take(MOST_TRIED).filter(may_use).collect();
-            self.name_queues(text, &usable)
-        });
-        let mut document = ask_plugin(&jobspec).map_err(Refusal::into_answer)?;
-        let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
-        let queue = QueueState::ask(&flux, checked.queue.as_deref());
-        let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
-        let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
-        let [never_fits, _] = describe_resources(&flux, known_queue, &wanted).unwrap_or_default();
-        let refusal = refusal
-            .or_else(|| refusal_by_queue(&checked, &queue))
-            .or_else(|| exceeds_policy_limit(&checked, &jobspec, &config));
+        let queues = config.get("queues").and_then(Value::as_object);
+        let queues = queues.into_iter().flat_map(Map::keys).take(MOST_TRIED).cloned();
+        if self.submit.lacks_queue()
+            && verdict.checked.queue.is_none()
+            && let Some(refusal) = verdict.refusal.take()
+        {
+            let usable: Vec<String> = queues
+                .clone()
+                .filter(|queue| judge(&replace_member(&job.jobspec, "queue", &json!(queue))).is_empty())
+                .collect();
+            verdict.refusal = Some(self.name_queues(refusal, &usable));
+        }
+        let Verdict { mut document, checked, queue, refusal, never_fits } = verdict;
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
+        let suggestion = (refusal.is_some() || checked.rejection.is_some() || never_fits.is_some())
+            .then(|| {
+                let banks = list_banks(&flux, user);
+                let user_has = if user.is_some() {
+                    format!("{} has", words.user(checked.userid.0))
+                } else {
+                    "You have".to_owned()
+                };
+                Choices { banks, queues: queues.collect(), user_has }.suggest(&job.jobspec, &judge)
+            })
+            .flatten();
         let by_flux =
             ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
         let mut text = Vec::new();
-        describe(&Teller { screen, words: &words }, &checked, &by_flux, &mut text)?;
+        let teller = Teller { screen, words: &words };
+        describe(&teller, &checked, &by_flux, &mut text)?;
+        if let Some(suggestion) = &suggestion {
+            self.print_suggestion(suggestion, &teller, &mut text)?;
+        }
         let has_place = refusal.is_none() && never_fits.is_none();
         document.as_object_mut().filter(|_| !has_place).map(|it| it.insert("place".to_owned(), Value::Null));
         let own = CheckedByFlux {
@@ -139,6 +149,7 @@ impl Question<'_> {
             rejection_by_flux: refusal,
             queue_started: queue.is_started,
             never_fits,
+            suggestion,
         };
         if let (Value::Object(members), Facts(own)) = (&mut document, Facts::new(&own)?) {
             members.extend(own);
@@ -148,15 +159,95 @@ impl Question<'_> {
         Ok(if is_rejected { Answer::No } else { Answer::Yes })
     }
 
+    /// Asks the plugin and Flux whether they would accept the job.
+    fn judge(
+        &self,
+        flux: &Flux,
+        config: &Value,
+        user: Option<u32>,
+        job: &JobToCheck,
+    ) -> Result<Verdict, Refusal> {
+        let mut jobspec = job.jobspec.clone();
+        let refusal = apply_defaults(&mut jobspec, config).err();
+        let request = json!({"jobspec": jobspec, "urgency": job.urgency, "count": self.count, "user": user});
+        let document: Value = ask(flux, "check_job", &request)?;
+        let checked: CheckedJob =
+            serde_json::from_value(document.clone()).map_err(|error| Refusal::Failed(failure(error)))?;
+        let queue = QueueState::ask(flux, checked.queue.as_deref());
+        let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
+        let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
+        let [never_fits, _] = describe_resources(flux, known_queue, &wanted).unwrap_or_default();
+        let refusal = refusal
+            .or_else(|| refusal_by_queue(&checked, &queue))
+            .or_else(|| exceeds_policy_limit(&checked, &jobspec, config));
+        Ok(Verdict { document, checked, queue, refusal, never_fits })
+    }
+
+    /// Prints what to change, and the command that would be accepted.
+    fn print_suggestion(
+        &self,
+        suggestion: &Suggestion,
+        teller: &Teller<'_>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        suggestion.changes.iter().try_for_each(|change| teller.line(change, out))?;
+        let options = suggestion.options.join(" ");
+        let text = match (suggestion.rejections.as_slice(), self.submit.words_with(&suggestion.options)) {
+            ([], Some(words)) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                format!("Accepted with: {}.", quote_command("submit", &words))
+            }
+            ([], None) => format!("Accepted with {options} in the options of flux submit."),
+            (left, _) => format!("Still rejected with {options}: {}.", teller.words.named(&left.join("; "))),
+        };
+        teller.line(&text, out)
+    }
+
     /// Replaces the list of all queues in the text of a refusal by the queues that the user may use, and by the command that names the
     /// first of them. Returns the same text if there are none.
-    fn name_queues(&self, text: String, usable: &[&String]) -> String {
+    fn name_queues(&self, text: String, usable: &[String]) -> String {
         let (Some(first), Some((reason, _))) = (usable.first(), text.split_once(" (")) else { return text };
         let words = self.command.iter().copied().chain(["-q", first.as_str()]);
         let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
-        let names = usable.iter().map(|queue| queue.as_str()).collect::<Vec<_>>().join(", ");
+        let names = usable.join(", ");
         format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words))
     }
+}
+
+/// The answer of the plugin and of Flux for a job.
+struct Verdict {
+    document: Value,
+    checked: CheckedJob,
+    queue: QueueState,
+    /// The text with which Flux itself would reject the job.
+    refusal: Option<String>,
+    /// Why the resources can never be enough for the job.
+    never_fits: Option<String>,
+}
+
+impl Verdict {
+    /// Returns why the job would not run. The texts of the plugin come first: without a known bank, it can't check the queue.
+    fn rejections(self) -> Vec<String> {
+        let Verdict { checked, refusal, never_fits, .. } = self;
+        checked
+            .rejection
+            .into_iter()
+            .chain(checked.further_rejections)
+            .chain(refusal)
+            .chain(never_fits)
+            .collect()
+    }
+}
+
+/// Returns the banks of a user, or of the caller, the default bank first.
+fn list_banks(flux: &Flux, user: Option<u32>) -> Vec<String> {
+    let request = user.map(|user| ("user".to_owned(), json!(user))).into_iter().collect();
+    let answer = fetch(flux, &request, MOST_TRIED).ok();
+    let standings: Option<Standings> = answer.and_then(|answer| serde_json::from_value(answer).ok());
+    let mut own = standings.map(|it| it.associations).unwrap_or_default();
+    own.retain(|association| association.is_active && !association.is_removed);
+    own.sort_by_key(|association| !association.is_default);
+    own.into_iter().map(|association| association.bank.to_string()).collect()
 }
 
 /// The members of the JSON document that the command adds to the plugin's answer.
@@ -170,4 +261,6 @@ pub(super) struct CheckedByFlux {
     queue_started: Option<bool>,
     /// Why the job can never run on the nodes of the queue; null if it can, or if the nodes are unknown.
     never_fits: Option<String>,
+    /// What to change so that the job is accepted and can run; null if nothing is to change, or if no change is known to help.
+    suggestion: Option<Suggestion>,
 }

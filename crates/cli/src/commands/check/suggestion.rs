@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Finds the changes with which a rejected job would be accepted.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::ui::suggest::find_nearest;
+
+/// The members of a jobspec that may change, in the order in which they are tried.
+const MEMBERS: [&str; 4] = ["bank", "duration", "count", "queue"];
+/// The longest time limit that is tried, in minutes: a year.
+const LONGEST: u64 = 525_600;
+
+/// The changes that make a rejected job acceptable, as far as they are known.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Suggestion {
+    /// What to change, in sentences.
+    pub(super) changes: Vec<String>,
+    /// The options of `flux submit` that make these changes.
+    pub(super) options: Vec<String>,
+    /// Why the job would still be rejected with these changes; empty if it would be accepted.
+    pub(super) rejections: Vec<String>,
+}
+
+/// The names that a user may choose, and who would submit the job.
+pub(super) struct Choices {
+    /// The banks of the user, the default bank first.
+    pub(super) banks: Vec<String>,
+    /// The queues of the instance.
+    pub(super) queues: Vec<String>,
+    /// `You have`, or `ann has`.
+    pub(super) user_has: String,
+}
+
+impl Choices {
+    /// Returns the names that `member` may have: the name most similar to `given` first.
+    fn list_names(&self, member: &str, given: &str) -> Vec<&String> {
+        let known = if member == "bank" { &self.banks } else { &self.queues };
+        let nearest = find_nearest(given, known.iter().map(String::as_str));
+        let mut names: Vec<&String> = known.iter().filter(|name| *name != given).collect();
+        names.sort_by_key(|name| Some(name.as_str()) != nearest);
+        names
+    }
+
+    /// Finds changes of `jobspec`, one member at a time, until the job is not rejected. `judge` returns why a jobspec would be rejected.
+    /// Returns `None` if no change helps.
+    pub(super) fn suggest(
+        &self,
+        jobspec: &Value,
+        judge: &dyn Fn(&Value) -> Vec<String>,
+    ) -> Option<Suggestion> {
+        let (mut now, mut left, mut made) = (jobspec.clone(), MEMBERS.to_vec(), Vec::new());
+        let mut rejections = judge(&now);
+        let find = |now: &Value, left: &[&'static str], rejections: &[String]| {
+            rejections.iter().find_map(|why| {
+                left.iter().find_map(|member| Some((*member, self.find_change(now, member, why, judge)?)))
+            })
+        };
+        while let Some((member, value)) = find(&now, &left, &rejections) {
+            left.retain(|other| *other != member);
+            now = replace_member(&now, member, &value);
+            rejections = judge(&now);
+            made.push((member, value));
+        }
+        let (changes, options) = made
+            .iter()
+            .map(|(member, value)| {
+                let option = format_option(&now, member, value);
+                (self.describe_change(jobspec, &now, member, &option, judge), option)
+            })
+            .unzip();
+        (!made.is_empty()).then_some(Suggestion { changes, options, rejections })
+    }
+
+    /// Returns the value of `member` with which a job is no longer rejected for the reason `why`, or `None` if there is none. Of numbers,
+    /// the value is the largest below the present one.
+    fn find_change(
+        &self,
+        jobspec: &Value,
+        member: &str,
+        why: &str,
+        judge: &dyn Fn(&Value) -> Vec<String>,
+    ) -> Option<Value> {
+        let helps = |value: &Value| {
+            let reasons = judge(&replace_member(jobspec, member, value));
+            reasons.iter().all(|reason| kind(reason) != kind(why))
+        };
+        let given = find_member(jobspec, member);
+        let (unit, most) = match (member, given.and_then(Value::as_f64)) {
+            ("duration", seconds) => (
+                60,
+                seconds
+                    .filter(|seconds| *seconds > 0.0)
+                    .map_or(LONGEST, |seconds| (seconds / 60.0).ceil() as u64),
+            ),
+            ("count", count) => (1, count? as u64),
+            _ => {
+                let names = self.list_names(member, given.and_then(Value::as_str).unwrap_or_default());
+                return names.into_iter().map(|name| json!(name)).find(helps);
+            }
+        };
+        let helps = |number: u64| helps(&json!(number * unit));
+        let (mut largest, mut beyond) = (1, most);
+        if most < 2 || !helps(1) {
+            return None;
+        }
+        while largest + 1 < beyond {
+            let middle = largest.midpoint(beyond);
+            *if helps(middle) { &mut largest } else { &mut beyond } = middle;
+        }
+        Some(json!(largest * unit))
+    }
+
+    /// Returns a sentence about the change of `member` from its value in `before` to its value in `after`, which `option` sets.
+    fn describe_change(
+        &self,
+        before: &Value,
+        after: &Value,
+        member: &str,
+        option: &str,
+        judge: &dyn Fn(&Value) -> Vec<String>,
+    ) -> String {
+        let given = find_member(before, member);
+        match (member, given.and_then(Value::as_str)) {
+            ("bank", Some(bank)) if !self.banks.iter().any(|own| own == bank) => {
+                format!(
+                    "{} no account in bank {bank} (banks: {}): use {option}.",
+                    self.user_has,
+                    self.banks.join(", ")
+                )
+            }
+            ("queue", Some(queue)) if !self.queues.iter().any(|known| known == queue) => {
+                format!("There is no queue {queue}: use {option}.")
+            }
+            ("bank" | "queue", _) => format!("Use {option}."),
+            _ => {
+                let as_given = replace_member(after, member, given.unwrap_or(&json!(0)));
+                let queue = find_member(after, "queue").and_then(Value::as_str).unwrap_or_default();
+                let accepts =
+                    |name: &&String| judge(&replace_member(&as_given, "queue", &json!(name))).is_empty();
+                let others: Vec<String> = self
+                    .list_names("queue", queue)
+                    .into_iter()
+                    .filter(accepts)
+                    .map(|name| format!("-q {name}"))
+                    .collect();
+                let others = if others.is_empty() {
+                    String::new()
+                } else {
+                    format!(", or without this limit {}", others.join(" or "))
+                };
+                let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
+                format!("Use {option} or less{place}{others}.")
+            }
+        }
+    }
+}
+
+/// Returns the first two words of a rejection, by which rejections of the same check are recognized.
+fn kind(rejection: &str) -> Vec<&str> {
+    rejection.split_whitespace().take(2).collect()
+}
+
+fn find_member<'a>(jobspec: &'a Value, member: &str) -> Option<&'a Value> {
+    match member {
+        "count" => jobspec.pointer("/resources/0/count"),
+        member => jobspec.pointer("/attributes/system")?.get(member),
+    }
+}
+
+/// Returns the jobspec with another value of `member`.
+pub(super) fn replace_member(jobspec: &Value, member: &str, value: &Value) -> Value {
+    let mut changed = jobspec.clone();
+    if let ("count", Some(count)) = (member, changed.pointer_mut("/resources/0/count")) {
+        *count = value.clone();
+    } else if let Some(Value::Object(system)) = changed.pointer_mut("/attributes/system") {
+        system.insert(member.to_owned(), value.clone());
+    }
+    changed
+}
+
+/// Returns the option of `flux submit` that gives `member` the value.
+fn format_option(jobspec: &Value, member: &str, value: &Value) -> String {
+    let name = value.as_str().unwrap_or_default();
+    match (member, value.as_u64().unwrap_or_default()) {
+        ("bank", _) => format!("-B {name}"),
+        ("queue", _) => format!("-q {name}"),
+        ("duration", seconds) if seconds % 3600 == 0 => format!("-t {}h", seconds / 3600),
+        ("duration", seconds) => format!("-t {}m", seconds / 60),
+        (_, count) if jobspec.pointer("/resources/0/type") == Some(&json!("node")) => format!("-N {count}"),
+        (_, count) => format!("-n {count}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rejects jobs as a site with the bank chem and the queues batch and debug. Jobs in debug have at most 2 nodes and one hour.
+    fn judge(jobspec: &Value) -> Vec<String> {
+        let name = |member| find_member(jobspec, member).and_then(Value::as_str).unwrap_or_default();
+        let number = |member| find_member(jobspec, member).and_then(Value::as_f64).unwrap_or_default();
+        let is_debug = name("queue") == "debug";
+        let hours = number("duration") / 3600.0;
+        let checks = [
+            (name("bank") != "chem", "cannot find user/bank"),
+            (is_debug && number("count") > 2.0, "job size is larger"),
+            (!["batch", "debug"].contains(&name("queue")), "Invalid queue"),
+            (is_debug && (hours == 0.0 || hours > 1.0), "requested duration is longer"),
+            (number("count") > 8.0, "it requests more nodes"),
+        ];
+        checks.into_iter().filter(|(is_rejected, _)| *is_rejected).map(|(_, text)| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_rejected_job_is_changed_until_it_is_accepted() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let choices = Choices {
+            banks: names(["chem", "phys"]),
+            queues: names(["batch", "debug"]),
+            user_has: "You have".to_owned(),
+        };
+        let bank = "You have no account in bank nobank (banks: chem, phys): use -B chem.";
+        let queue = "There is no queue debugg: use -q debug.";
+        let time = "Use -t 1h or less in queue debug, or without this limit -q batch.";
+        for (bank_name, queue_name, seconds, nodes, changes, options) in [
+            ("nobank", "debugg", 0, 1, &[bank, queue, time][..], &["-B chem", "-q debug", "-t 1h"][..]),
+            ("chem", "debug", 7200, 1, &[time], &["-t 1h"]),
+            (
+                "chem",
+                "debug",
+                60,
+                4,
+                &["Use -N 2 or less in queue debug, or without this limit -q batch."],
+                &["-N 2"],
+            ),
+            ("chem", "batch", 60, 9, &["Use -N 8 or less in queue batch."], &["-N 8"]),
+        ] {
+            let system = json!({"bank": bank_name, "queue": queue_name, "duration": seconds});
+            let jobspec =
+                json!({"resources": [{"type": "node", "count": nodes}], "attributes": {"system": system}});
+            let suggestion = choices.suggest(&jobspec, &judge).expect("a suggestion");
+            assert_eq!(
+                (&suggestion.changes[..], &suggestion.options[..]),
+                (
+                    &changes.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                    &options.iter().map(ToString::to_string).collect::<Vec<_>>()[..]
+                )
+            );
+            assert!(suggestion.rejections.is_empty(), "{suggestion:?}");
+        }
+        let full = |jobspec: &Value| {
+            judge(jobspec).into_iter().chain(["user has max active jobs".to_owned()]).collect()
+        };
+        let jobspec = json!({"attributes": {"system": {"bank": "chem", "queue": "batch"}}});
+        assert_eq!(choices.suggest(&jobspec, &full), None);
+        let jobspec = json!({"attributes": {"system": {"bank": "chme", "queue": "batch"}}});
+        let suggestion = choices.suggest(&jobspec, &full).expect("a suggestion");
+        assert_eq!(suggestion.rejections, ["user has max active jobs"]);
+    }
+}
