@@ -86,7 +86,7 @@ test_expect_success 'why of a guest without the database prints their own standi
 test_expect_success 'standing prints the sum of the usage in all banks, and jobs that flux lists without decay' '
 	flux fairshare standing 5001 --json >out && cat out && jq -e "([.associations[].usage] | add) == .total.usage and .total.listed_jobs >= 1" out &&
 	jq -e "(.total.half_at - .now - .half_life | fabs) < 0.01 and (.total.gone_at - .now - .reset | fabs) < 0.01 and .reset == 2419200" out &&
-	flux fairshare standing 5001 >out && cat out && tr -s "\n " " " <out >line && grep "Usage of 5001 in A: .* now, with decay .* without decay .*Flux still lists: 1 job running now; .*nothing is left from .* on usage halves" line
+	flux fairshare standing 5001 >out && cat out && tr -s "\n " " " <out >line && grep "Usage of 5001 in A: .* now, with decay .* without decay .*in the 1 job that Flux still lists (running); .*nothing is left .* after the last job ends (not before .*) usage halves" line
 '
 test_expect_success 'compare and what-if print live numbers, and usage decays by the half-life of the plugin' '
 	flux fairshare compare >out && cat out && head -1 out | grep -x "Live usage from the plugin, with running jobs." &&

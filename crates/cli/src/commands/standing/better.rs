@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Finds the bank to which a user of several banks should submit the next job.
 
-use crate::ui::figures::ordinal;
+use crate::ui::figures::{number, ordinal};
 use fairshare_engine::engine::answers::AssociationStanding;
 
 /// Returns a sentence that advises the best ranked bank with headroom for one more job, if this bank is ranked above the default bank.
@@ -13,14 +13,19 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
         it.userid == default.userid && it.is_active && !it.is_removed && has_headroom(it)
     };
     let ranked = associations.iter().filter(is_open).filter_map(|it| Some((it.rank?.place, &it.bank)));
-    let (place, bank) = ranked.clone().min()?;
+    let (place, bank) = ranked.min()?;
     if place < now {
         let (place, now) = (ordinal(place), ordinal(now));
         return Some(format!("Submit to {bank}: {place} instead of {now} (-B {bank})."));
     }
-    let text = "none of the other banks has both an earlier place and headroom for one more job";
-    (is_open(&default) && ranked.count() > 1)
-        .then(|| format!("Submit to {}, the default bank: {text}.", default.bank))
+    let place = |it: &AssociationStanding| {
+        it.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of))).unwrap_or_default()
+    };
+    let others = associations.iter().filter(is_open).filter(|it| it.rank.is_some() && !it.is_default);
+    let others: Vec<String> = others.map(|it| format!("{}: {}", it.bank, place(it))).collect();
+    (is_open(&default) && !others.is_empty()).then(|| {
+        format!("Submit to {}, the default bank: {} ({}).", default.bank, place(default), others.join(", "))
+    })
 }
 
 /// Returns true if no limit for the jobs of all queues is reached. If the site hides the use of a limit, assumes that it is reached.
@@ -84,9 +89,9 @@ mod tests {
             assert_eq!(of(other), second);
         }
         let full = AssociationStanding { limits: vec![limit(Some(3), "jobs", None)], ..phys() };
-        let text = "Submit to chem, the default bank: none of the other banks has both an earlier place and headroom for one more job.";
-        for place in [3, 5] {
-            assert_eq!(advise(&[make_association("chem", place), phys()]).as_deref(), Some(text));
+        for (place, own) in [(3, "3rd"), (5, "5th")] {
+            let text = format!("Submit to chem, the default bank: {own} of 18 (phys: 5th of 18).");
+            assert_eq!(advise(&[make_association("chem", place), phys()]), Some(text));
             assert_eq!(advise(&[make_association("chem", place), full.clone()]), None, "one usable bank");
         }
         let full_default = AssociationStanding { limits: full.limits, ..make_association("chem", 3) };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
-use crate::ui::figures::{Unit, duration};
+use crate::ui::figures::{Unit, duration, plain};
 use crate::ui::printable::count;
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
@@ -39,6 +39,8 @@ pub(super) struct UserTotal {
     listed_jobs: usize,
     /// The earliest end of a listed job; null if no listed job has ended.
     since: Option<f64>,
+    /// The latest end of these jobs; null if one of them runs, or if none has ended.
+    last_end: Option<f64>,
 }
 
 /// A job in an answer of job-list.
@@ -67,15 +69,20 @@ impl UserTotal {
         let after = |span: Option<f64>| Some(now + span.filter(|_| usage > 0.0)?);
         // The time after which 1 % of the usage is left.
         let nothing = standing.half_life.map(|half_life| half_life * 100f64.log2());
-        let gone = [nothing, standing.reset].into_iter().flatten().reduce(f64::min);
-        let (half_at, gone_at) = (after(standing.half_life), after(gone));
-        let mut total = UserTotal { usage, half_at, gone_at, ..UserTotal::default() };
+        let mut total = UserTotal { usage, half_at: after(standing.half_life), ..UserTotal::default() };
+        let mut runs = false;
         for job in jobs {
             let Some(start) = job.t_run.filter(|time| *time > 0.0) else { continue };
             total.listed_jobs += 1;
             total.undecayed_node_seconds += job.nnodes * (job.t_inactive.unwrap_or(now) - start).max(0.0);
             total.since = total.since.into_iter().chain(job.t_inactive).reduce(f64::min);
+            total.last_end = total.last_end.into_iter().chain(job.t_inactive).reduce(f64::max);
+            runs |= job.t_inactive.is_none();
         }
+        total.last_end = total.last_end.filter(|_| !runs);
+        let dropped =
+            standing.reset.map(|reset| total.last_end.unwrap_or(now) + reset).filter(|_| usage > 0.0);
+        total.gone_at = after(nothing).into_iter().chain(dropped).reduce(f64::min);
         Some(total)
     }
 }
@@ -92,14 +99,21 @@ impl Teller<'_> {
         let banks: Vec<&str> = standing.associations.iter().map(|it| it.bank.as_str()).collect();
         self.heading(&format!("Usage of {user} in {}:", banks.join(" + ")), out)?;
         let usage = Unit::new(standing.in_node_seconds).amount(total.usage);
-        let undecayed = Unit::NodeSeconds.amount(total.undecayed_node_seconds);
-        let since = total.since.map(|since| format!(" or ended since {}", self.words.when(since)));
-        let (jobs, since) = (count(total.listed_jobs, "job"), since.unwrap_or_default());
+        let undecayed = total.undecayed_node_seconds;
+        let undecayed = match undecayed != 0.0 && undecayed < 36.0 {
+            true => format!("{} node-hours", plain(undecayed / 3600.0)),
+            false => Unit::NodeSeconds.amount(undecayed),
+        };
+        let since = match (total.since, total.listed_jobs) {
+            (Some(since), _) => format!(" (since {})", self.words.format_time(since)),
+            (None, 0) => String::new(),
+            (None, _) => " (running)".to_owned(),
+        };
         self.item(&format!("{usage} now, with decay"), out)?;
         let text = format!(
-            "{undecayed} without decay (nodes times run time), but only of the jobs that Flux still lists: {jobs} running \
-             now{since}; the accounting database has the earlier jobs: ask an administrator for \"flux fairshare usage \
-             -u {user}\""
+            "{undecayed} without decay in the {} that Flux still lists{since}; for all jobs, ask an administrator for \
+             \"flux fairshare usage -u {user}\"",
+            count(total.listed_jobs, "job")
         );
         self.item(&text, out)?;
         let half = total
@@ -107,16 +121,25 @@ impl Teller<'_> {
             .filter(|half| Some(*half) < total.gone_at)
             .map(|at| format!("half of it is left {}, and ", self.words.when(at)));
         if let Some(gone) = total.gone_at {
-            let is_dropped = standing.reset.map(|reset| standing.heading.now + reset) == Some(gone);
-            let rest = if is_dropped { "nothing" } else { "less than 1 %" };
+            let last_end = total.last_end.unwrap_or(standing.heading.now);
+            let reset = standing.reset.filter(|reset| last_end + reset == gone);
             let (half, gone) = (half.unwrap_or_default(), self.words.when(gone));
-            self.item(&format!("if no job runs from now on, {half}{rest} is left from {gone} on"), out)?;
+            let rest = match reset.map(duration) {
+                None => format!("less than 1 % is left from {gone} on"),
+                Some(_) if total.last_end.is_some() => format!("nothing is left from {gone} on"),
+                Some(reset) if total.listed_jobs > 0 => {
+                    let gone = self.words.format_time(total.gone_at.unwrap_or_default());
+                    format!("nothing is left {reset} after the last job ends (not before {gone})")
+                }
+                Some(reset) => format!("nothing is left at the latest {reset} from now"),
+            };
+            self.item(&format!("if no other job starts, {half}{rest}"), out)?;
         }
         let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
             format!("usage halves every {}, so decay alone never makes it 0", duration(half_life))
         });
         let dropped = standing.reset.map_or(String::new(), |reset| {
-            format!("; sync drops the usage of a job at the latest {} after its end", duration(reset))
+            format!("; the usage of a job counts at most until {} after its end", duration(reset))
         });
         self.item(&format!("{decay}{dropped}"), out)
     }
