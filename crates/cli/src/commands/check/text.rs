@@ -119,7 +119,7 @@ fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write)
     let text = match &checked.first_limit {
         None => "Held: none.".to_owned(),
         Some(limit) => format!(
-            "Held: at most {} of {} at first, by {limit} before any other limit.",
+            "Held: at most {} of {} when they are submitted, by {limit} (fewer if a job starts or ends meanwhile). A held job is released when another ends.",
             number(checked.jobs_held),
             number(accepted)
         ),
