@@ -71,7 +71,7 @@ test_expect_success 'show and why of a guest name the missing permission and the
 	grep "standing. shows your own live values" line && run_as 5001 why user5001/A >out && grep "only the instance owner" out && flux fairshare show >out && ! grep "only the instance owner" out &&
 	for command in show "why user5001" compare "what-if --shares A=99"; do
 		test_expect_code 1 env FLUX_FAIRSHARE_DATABASE=nowhere.db FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=2 flux fairshare $command 2>err || return 1
-		cat err && grep "nowhere.db: no such file.*; only the instance owner and admins may read the live tree; " err &&
+		cat err && grep "nowhere.db: no such file.*; only the instance owner and admins may read the live tree; .flux fairshare why YOURJOB OTHERJOB. compares two jobs; " err &&
 		grep "standing. shows your own live values$" err && test $(wc -l <err) = 1 || return 1
 	done
 '

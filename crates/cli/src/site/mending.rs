@@ -44,7 +44,9 @@ pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may rea
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
 pub(crate) fn deny_live_tree(fault: &Failure) -> Failure {
-    Failure::No(format!("{}; {LIVE_DENIED}", fault.to_string().split("; ").next().unwrap_or_default()))
+    let why = "; \"flux fairshare why YOURJOB OTHERJOB\" compares two jobs; ";
+    let denied = LIVE_DENIED.replacen("; ", why, 1);
+    Failure::No(format!("{}; {denied}", fault.to_string().split("; ").next().unwrap_or_default()))
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.
