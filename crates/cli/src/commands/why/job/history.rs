@@ -408,7 +408,11 @@ impl Teller<'_> {
         writeln!(out)?;
         // Waits below a second are not shown, because Flux takes this time for each job.
         let mut long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0).peekable();
-        let end = if long.peek().is_some() { ":" } else { "." };
+        let end = match long.peek() {
+            Some(_) => ":",
+            None if history.holds.is_empty() => ". No limit held it.",
+            None => ".",
+        };
         self.heading(&format!("It waited {} {upto}{end}", format_span(history.waited_seconds)), out)?;
         for (cause, seconds) in long {
             self.item(&format!("{} {}", format_span(*seconds), cause.text()), out)?;
@@ -420,7 +424,11 @@ impl Teller<'_> {
         }
         if !history.priorities.is_empty() {
             writeln!(out)?;
-            self.heading("Its priorities:", out)?;
+            let mut others = history.priorities.iter().skip(1);
+            let has_changed =
+                others.any(|other| history.priorities.first().map(|it| it.priority) != Some(other.priority));
+            let text = if has_changed { "Its priorities:" } else { "Its priority, which did not change:" };
+            self.heading(text, out)?;
             self.table(self.past_priorities(history), &[], out)?;
         }
         Ok(())
