@@ -133,7 +133,7 @@ impl Teller<'_> {
                 }
                 Some(reset) => format!("nothing is left at the latest {reset} from now"),
             };
-            self.item(&format!("if no other job starts, {half}{rest}"), out)?;
+            self.item(&format!("if no job runs from now on, {half}{rest}"), out)?;
         }
         let decay = standing.half_life.map_or("usage does not decay".to_owned(), |half_life| {
             format!("usage halves every {}, so decay alone never makes it 0", duration(half_life))
