@@ -46,7 +46,7 @@ test_expect_success 'doctor finds a plugin without data' '
 	load_plugin && check_findings 1 no-data && test_expect_code 1 run_doctor >out && grep "!! no-data: the plugin has no data: all jobs wait" out
 '
 test_expect_success 'doctor finds nothing after a push and ends with exit status 0' '
-	check_remedy no-data "" && check_findings 0 && run_doctor >out && grep "nothing is wrong with $DB" out
+	check_remedy no-data "" && check_findings 0 && run_doctor >out && cat out && grep "nothing is wrong with $DB.*, with the plugin, and with Flux.s configuration $PWD/conf.json" out
 '
 test_expect_success 'doctor finds a limit that holds everything, and names the association' '
 	flux account add-user --username=user5009 --userid=5009 --bank=B --shares=1 --max-running-jobs=0 && flux fairshare push -p $DB &&
@@ -163,6 +163,12 @@ test_expect_success 'doctor finds a second priority plugin' '
 test_expect_success 'doctor finds a configuration that Flux would refuse' '
 	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && check_findings 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
 	check_finding config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && check_findings 0
+'
+test_expect_success 'doctor finds the configuration of a broker that was started with a relative path from each directory' '
+	case $(flux getattr config.path) in /*) false ;; esac && db=$(realpath $DB) && (cd / && flux fairshare doctor -p "$db") >out && cat out && grep "configuration $PWD/conf.json" out &&
+	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && (cd / && test_expect_code 1 flux fairshare doctor -p "$db") >out && cat out &&
+	grep "would not start with $PWD/conf.json: .*refesh: unknown key" out && grep -E "flux fairshare config check .?$PWD/conf.json" out && cp conf.good conf.json &&
+	mv conf.json elsewhere.json && (cd / && test_expect_code 1 flux fairshare doctor -p "$db") >out && cat out && mv elsewhere.json conf.json && grep "would not start with $PWD/conf.json: .*No such file" out
 '
 test_expect_success 'the remedy after a failed reload loads the plugin from where it is installed' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&

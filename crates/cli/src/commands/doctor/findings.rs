@@ -2,6 +2,7 @@
 //! The checks of `doctor`: problems of the database and of the instance, one finding for each kind of problem.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use crate::plugin::installed::load_command;
 use crate::site::mending;
 use fairshare::group_all;
 use fairshare_accounting::pipeline::budgets;
-use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn};
+use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn, quote_for_shell};
 use fairshare_client::user_name;
 use fairshare_engine::engine::answers::Snapshot;
 use fairshare_engine::ids::f58;
@@ -421,10 +422,18 @@ pub(super) fn check_instance(
     let refused = |fault: &Fault| {
         let text = format!("Flux would not start with {}: {}", fault.file.display(), fault.text);
         let check = "flux fairshare config check";
-        let remedy = format!("{}; then: {check} {}", fault.remedy, fault.file.display());
+        let file = quote_for_shell(&fault.file.display().to_string());
+        let remedy = format!("{}; then: {check} {file}", fault.remedy);
         Finding::action("config-refused", text, remedy)
     };
     let mut found: Vec<Finding> = instance.refused.iter().map(refused).collect();
+    found.extend(instance.unchecked.as_ref().map(|reason| {
+        let file = instance.configuration.as_deref().unwrap_or(Path::new("")).display();
+        let text = format!("Flux's configuration {file} was not checked: {reason}");
+        let remedy =
+            "run \"flux fairshare config check FILE\" on the broker's host, as the owner of the instance";
+        Finding::notice("config-not-checked", text, remedy)
+    }));
     found.extend(data.iter().flat_map(|data| check_queues(instance, data)));
     let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
     let others = other_priority_plugins(&instance.plugins, ours);

@@ -3,6 +3,7 @@
 //! update and sync would refuse the database.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -31,8 +32,12 @@ pub(super) struct Instance {
     pub of_job: Option<String>,
     /// The named queues of Flux's configuration; empty if there are none.
     pub queues: BTreeSet<String>,
-    /// Faults of the configuration on disk; a single fault if it can't be read.
+    /// The configuration on disk; `None` if Flux started without one.
+    pub configuration: Option<PathBuf>,
+    /// Faults of the configuration on disk.
     pub refused: Vec<Fault>,
+    /// The reason why the configuration on disk was not checked.
+    pub unchecked: Option<String>,
     /// The plugin's answer to a dry push of the database, in words: the changes, or the reason of a refusal.
     pub push: Option<Result<String, String>>,
 }
@@ -50,9 +55,14 @@ impl Instance {
         let plugins = list_plugins(&flux)?;
         let mut instance = Instance {
             queues: configured_queues(&flux),
-            refused: check_files_on_disk(&flux),
+            configuration: find_configuration(&flux),
             ..Instance::default()
         };
+        match instance.configuration.as_ref().map(|path| check_files_on_disk(&flux, path)) {
+            Some(Ok(faults)) => instance.refused = faults,
+            Some(Err(reason)) => instance.unchecked = Some(reason),
+            None => {}
+        }
         if let Some(name) = find_plugin(&plugins) {
             instance.loaded =
                 Some(LoadedPlugin { state: state_of(&flux, name)?, check: request_recount(&flux)? });
@@ -70,18 +80,34 @@ impl Instance {
     }
 }
 
-/// Returns the faults of the configuration files that this instance reads at its next start.
-fn check_files_on_disk(flux: &Flux) -> Vec<Fault> {
-    let path = flux.attribute("config.path").unwrap_or_default();
-    if path.is_empty() {
-        return Vec::new();
+/// Returns the path of the configuration files of the instance, or `None` if it has none. A relative path is one in the broker's working
+/// directory, and stays relative if this directory is unknown.
+fn find_configuration(flux: &Flux) -> Option<PathBuf> {
+    let path = flux.attribute("config.path").ok().filter(|path| !path.is_empty())?;
+    let broker = flux.attribute("broker.pid").ok().filter(|_| is_on_this_host(flux));
+    let directory = broker.and_then(|broker| fs::read_link(format!("/proc/{broker}/cwd")).ok());
+    Some(directory.unwrap_or_default().join(path))
+}
+
+/// Returns true if the socket of the broker is on this host.
+fn is_on_this_host(flux: &Flux) -> bool {
+    let uri = flux.attribute("local-uri").unwrap_or_default();
+    uri.strip_prefix("local://").is_some_and(|socket| Path::new(socket).exists())
+}
+
+/// Returns the faults of the configuration files that this instance reads at its next start, or the reason why they can't be checked.
+fn check_files_on_disk(flux: &Flux, path: &PathBuf) -> Result<Vec<Fault>, String> {
+    if path.is_relative() || !is_on_this_host(flux) {
+        return Err("the broker runs on another host, or its working directory is not readable".to_owned());
     }
-    let file = PathBuf::from(path);
-    let checked = config::check(std::slice::from_ref(&file));
-    checked.map(|(_, faults)| faults).unwrap_or_else(|failure| {
-        let remedy = "make it readable for this account, or run this as the owner of the instance".to_owned();
-        vec![Fault { file, key: String::new(), value: Value::Null, text: failure.to_string(), remedy }]
-    })
+    match config::check(std::slice::from_ref(path)) {
+        Ok((_, faults)) => Ok(faults),
+        Err(failure) if path.try_exists().is_ok_and(|exists| !exists) => {
+            let (text, remedy) = (failure.to_string(), format!("restore {}", path.display()));
+            Ok(vec![Fault { file: path.clone(), key: String::new(), value: Value::Null, text, remedy }])
+        }
+        Err(failure) => Err(failure.to_string()),
+    }
 }
 
 /// Runs the checks of push, update and sync on the stored data. Returns the first refusal, or `None` if all three

@@ -59,14 +59,17 @@ pub(super) struct DoctorDocument<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let now = figures::now();
     let stale = args.stale * 3600.0;
-    let mut findings = Vec::new();
+    let (mut findings, mut configuration) = (Vec::new(), None);
     let facts = read_database(args, now, &mut findings);
     findings.extend(facts.iter().flat_map(|facts| check_database(facts, now, stale)));
     let data = facts.as_ref().map(|facts| &facts.data);
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
     match Instance::ask(args.instance.uri.as_deref(), &push, data) {
-        Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
+        Ok(instance) => {
+            findings.extend(check_instance(&instance, data, now, stale));
+            configuration = instance.configuration;
+        }
         Err(fault) => {
             let (code, text, remedy) = match args.instance.connect() {
                 Ok(_) => ("not-checked", "the plugin, its data and counters were not checked", NOT_OWNER),
@@ -86,7 +89,21 @@ pub(super) fn run(args: &Args) -> Outcome {
         let document = DoctorDocument { database: args.database.path(), findings: &findings };
         say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
     } else {
-        print(args, &findings)?;
+        if findings.is_empty() {
+            let sync = facts.and_then(|facts| facts.counted).map_or(String::new(), |counted| {
+                format!(" (usage counted {} ago)", figures::duration(now - counted))
+            });
+            let file = configuration.map_or("Flux has no configuration file".to_owned(), |path| {
+                format!("with Flux's configuration {}", path.display())
+            });
+            let database = args.database.path().display().to_string();
+            say(format_args!(
+                "nothing is wrong with {}{sync}, with the plugin, and {}",
+                printable(&database),
+                printable(&file)
+            ))?;
+        }
+        print(&findings)?;
     }
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
@@ -150,10 +167,7 @@ fn name_database(remedy: &str, found: &Found) -> String {
     })
 }
 
-fn print(args: &Args, findings: &[Finding]) -> Result<()> {
-    if findings.is_empty() {
-        say(format_args!("nothing is wrong with {} and with the plugin", args.database.path().display()))?;
-    }
+fn print(findings: &[Finding]) -> Result<()> {
     for finding in findings {
         let mark = match finding.weight {
             Weight::Action => "!!",
