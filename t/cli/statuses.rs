@@ -87,43 +87,7 @@ fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
 
 #[test]
 fn a_command_of_slurm_or_pbs_gets_a_hint() {
-    for (typed, ours) in [
-        ("sprio", "jobs"),
-        ("sshare", "show"),
-        ("pbsfs", "show"),
-        ("wyh", "standing"),
-        ("sprio -w", "jobs -w"),
-        ("sprio -l -j ƒAbC", "jobs -l -j ƒAbC"),
-        ("sprio --long --user=ann", "jobs -l -u ann"),
-        ("squeue -u ann -A chem -p batch", "jobs -u ann -b chem -q batch"),
-        ("squeue --jobs 12,13", "jobs -j '12,13'"),
-        ("squeue --start", "jobs"),
-        ("sshare -U -u ann", "show -U -u ann"),
-        ("sshare -la", "show -l"),
-        ("sreport user top", "usage --by user --since 7d"),
-        ("sreport user top start=now-2days Users=ann", "usage --by user --since 2d -u ann"),
-        (
-            "sreport cluster Utilization start=2026-11-01 end=2026-11-08",
-            "usage --since 2026-11-01 --until 2026-11-08",
-        ),
-        ("sacct -S now-1month -A chem", "usage -b chem"),
-        ("sacct -j 17", "why 17"),
-        ("sacctmgr show user ann", "show -u ann (shares) or limit show (limits)"),
-        ("sacctmgr list associations account=chem", "show -b chem (shares) or limit show (limits)"),
-        ("scontrol show job 17", "why 17"),
-        ("scontrol show job=17", "why 17"),
-        ("scontrol show config", "status"),
-        ("checkjob -v f2xLQz", "why f2xLQz"),
-        ("checkjob", "why JOBID"),
-        ("showq -u ann", "jobs -u ann"),
-        ("qstat -f 17", "why 17"),
-        ("diagnose -f", "show"),
-        ("view-user ann", "standing ann"),
-        ("view-bank chem -t", "show -b chem"),
-        ("view-usage-report -u ann", "usage -u ann"),
-        ("sacctmgr", "limit or budget (TRES minutes), credit (usage), flux account (shares)"),
-        ("PriorityWeightFairshare", "jobs --weights"),
-    ] {
+    for (typed, ours) in include_str!("command_hints.txt").lines().filter_map(|row| row.split_once(" | ")) {
         let words: Vec<&str> = typed.split(' ').collect();
         let helped = [&["help"], &words[..1]].concat();
         for arguments in if words.len() == 1 { vec![words, helped] } else { vec![words] } {
@@ -136,82 +100,7 @@ fn a_command_of_slurm_or_pbs_gets_a_hint() {
 
 #[test]
 fn a_change_with_sacctmgr_gets_the_command_that_makes_the_same_change() {
-    for (typed, hint) in [
-        (
-            "account chem set GrpTRES=node=10",
-            "did you mean: flux fairshare limit set bank chem run-nodes=10 --push",
-        ),
-        (
-            "account chem set GrpTRES=cpu=640",
-            "did you mean: flux fairshare limit set bank chem run-cores=640 --push",
-        ),
-        (
-            "account chem set GrpCPUs=640",
-            "did you mean: flux fairshare limit set bank chem run-cores=640 --push",
-        ),
-        (
-            "user ann set GrpTRES=gres/gpu=4",
-            "did you mean: flux fairshare limit set user ann run-gpus=4 --push",
-        ),
-        (
-            "user ann where account=chem set GrpTRES=node=10",
-            "did you mean: flux account edit-user --bank=chem --max-nodes=10 ann && flux fairshare push -v && flux fairshare status -u ann -b chem",
-        ),
-        (
-            "user ann where account=chem set grptres+=cpu=64",
-            "did you mean: flux account edit-user --bank=chem --max-cores=64 ann && flux fairshare push -v && flux fairshare status -u ann -b chem",
-        ),
-        (
-            "user where name=ann account=chem set GrpTRES=gres/gpu=4",
-            "did you mean: flux fairshare limit set association ann/chem run-gpus=4 --push",
-        ),
-        (
-            "user ann where account=chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 ann && flux fairshare push -v && flux fairshare status -u ann -b chem",
-        ),
-        (
-            "user ann set MaxSubmitJobs=4",
-            "did you mean: flux account edit-user --max-active-jobs=4 ann && flux fairshare push -v && flux fairshare status -u ann",
-        ),
-        (
-            "account chem set MaxJobs=4",
-            "did you mean: flux account edit-user --bank=chem --max-running-jobs=4 USER && flux fairshare push -v && flux fairshare status -u USER -b chem, for each user of the bank",
-        ),
-        (
-            "account chem set GrpJobs=40",
-            "did you mean: flux fairshare limit set bank chem run-jobs=40 --push",
-        ),
-        (
-            "account chem set MaxWall=60",
-            "did you mean: flux fairshare limit set bank chem job-time=3600 --push",
-        ),
-        (
-            "account chem set grptresmins=node=600",
-            "did you mean: flux fairshare budget deposit bank chem 10 --until 52w --reason grptresmins=node=600 --push",
-        ),
-        (
-            "user ann account=chem set GrpTRESMins=cpu=600",
-            "did you mean: flux fairshare budget deposit association ann/chem 10 --unit core-hours --until 52w --reason GrpTRESMins=cpu=600 --push",
-        ),
-        (
-            "account chem set fairshare=20",
-            "did you mean: flux account edit-bank --shares=20 chem && flux fairshare push -v && flux fairshare show -b chem",
-        ),
-        (
-            "user ann where account=chem set fairshare=20",
-            "did you mean: flux account edit-user --bank=chem --shares=20 ann && flux fairshare push -v && flux fairshare show -u ann -b chem",
-        ),
-        (
-            "user ann set RawUsage=0",
-            "did you mean: flux fairshare credit set ann/BANK 0 --reason RawUsage=0 --push",
-        ),
-        (
-            "account chem set RawUsage=0",
-            "did you mean: flux fairshare credit set USER/chem 0 --reason RawUsage=0 --push, for each user of the bank",
-        ),
-        ("account chem set MaxTRES=cpu=4", "no command here or in flux account sets maxtres=cpu=4"),
-        ("user ann set qos=high", "no command here or in flux account sets qos=high"),
-    ] {
+    for (typed, hint) in include_str!("sacctmgr_hints.txt").lines().filter_map(|row| row.split_once(" | ")) {
         let ran = fairshare(["sacctmgr", "modify"].into_iter().chain(typed.split(' ')));
         assert_error(&ran);
         assert!(ran.err.contains(&format!("{hint}\n")), "{typed}: {ran:?}");

@@ -16,7 +16,7 @@ fn options_of_other_programs_get_a_hint() {
     for (arguments, text) in [
         (
             &["why", "alice", "--csv"][..],
-            "tip: why prints sentences, or JSON with --json; to print rows: show --user USER --csv",
+            "tip: why prints sentences, or JSON with --json; to print rows: flux fairshare show --user USER --csv",
         ),
         (&["show", "-p", "-o", "RawShares"], "tip: -p takes a database; sshare's -p and -P are -P here"),
         (&["show", "-p"], "tip: -p takes a database; sshare's -p and -P are -P here"),

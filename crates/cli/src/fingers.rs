@@ -29,43 +29,76 @@ pub(super) const COMMANDS: &str = include_str!("commands.txt");
 /// The commands that do the same as `sacctmgr modify`. Each row begins with a key of sacctmgr and, if the command depends on it, a resource.
 const SACCTMGR: &str = include_str!("sacctmgr.txt");
 
-/// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing.
+/// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing. Each key, and each resource of a list, is a
+/// change of its own.
 fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
-    let typed: Vec<String> = arguments.iter().map(|text| text.to_string_lossy().to_lowercase()).collect();
-    let (key, value) = typed.iter().skip_while(|text| *text != "set").nth(1)?.split_once('=')?;
-    let key = key.trim_end_matches(['+', '-']);
+    let words = to_words(arguments);
+    let set = words.iter().skip_while(|word| !word.eq_ignore_ascii_case("set")).skip(1);
+    let set = set.take_while(|word| !word.eq_ignore_ascii_case("where"));
+    let (mut commands, mut unknown, mut tail) = (Vec::new(), Vec::new(), "");
+    for typed in set {
+        let Some((key, value)) = typed.split_once('=') else { continue };
+        let key = key.trim_end_matches(['+', '-']).to_lowercase();
+        let is_list = value.contains('=');
+        for part in value.to_lowercase().split(|letter| is_list && letter == ',') {
+            match translate_change(&words, &key, part, typed) {
+                Some(command) => {
+                    let whole = command.strip_suffix(FOR_EACH);
+                    tail = whole.map_or(tail, |_| FOR_EACH);
+                    commands.push(whole.unwrap_or(&command).to_owned());
+                }
+                None => unknown.push(format!("{key}={part}")),
+            }
+        }
+    }
+    let commands = (!commands.is_empty()).then(|| format!("did you mean: {}{tail}", commands.join(" && ")));
+    let lacks = || format!("no command here or in flux account sets {}", unknown.join(", "));
+    let unknown = (!unknown.is_empty()).then(lacks);
+    commands.into_iter().chain(unknown).reduce(|one, other| format!("{one}; {other}"))
+}
+
+/// The end of a command that changes a single user, if sacctmgr changes a bank.
+const FOR_EACH: &str = ", for each user of the bank";
+
+/// Returns the command for a `key` of sacctmgr and its value or a resource with its value, `part`. `reason` is the text for our logs.
+fn translate_change(words: &[String], key: &str, part: &str, reason: &str) -> Option<String> {
     // sacctmgr accepts the beginning of a key, such as MaxWall.
     let is_meant = |row: &&str| {
         let (theirs, resource) =
             row.split(" | ").next().and_then(|text| text.split_once('=')).unwrap_or_default();
-        key.len() > 3 && theirs.starts_with(key) && value.split(',').any(|part| part.starts_with(resource))
+        key.len() > 3 && theirs.starts_with(key) && part.starts_with(resource)
     };
+    let typed: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let is_user = typed.iter().any(|text| text == "user" || text == "users" || text.starts_with("user="));
     let is_in_bank = is_user && typed.iter().any(|text| text.starts_with("account"));
     let column = 1 + usize::from(is_user) + usize::from(is_in_bank);
-    let row = SACCTMGR.lines().skip(1).find(is_meant);
-    let Some(command) = row.and_then(|row| row.split(" | ").nth(column)) else {
-        return Some(format!("no command here or in flux account sets {key}={value}"));
-    };
+    let command = SACCTMGR.lines().skip(1).find(is_meant)?.split(" | ").nth(column)?;
     // A placeholder stays if its value would be a list of names.
-    let words = to_words(arguments);
-    let find_name = |what: &str| find_value(&words, what, true).filter(|name| !name.contains(','));
-    let own_name = |of_user: bool| find_value(&words, "name", true).filter(|_| of_user == is_user);
-    let resource = row.and_then(|row| row.split(" | ").next()?.split_once('=')).map_or("", |it| it.1);
-    let part = value.split(',').find(|part| part.starts_with(resource));
-    let number = part.and_then(|part| part.rsplit('=').next()?.parse().ok()).filter(|it: &f64| *it >= 0.0);
+    let find_name = |what: &str| find_value(words, what, true).filter(|name| !name.contains(','));
+    let own_name = |of_user: bool| find_value(words, "name", true).filter(|_| of_user == is_user);
+    let number = part.rsplit('=').next()?.parse::<f64>().ok();
+    // The value -1 removes a limit. flux account does the same with -1.
+    let is_removed = number == Some(-1.0);
+    let is_accounts = command.starts_with("flux account");
+    let mut command = command.to_owned();
+    if is_removed && !is_accounts {
+        command = command.replace("limit set", "limit unset").replace("budget deposit", "budget remove");
+        command = ["=NUMBER", "=HOURS", "=SECONDS", " HOURS", " --until 52w"]
+            .iter()
+            .fold(command, |command, value| command.replace(value, ""));
+    }
+    let number = number.filter(|number| *number >= 0.0 || is_removed && is_accounts);
     let scaled = |factor: f64| number.map(|number| ((number * factor * 1e4).round() / 1e4).to_string());
-    let reason = words.iter().skip_while(|word| *word != "set").nth(1);
     // sacctmgr counts times in minutes.
     let values = [
         ("NUMBER", scaled(1.0)),
         ("SECONDS", scaled(60.0)),
         ("HOURS", scaled(1.0 / 60.0)),
-        ("TEXT", reason.map(|typed| quote_for_shell(typed))),
+        ("TEXT", Some(quote_for_shell(reason))),
         ("USER", find_name("user").or_else(|| own_name(true))),
         ("BANK", find_name("account").or_else(|| own_name(false))),
     ];
-    Some(format!("did you mean: {}", replace_placeholders(command, &values)))
+    Some(replace_placeholders(&command, &values))
 }
 
 /// Replaces the placeholders that have a value.
