@@ -199,7 +199,7 @@ fn compare_shows_the_moves_between_two_policies() {
     );
     let same = fairshare(["compare", "--policy", "pbs,pbs", "--tree", &path]);
     assert!(
-        same.ok().starts_with("4 associations: 0 gain, 0 lose, 4 keep their place\nKendall tau 1.000000"),
+        same.ok().starts_with("4 associations: 0 up, 0 down, 4 in the same place\nKendall tau 1.000000"),
         "{same:?}"
     );
     for wrong in ["classic,", "classic,nonsense"] {
@@ -220,7 +220,7 @@ fn compare_names_the_policies_and_counts_in_the_singular() {
         words,
         ["User", "Bank", "weighted-walk", "classic", "Change", "weighted-walk FS", "classic FS"]
     );
-    assert!(rest.contains("\n1 association: 0 gain, 0 lose, 1 keeps its place\n"), "{rest}");
+    assert!(rest.contains("\n1 association: 0 up, 0 down, 1 in the same place\n"), "{rest}");
 }
 
 /// Under pbs, each usage has a minimum. The sums and percentages must leave this minimum out.

@@ -103,20 +103,15 @@ impl<'a> Moves<'a> {
 
     fn notes(&self, new: usize) -> Vec<String> {
         let stay = self.list.len() - self.winners - self.losers - new;
-        let form =
-            |number, single: &'static str, plural: &'static str| if number == 1 { single } else { plural };
         let mut text = format!(
-            "{}: {} {}, {} {}, {} {}",
+            "{}: {} up, {} down, {} in the same place",
             count(self.list.len(), "association"),
             number(self.winners),
-            form(self.winners, "gains", "gain"),
             number(self.losers),
-            form(self.losers, "loses", "lose"),
             number(stay),
-            form(stay, "keeps its place", "keep their place"),
         );
         if new > 0 {
-            text.push_str(&format!(", {} {} new", number(new), form(new, "is", "are")));
+            text.push_str(&format!(", {} new", number(new)));
         }
         let tau = match self.tau {
             Some(tau) => format!("Kendall tau {tau:.6} (1: same order, -1: reversed)"),

@@ -249,9 +249,11 @@ fn recount_usages(
         Some(oldest) => format!("from the records since {}", date(oldest, half_life)),
         None => "from no records".to_owned(),
     };
-    let jobs =
-        if running.is_some() { "running jobs count on both sides" } else { "running jobs do not count" };
-    Ok(format!("half-life {new} instead of {old}, usage counted again {since}; {jobs}"))
+    let usage = match running {
+        Some(_) => "both sides are live usage, with running jobs and continuous decay",
+        None => "both sides are stored usage, without running jobs, which decays at period boundaries",
+    };
+    Ok(format!("half-life {new} instead of {old}, usage counted again {since}; {usage}"))
 }
 
 /// The JSON document without the rows.
