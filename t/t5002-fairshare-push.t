@@ -22,7 +22,7 @@ test_expect_success 'push fails without the plugin and says how to check' '
 '
 test_expect_success 'push -v lists the number of records that the plugin accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
-	grep "^sent 5 associations (with the instance owner), 1 queue, 2 projects, 3 banks, 4 factors, the config;" push.out
+	grep "^sent 5 associations (with the instance owner), 1 queue, 2 projects, 3 banks, 4 factor weights, the config;" push.out
 '
 test_expect_success 'push gives the plugin the same records as flux account-priority-update' '
 	print_records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && print_records >none && ! test_cmp none ours &&

@@ -247,7 +247,10 @@ fn push_names_the_defaults_of_newer_columns() {
     site.sql("DROP TABLE config_table; DROP TABLE priority_factor_weight_table; PRAGMA user_version = 26");
     let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     assert_eq!(ran.status, 0);
-    assert_eq!(ran.out, "would send 4 associations, 0 queues, 0 projects, 3 banks, 4 factors, the config\n");
+    assert_eq!(
+        ran.out,
+        "would send 4 associations, 0 queues, 0 projects, 3 banks, 4 factor weights, the config\n"
+    );
     for part in [
         "old schema; sent these defaults for missing columns: ",
         "association_table.max_cores: 2147483647",
@@ -319,7 +322,7 @@ fn push_reads_the_output_of_export_json() {
     );
     assert_eq!(
         fairshare(["push", "--dry-run", "-p", &good]).ok(),
-        "would send 1 association, 0 queues, 1 project, 1 bank, 0 factors, the config\n"
+        "would send 1 association, 0 queues, 1 project, 1 bank, 0 factor weights, the config\n"
     );
     let ran = fairshare(["show", "--tree", &good]);
     assert!(

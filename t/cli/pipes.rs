@@ -191,7 +191,7 @@ fn an_output_error_after_a_change_says_that_the_change_is_stored() {
 
 #[test]
 fn documents_are_read_from_standard_input() {
-    let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factors, the config\n";
+    let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factor weights, the config\n";
     for path in ["-", "/dev/stdin"] {
         assert_eq!(run_fairshare_with_input(EXPORT, &["push", "--dry-run", "-p", path]).ok(), would);
         let tree = r#"{"banks": [{"name": "r"}], "associations": [{"user": "u", "bank": "r", "shares": 1}]}"#;

@@ -194,7 +194,7 @@ fn summarize_data(data: &PolicyData, with_owner: bool) -> String {
         count(data.queues.len(), "queue"),
         count(data.projects.len(), "project"),
         count(data.banks.len(), "bank"),
-        count(data.priority_factors.len(), "factor"),
+        count(data.priority_factors.len(), "factor weight"),
         "the config".to_owned(),
     ]
     .join(", ")
