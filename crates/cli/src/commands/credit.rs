@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::json;
 use strum::Display;
 
 use super::{sync, usage};
@@ -12,14 +12,16 @@ use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
 use crate::plugin::ask::ask;
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
-use crate::ui::figures::{Unit, trim_decimals};
+use crate::ui::figures::{Unit, format_moment, trim_decimals};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::progress::Progress;
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{RankShown, Standings};
 
 const EXAMPLES: &str = include_str!("credit.txt").trim_ascii_end();
 
@@ -114,10 +116,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
     let one = usage_of_one(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
     let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
+    let dated = wanted.describe_late(args, &credit, one, snapshot.usage_settings().map_err(failure)?);
     snapshot.commit().map_err(failure)?;
-    let is_late = credit.usage < 0.0 && args.from.is_none();
     print(args, vec![credit]).map_err(after_storing)?;
-    let live = || live_usage(id.filter(|_| args.push)?, wanted.bank);
+    let live = || live_standing(id.filter(|_| args.push)?, wanted.bank);
     let live_before = live();
     if args.push {
         sync::run_on(&args.database, args.now, args.output.is_table()).map_err(after_storing)?;
@@ -129,18 +131,25 @@ pub(super) fn run(args: &Args) -> Outcome {
         remark(describe_sums(&wanted, args.unit, [after + reduction, after].map(|sum| sum / one)));
     }
     if let Some((before, after)) = live_before.zip(live()) {
-        let [was, is] = [before, after].map(|usage| trim_decimals(&format!("{:.4}", usage / one)));
+        let [was, is] = [before.0, after.0].map(|usage| trim_decimals(&format!("{:.4}", usage / one)));
         remark(format_args!(
-            "in force: the live usage of {}/{}, with running jobs, is {is} {} instead of {was}; it decays continuously, and stored \
-             usage at period boundaries",
+            "in force: the live usage of {}/{} is {is} {} instead of {was}; it differs from stored usage, because it includes running jobs \
+             and decays from the end of each job, and stored usage decays only at period boundaries, as in flux-accounting",
             wanted.user, wanted.bank, args.unit
         ));
+        if let (Some(was), Some(is)) = (before.1, after.1) {
+            let was = if was.place == is.place {
+                ", as before".to_owned()
+            } else {
+                format!(" instead of {}", was.place)
+            };
+            remark(format_args!(
+                "the place of {}/{} by live fair-share is {} of {}{was}",
+                wanted.user, wanted.bank, is.place, is.of
+            ));
+        }
     }
-    if is_late {
-        remark(
-            "the credit counts from now on, and expires later than the usage that it cancels; \"credit add --from TIME\" dates a credit",
-        );
-    }
+    dated.iter().for_each(remark);
     if !args.push && args.output.is_table() {
         remark(format_args!(
             "Takes effect at the next sync: {}",
@@ -155,11 +164,12 @@ fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f
     credits::set_usage(snapshot, wanted.user, wanted.bank, 0.0, now).ok().map(|credit| -credit.usage)
 }
 
-/// Returns the usage in the plugin, which includes running jobs, or `None` if the plugin does not answer.
-fn live_usage(user: u32, bank: &str) -> Option<f64> {
+/// Returns the usage in the plugin, which includes running jobs, and the rank. Returns `None` if the plugin does not answer.
+fn live_standing(user: u32, bank: &str) -> Option<(f64, Option<RankShown>)> {
     let flux = Flux::connect(None).ok()?;
-    let answer: Value = ask(&flux, "standing", &json!({"user": user, "bank": bank})).ok()?;
-    answer.pointer("/associations/0/usage")?.as_f64()
+    let answer: Standings = ask(&flux, "standing", &json!({"user": user, "bank": bank})).ok()?;
+    let association = answer.associations.first()?;
+    Some((association.usage?, association.rank))
 }
 
 /// A smaller sum differs from 0 only by rounding.
@@ -232,6 +242,27 @@ impl Wanted<'_> {
         Ok(Wanted { user, bank, amount, number, reason, from, now })
     }
 
+    /// Returns what follows if `credit` reduces usage and has no date of its own, with the command that dates it. `one` is one unit.
+    fn describe_late(
+        &self,
+        args: &Args,
+        credit: &Credit,
+        one: f64,
+        settings: UsageSettings,
+    ) -> Option<String> {
+        (credit.usage < 0.0 && args.from.is_none()).then(|| {
+            let expires = format_moment(self.now + longest_age(&settings), &TimeZone::system());
+            let amount = trim_decimals(&format!("{:.4}", credit.usage / one));
+            let unit = if args.unit == CreditUnit::NodeHours { String::new() } else { format!(" --unit {}", args.unit) };
+            format!(
+                "the credit has the date of now, so the older usage that it cancels expires before it, and what is left of the credit then \
+                 favours later jobs, until {expires} at the latest; a credit with the date of that usage does not: \
+                 flux fairshare credit add {}/{} {amount}{unit} --from TIME --reason TEXT",
+                self.user, self.bank
+            )
+        })
+    }
+
     /// Builds the credit. For `set`, computes the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
@@ -242,8 +273,7 @@ impl Wanted<'_> {
                 self.amount, args.unit
             )));
         }
-        let kept = settings.half_life * ((settings.reset_period / settings.half_life).ceil().max(4.0) + 1.0);
-        if self.from < self.now - kept {
+        if self.from < self.now - longest_age(&settings) {
             return Err(failure(
                 "--from: usage of that time has expired, so the credit would change nothing",
             ));
@@ -265,6 +295,11 @@ impl Wanted<'_> {
             ..credit
         })
     }
+}
+
+/// Returns the age in seconds at which all usage has expired.
+fn longest_age(settings: &UsageSettings) -> f64 {
+    settings.half_life * ((settings.reset_period / settings.half_life).ceil().max(4.0) + 1.0)
 }
 
 /// Returns the usage of one `unit`.
@@ -360,5 +395,7 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
         ]
     });
     let rows = Rows { key: "credits", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
-    args.output.print(Report { rows, ..Report::default() })
+    // Usage is the amount in another unit.
+    let look = Look { give_up: &["usage", "kind"], ..Look::WHOLE };
+    args.output.print_as(Report { rows, ..Report::default() }, look, Progress::none())
 }
