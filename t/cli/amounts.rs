@@ -187,6 +187,37 @@ fn usage_by_period_is_in_node_hours_if_usage_counts_nodes() {
 }
 
 #[test]
+fn usage_by_period_has_no_parts_after_a_credit_and_never_cuts_a_date() {
+    let site = make_site_with_jobs("period_credit");
+    let now = (super::pipeline::END + 900.0).to_string();
+    let sync = || fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok().to_owned();
+    let words = ["credit", "add", "ann/A", "1", "--now", &now, "--reason", "r", "-p", site.path()];
+    assert_eq!(fairshare(words).status, 0);
+    let text =
+        fairshare(["credit", "add", "ann/A", "-0.5", "--now", &now, "--reason", "r", "-p", site.path()]).err;
+    assert!(text.contains("flux fairshare credit add ann/A -0.5 --from TIME --reason TEXT"), "{text}");
+    sync();
+    let parts = |words: &[&str]| fairshare([&["usage", "--by", "period", "-p", site.path()], words].concat());
+    assert!(parts(&["--json"]).json()["periods"][0]["part"].is_number());
+    assert!(parts(&[]).ok().contains("\nJobs that ended after the last sync, at "), "{}", parts(&[]).ok());
+    for columns in [160, 120, 80] {
+        let command = format!("PROGRAM usage --by period -p {}", site.path());
+        let Some(ran) = super::table::run_on_terminal(columns, "dumb", &command) else { return };
+        assert!(ran.out.contains(" From ") && !ran.out.contains("..."), "{columns}: {ran:?}");
+        assert!(columns < 120 || ran.out.contains("Expires"), "{columns}: {ran:?}");
+    }
+    let long_ago = (super::pipeline::END - 1500.0).to_string();
+    for (amount, from) in [("600", &now), ("-500", &long_ago)] {
+        let words = ["credit", "add", "ann/A", amount, "--from", from, "--now", &now, "--reason", "r", "-p"];
+        let ran = fairshare([&words[..], &[site.path()]].concat());
+        assert_eq!(ran.status, 0, "{ran:?}");
+    }
+    sync();
+    assert!(parts(&["--json", "-u", "ann"]).json()["periods"][0]["part"].is_null());
+    assert!(parts(&["-u", "ann"]).ok().contains("Part is empty if credits cancel"));
+}
+
+#[test]
 fn usage_prints_the_interval_with_the_time_zone() {
     let site = make_site_with_jobs("interval");
     let usage = |words: &[&str]| {

@@ -14,7 +14,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
      {"user": "cat", "bank": "B", "shares": 2, "usage": 30}]}"#;
 
 /// Runs the command on a terminal with `columns` columns. Returns `None` without the program `script`, which NO_SCRIPT must allow.
-fn run_on_terminal(columns: u32, term: &str, command: &str) -> Option<RunResult> {
+pub fn run_on_terminal(columns: u32, term: &str, command: &str) -> Option<RunResult> {
     run_on_screen((columns, 50), term, command)
 }
 

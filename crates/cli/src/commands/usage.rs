@@ -18,7 +18,7 @@ use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage};
 use fairshare_accounting::store::{Access, UsageBin};
@@ -117,10 +117,10 @@ pub(super) fn run(args: &Args) -> Outcome {
             name.unwrap_or_else(|| userid.to_string())
         },
     };
-    let usage = {
+    let (usage, last_sync) = {
         let mut database = args.database.open(Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        Usage::new(&snapshot, &query).map_err(failure)?
+        (Usage::new(&snapshot, &query).map_err(failure)?, snapshot.last_sync().map_err(failure)?)
     };
     drop(progress);
     if usage.unreadable > 0 {
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if report_unknown(args, &usage.unknown) {
         return Ok(Answer::No);
     }
-    print(args, usage, &query, &zone, &running)?;
+    print(args, usage, &query, &zone, &running, last_sync)?;
     Ok(Answer::Yes)
 }
 
@@ -155,6 +155,7 @@ fn print(
     query: &Query<'_>,
     zone: &TimeZone,
     running: &Running,
+    last_sync: Option<f64>,
 ) -> std::io::Result<()> {
     let Usage { lines, total, .. } = usage;
     let by = query.by;
@@ -183,6 +184,7 @@ fn print(
         ),
         Err(reason) => format!("Only ended jobs count, because {reason}."),
     });
+    notes.extend(sync_note(last_sync, zone));
     let is_counted = running.is_ok();
     let hours = |seconds: f64| Cell::Number(seconds / HOUR);
     args.output.print(Report {
@@ -216,6 +218,12 @@ fn print(
         notes,
         ..Report::default()
     })
+}
+
+/// Returns the note about the jobs that are not on record yet.
+fn sync_note(last_sync: Option<f64>, zone: &TimeZone) -> Option<String> {
+    let at = format_moment(last_sync?, zone);
+    Some(format!("Jobs that ended after the last sync, at {at}, are missing."))
 }
 
 /// The totals of the jobs in the interval. Hours do not decay.
@@ -276,6 +284,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     let credits = snapshot.credited_bins(None).map_err(failure)?;
     let credits: HashMap<(String, String), Vec<UsageBin>> =
         credits.into_iter().map(|(user, bank, bins)| ((user, bank), bins)).collect();
+    let last_sync = snapshot.last_sync().map_err(failure)?;
     drop(snapshot);
     drop(database);
     // Ends the progress line before other output.
@@ -284,7 +293,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         return Ok(Answer::No);
     }
     let banks = report::banks_below(&ledger, &args.bank);
-    let mut rows = Vec::new();
+    let (mut rows, mut are_parts_left_out) = (Vec::new(), false);
     for (account, bins) in ledger.accounts.iter().zip(&bins.by_account) {
         let bank = ledger.bank_name(account);
         if !(args.user.is_empty() || args.user.contains(&account.user))
@@ -296,10 +305,14 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         for bin in credits.get(&(account.user.clone(), bank.to_owned())).into_iter().flatten() {
             *usages.entry(bin.period).or_default() += bin.usage;
         }
+        // If credits make a period negative, the other periods have more than the whole usage, so none has a part.
+        let has_parts = account.usage > 0.0 && usages.values().all(|usage| *usage >= 0.0);
         let period_count = usages.keys().next_back().map_or(1, |period| period + 1);
         for (period, usage) in usages.into_iter().filter(|(_, usage)| *usage != 0.0) {
             let began = bins_of.start(period);
-            let part = if account.usage > 0.0 { usage / account.usage } else { 0.0 };
+            let part = has_parts.then(|| usage / account.usage);
+            let bar = |part: f64| Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 };
+            are_parts_left_out |= part.is_none();
             rows.push(vec![
                 Cell::Text(account.user.clone()),
                 Cell::Text(bank.to_owned()),
@@ -307,8 +320,8 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
                 Cell::Number(began),
                 Cell::Number(began + settings.half_life),
                 Cell::Number(usage),
-                Cell::Number(part),
-                Cell::Bar { usage: (part.clamp(0.0, 1.0) * BAR as f64).round() as usize, share: BAR + 1 },
+                part.into(),
+                part.map_or(Cell::None, bar),
                 Cell::Number(bins_of.start(-1)),
                 Cell::Number(bins_of.start(period - period_count)),
             ]);
@@ -323,7 +336,14 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         format_moment(bins_of.start(-1), zone),
         if unit == Unit::Unknown { in_seconds } else { "" }
     ));
-    args.output.print(Report {
+    if are_parts_left_out {
+        notes.push(
+            "Part is empty if credits cancel all usage of the association, or more than that of a period."
+                .to_owned(),
+        );
+    }
+    notes.extend(sync_note(last_sync, zone));
+    let report = Report {
         facts: Facts::new(&PeriodFacts {
             half_life: settings.half_life,
             half_life_seconds: settings.half_life,
@@ -337,7 +357,10 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         },
         notes,
         ..Report::default()
-    })?;
+    };
+    // The note names the time of Decays, and To is the half-life after From.
+    let look = Look { give_up: &["bar", "decays", "to"], ..Look::WHOLE };
+    args.output.print_as(report, look, Progress::none())?;
     Ok(Answer::Yes)
 }
 

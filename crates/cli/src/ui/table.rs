@@ -219,25 +219,24 @@ impl<'a> Table<'a> {
     }
 
     /// Returns which columns fit, and reduces `widths`. The first step cuts names to two fifths of the line, the second leaves out
-    /// columns, and the third cuts names to `shortest`.
+    /// columns, the third cuts names to `shortest`, and the last leaves out times.
     fn fit_columns(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
         let room = room.saturating_sub(self.margin);
         let mut total_width = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
         shrink_names(columns, &shown, widths, &mut total_width, room, shortest.max(room * 2 / 5));
-        for key in self.look.give_up {
-            if total_width <= room {
-                break;
-            }
-            for ((column, width), shown) in columns.iter().zip(widths.iter()).zip(&mut shown) {
-                if column.key == *key {
-                    *shown = false;
-                    total_width = total_width.saturating_sub(width + GAP);
-                }
-            }
-        }
+        let find = |key: &&str| columns.iter().position(|column| column.key == *key);
+        let with_style = |is_it: fn(Style) -> bool| {
+            let is_meant = move |index: &usize| columns.get(*index).is_some_and(|column| is_it(column.style));
+            (0..columns.len()).rev().filter(is_meant)
+        };
+        let is_bar = |style| matches!(style, Style::Bar(_));
+        leave_out(self.look.give_up.iter().filter_map(find), &mut shown, widths, &mut total_width, room);
+        leave_out(with_style(is_bar), &mut shown, widths, &mut total_width, room);
         shrink_names(columns, &shown, widths, &mut total_width, room, shortest);
+        // A part of a time misleads, so times are not cut.
+        leave_out(with_style(|style| style == Style::Time), &mut shown, widths, &mut total_width, room);
         shown
     }
 
@@ -381,6 +380,25 @@ struct PrintedColumns<'a> {
     shown: &'a [bool],
 }
 
+/// Leaves out the columns with these indexes, in this order, until the table fits into `room`.
+fn leave_out(
+    indexes: impl Iterator<Item = usize>,
+    shown: &mut [bool],
+    widths: &[usize],
+    whole: &mut usize,
+    room: usize,
+) {
+    for index in indexes {
+        if let (Some(shown), Some(width)) = (shown.get_mut(index), widths.get(index))
+            && *shown
+            && *whole > room
+        {
+            *shown = false;
+            *whole = whole.saturating_sub(width + GAP);
+        }
+    }
+}
+
 /// Shortens names, in the widest columns first, until the table fits into `room`, or no name is longer than `shortest`.
 fn shrink_names(
     columns: &[Column<'_>],
@@ -392,8 +410,7 @@ fn shrink_names(
 ) {
     while *whole > room {
         let names = columns.iter().zip(shown).zip(widths.iter_mut());
-        let names =
-            names.filter(|((column, shown), _)| **shown && matches!(column.style, Style::Text | Style::Time));
+        let names = names.filter(|((column, shown), _)| **shown && column.style == Style::Text);
         let Some(widest) = names.map(|(_, width)| width).max() else { break };
         if *widest <= shortest {
             break;
