@@ -100,6 +100,8 @@ root            1    1.000000    100   1.000000  1.000000
   eve           2    0.285714      0   0.000000  0.000000    unused    unused  below its share                    no
  A              1    0.250000     40   0.400000  0.400000  0.625000  0.625000  above its share
   ann           1    1.000000     40   0.400000  1.000000  1.000000  1.000000  even                 4   0.250000  yes
+
+NormShares and Served compare a bank or user with its siblings only; NormUsage is a part of the site's usage.
 ";
     assert_eq!(fairshare(["show", "--tree", &path, "--long"]).ok(), expected);
 }

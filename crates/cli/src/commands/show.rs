@@ -104,6 +104,9 @@ pub(super) struct ShowFacts {
     source: SourceFacts,
 }
 
+/// The note about columns that compare a node with different sets.
+const SIBLINGS: &str = "NormShares and Served compare a bank or user with its siblings only; NormUsage is a part of the site's usage.";
+
 pub(super) fn run(args: &Args) -> Outcome {
     let order = Order::parse(&args.sort).map_err(|text| failure(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
@@ -182,6 +185,9 @@ impl Args {
         let mut notes = Vec::new();
         if self.columns.is_empty() {
             notes.extend(policy.table_note().map(str::to_owned));
+            let names = columns::table_columns(policy, self.long, false);
+            let is_of_siblings = policy.is_rank() && names.contains(&"served");
+            notes.extend(is_of_siblings.then(|| SIBLINGS.to_owned()));
         }
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
             let with =
