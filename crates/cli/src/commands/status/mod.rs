@@ -358,7 +358,7 @@ pub(super) struct StatusFacts<'a> {
     queues: usize,
     active_jobs: Option<i64>,
     running_jobs: Option<i64>,
-    /// The nodes of running jobs.
+    /// The sum of the nodes of running jobs, as limits count them. If several jobs share a node, each of them counts the node.
     nodes: Option<i64>,
     /// The cores of running jobs.
     cores: Option<i64>,
