@@ -24,7 +24,7 @@ test_expect_success 'diff of a plugin without data lists all records' '
 '
 test_expect_success 'diff after a push finds no difference, and ends with exit status 0' '
 	flux fairshare push -p $DB && run_diff 0 && jq -e ".differs == false and .differences == [] and .unlisted == {}" diff.json &&
-	flux fairshare diff -p $DB >out && cat out && grep "agree" out && grep "Usage is not compared" out
+	flux fairshare diff -p $DB >out && cat out && grep "agree" out && grep "Usage and live fair-shares are not compared" out
 '
 test_expect_success 'diff finds no difference after usage changed, and counts stored fair-shares that were not pushed' '
 	set_usage 5001 123456 && run_diff 0 && flux fairshare update -p $DB && run_diff 1 && jq -e ".unlisted.association >= 1 and .differences == []" diff.json &&

@@ -28,8 +28,8 @@ use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
 /// Show what differs between the database, the plugin and Flux's configuration
 ///
 /// Asks the plugin what a push would change, as "push --dry-run" does, and lists the values that differ: associations, banks,
-/// queues, projects, factors, limits, deposits of budgets and shares. Usage is not compared, because the plugin adds running jobs and
-/// decays it continuously; the output says so, and "flux fairshare status" shows the last sync.
+/// queues, projects, factors, limits, deposits of budgets and shares. Usage and live fair-shares are not compared, because the
+/// plugin adds running jobs and decays usage continuously; the output says so, and "flux fairshare status" shows the last sync.
 /// Also lists credits that no sync has counted, and compares the queue table of the database with [queues] of Flux's configuration.
 /// Nothing is changed.
 ///
@@ -232,8 +232,8 @@ fn print(
         );
     }
     notes.push(
-        "Usage is not compared, because the plugin adds running jobs to the usage of the last sync; \"flux fairshare status\" shows the \
-         time of that sync."
+        "Usage and live fair-shares are not compared, because the plugin adds running jobs to the usage of the last sync; \"flux fairshare \
+         status\" shows the time of that sync."
             .to_owned(),
     );
     let nothing = "The database, the plugin and the queues of Flux's configuration agree.".to_owned();
