@@ -43,7 +43,9 @@ test_expect_success 'after a refund and a debit, sync stores the new usage and t
 '
 test_expect_success 'the plugin has the usage with credits' '
 	mf query >query && jq -c "[.mf_priority_map[] | select(.userid > 5002 and .userid < 5005)]" query &&
-	flux fairshare standing 5003/B --json >out && cat out && jq -e "[.. | .usage? // empty | numbers] | max | . > 7000 and . <= 7200" out
+	flux fairshare standing 5003/B --json >out && cat out && jq -e "[.. | .usage? // empty | numbers] | max | . > 7000 and . <= 7200" out &&
+	COLUMNS=300 FLUX_FAIRSHARE_DATABASE=$DB flux fairshare what-if --half-life 3d >out && cat out && grep "both sides are live usage, with running jobs" out &&
+	COLUMNS=300 flux fairshare what-if -p $DB --half-life 3d >out && cat out && grep "both sides are stored usage, without running jobs" out
 '
 test_expect_success 'the credited user starts first' '
 	start_queues && wait_ended $a $b && flux jobs -n -o "{t_run} {id.f58plain}" $a $b | sort -n >runs && cat runs &&

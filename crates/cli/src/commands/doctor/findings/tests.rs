@@ -300,3 +300,14 @@ fn unknown_columns_are_found() {
     newer.unknown = vec![column];
     assert_eq!(finding_codes(&check_database(&newer, NOW, STALE)), ["unknown-columns"]);
 }
+
+#[test]
+fn a_configuration_that_was_not_checked_is_a_notice_with_the_reason() {
+    let instance = Instance { unchecked: Some("no reason".to_owned()), ..make_instance(|_| ()) };
+    let found = check_instance(&instance, None, NOW, STALE);
+    let finding = found.iter().find(|finding| finding.code == "config-not-checked").expect("a finding");
+    assert_eq!(
+        (finding.weight, finding.text.ends_with("was not checked: no reason")),
+        (Weight::Notice, true)
+    );
+}
