@@ -5,7 +5,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use fairshare_benches::records;
 use fairshare_engine::accounts::{Association, AssociationRecord, Queue};
 use fairshare_engine::engine::answers;
-use fairshare_engine::engine::answers::{Open, StandingsWanted};
+use fairshare_engine::engine::answers::{Open, StandingFilter};
 use fairshare_engine::engine::{Engine, Event, JobFacts, State, Timer};
 use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::limits::{Allocation, Resources, Size};
@@ -27,7 +27,7 @@ fn make_facts(id: u64, state: State) -> JobFacts<'static> {
 }
 
 /// Creates an engine in which user 1 has `jobs` jobs in DEPEND. The limit on running jobs is `max_running_jobs`.
-fn engine_with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
+fn make_engine_with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
     let mut engine = Engine::new(UserId(0));
     engine.handle(NOW, Event::Associations(vec![make_record(1, max_running_jobs)]));
     for id in 1..=jobs {
@@ -39,7 +39,7 @@ fn engine_with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
 }
 
 fn bench_priorities(c: &mut Criterion) {
-    let mut engine = engine_with_jobs(10_000, 1_000_000);
+    let mut engine = make_engine_with_jobs(10_000, 1_000_000);
     for id in 1..=10_000 {
         engine.handle(NOW, Event::Priority(JobId(id), 16));
         engine.handle(NOW, Event::Sched(JobId(id)));
@@ -78,7 +78,7 @@ fn bench_releases(c: &mut Criterion) {
         group.bench_with_input(BenchmarkId::from_parameter(jobs), &jobs, |b, jobs| {
             b.iter_batched(
                 || {
-                    let mut engine = engine_with_jobs(*jobs, 1);
+                    let mut engine = make_engine_with_jobs(*jobs, 1);
                     for id in 1..=1 {
                         engine.handle(NOW, Event::Run(JobId(id), make_allocation(1)));
                     }
@@ -161,7 +161,7 @@ fn bench_events_among_many_jobs(c: &mut Criterion) {
 
 /// Creates an engine in which user 1 may use `jobs` nodes and cores, and running jobs use all of them. 499 held jobs need all nodes or all cores.
 /// Also returns the held job that was submitted last.
-fn engine_with_held_jobs(jobs: u64) -> (Engine, JobFacts<'static>) {
+fn make_engine_with_held_jobs(jobs: u64) -> (Engine, JobFacts<'static>) {
     let facts_with_size = |id: u64, nodes: u64, cores: u64, state| JobFacts {
         size: Ok(Size::new(nodes, cores, 0)),
         ..make_facts(id, state)
@@ -192,7 +192,7 @@ fn engine_with_held_jobs(jobs: u64) -> (Engine, JobFacts<'static>) {
 }
 
 /// Creates an engine with one association that has a job in each of 1,000 queues with limits.
-fn engine_with_many_queues() -> Engine {
+fn make_engine_with_many_queues() -> Engine {
     let mut engine = Engine::new(UserId(0));
     let names: Vec<String> = (0..1_000).map(|number| format!("q{number:03}")).collect();
     let queue = |name: &String| Queue {
@@ -228,14 +228,14 @@ fn bench_responses(c: &mut Criterion) {
     let mut group = c.benchmark_group("answers");
     group.sample_size(20);
     for jobs in [50, 1_000] {
-        let (engine, facts) = engine_with_held_jobs(jobs);
+        let (engine, facts) = make_engine_with_held_jobs(jobs);
         group.bench_function(BenchmarkId::new("explain a job behind 499, running jobs", jobs), |b| {
             b.iter(|| black_box(answers::why(&engine.view(), &facts, NOW)));
         });
     }
-    let engine = engine_with_many_queues();
+    let engine = make_engine_with_many_queues();
     let wanted =
-        StandingsWanted { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
+        StandingFilter { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
     group.bench_function("standing in 1,000 queues", |b| {
         b.iter(|| black_box(answers::standings(&engine.view(), &wanted, NOW)));
     });

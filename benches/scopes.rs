@@ -103,7 +103,7 @@ fn make_tree(budgets: Vec<Budget>) -> SitePart {
 fn apply_effects(engine: &mut Engine, effects: Vec<Effect>) {
     for effect in effects {
         let more_effects = match effect {
-            Effect::Then(step) => engine.carry_out_step(step),
+            Effect::Then(step) => engine.execute_step(step),
             Effect::AskUrgency(id) => engine.handle(NOW, Event::Urgency(id, 16)),
             // Flux moves a job without dependencies to PRIORITY before the call returns.
             Effect::RemoveDependency(id, _) => {
@@ -191,7 +191,7 @@ fn run_job(engine: &mut Engine, id: u64) {
 }
 
 /// Creates an engine with 20,000 associations. Each has a running job, and a job that is held until the running job ends.
-fn engine_with_held_jobs(limits: &[SiteLimit], tree: &SitePart) -> Engine {
+fn make_engine_with_held_jobs(limits: &[SiteLimit], tree: &SitePart) -> Engine {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
     push_site(&mut engine, limits, tree);
     for id in 0..HELD {
@@ -222,12 +222,12 @@ struct MeasuredSite {
 
 impl MeasuredSite {
     fn new(limits: Vec<SiteLimit>, tree: SitePart) -> MeasuredSite {
-        let engine = engine_with_held_jobs(&limits, &tree);
+        let engine = make_engine_with_held_jobs(&limits, &tree);
         let most = f64::INFINITY;
         MeasuredSite { limits, tree, engine, submit: most, start: most, release: most, push: most }
     }
 
-    fn run_round(&mut self, round: u64) {
+    fn run_measured_round(&mut self, round: u64) {
         let engine = &mut self.engine;
         // These jobs belong to associations without running jobs, so no limit holds them.
         let first = HELD + SAMPLE;
@@ -258,15 +258,15 @@ fn compare_budgets() {
 
 /// Runs three rounds of one site with a tree. Callgrind can count the instructions of `submit_sample`, `start_sample` and
 /// `end_sample`.
-fn run_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
+fn run_three_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
     let mut site = MeasuredSite::new(limits, make_tree(budgets));
-    (0..3).for_each(|round| site.run_round(round));
+    (0..3).for_each(|round| site.run_measured_round(round));
 }
 
 fn compare(mut without: MeasuredSite, mut with: MeasuredSite) {
     for round in 0..ROUNDS {
-        without.run_round(round);
-        with.run_round(round);
+        without.run_measured_round(round);
+        with.run_measured_round(round);
     }
     println!("{:10} {:>14} {:>14} {:>7}", "", "without, us", "with, us", "ratio");
     for (what, without, with) in [
@@ -336,7 +336,7 @@ impl CrowdedSite {
     }
 
     /// Submits two jobs of each association: one needs more cores than are free under the limit, the other more nodes.
-    fn with_jobs_short_of_either(mut self, associations: u32) -> CrowdedSite {
+    fn submit_jobs_that_exceed_headroom(mut self, associations: u32) -> CrowdedSite {
         for user in 0..associations {
             self.submit(user, 1, 3, true);
             self.submit(user, 3, 1, true);
@@ -358,7 +358,7 @@ impl CrowdedSite {
     }
 
     /// Runs enough empty jobs to make the held jobs count as overtaken.
-    fn run_until_overtaken(mut self) -> CrowdedSite {
+    fn run_jobs_until_overtaken(mut self) -> CrowdedSite {
         (0..=fairshare_engine::limits::OVERTAKEN).for_each(|_| self.run_empty_job());
         self
     }
@@ -375,7 +375,7 @@ fn print_row(what: &str, mut site: CrowdedSite, act: fn(&mut CrowdedSite)) {
     println!("{what:64} {first:10.2} {again:10.2}");
 }
 
-fn measure_lines() {
+fn measure_held_job_lines() {
     let reprioritize = |site: &mut CrowdedSite| handle(&mut site.engine, Event::Reprioritize);
     println!("{:64} {:>10} {:>10}", "ms of processor time", "first", "again");
     print_row(
@@ -390,23 +390,23 @@ fn measure_lines() {
     );
     print_row(
         "20,000 wait and were overtaken, and priorities may have changed",
-        CrowdedSite::with_waiting_jobs(20_000).run_until_overtaken(),
+        CrowdedSite::with_waiting_jobs(20_000).run_jobs_until_overtaken(),
         CrowdedSite::run_empty_job_after_push,
     );
     print_row(
         "2,000 wait, some job of each might fit, and none fits",
-        CrowdedSite::new(2_000).with_jobs_short_of_either(2_000),
+        CrowdedSite::new(2_000).submit_jobs_that_exceed_headroom(2_000),
         CrowdedSite::run_empty_job,
     );
     print_row("5,000 wait, and the engine checks all", CrowdedSite::with_waiting_jobs(5_000), reprioritize);
     print_row(
         "1,000 wait, and some job of 100 of them might fit",
-        CrowdedSite::with_waiting_jobs(1_000).with_jobs_short_of_either(100),
+        CrowdedSite::with_waiting_jobs(1_000).submit_jobs_that_exceed_headroom(100),
         reprioritize,
     );
     print_row(
         "2,000 wait, and some job of 400 of them might fit",
-        CrowdedSite::with_waiting_jobs(2_000).with_jobs_short_of_either(400),
+        CrowdedSite::with_waiting_jobs(2_000).submit_jobs_that_exceed_headroom(400),
         reprioritize,
     );
 }
@@ -416,9 +416,9 @@ fn main() {
     let measurements: [(&str, fn()); 5] = [
         ("cost", compare_cost),
         ("budgets", compare_budgets),
-        ("lines", measure_lines),
-        ("without", || run_rounds(Vec::new(), Vec::new())),
-        ("with", || run_rounds(make_fifty_limits(), make_budgets())),
+        ("lines", measure_held_job_lines),
+        ("without", || run_three_rounds(Vec::new(), Vec::new())),
+        ("with", || run_three_rounds(make_fifty_limits(), make_budgets())),
     ];
     for (name, measure) in measurements {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {

@@ -67,7 +67,7 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
 }
 
 /// Creates the live state of a site in which one of `every` associations has a running job.
-fn standing_with_jobs(site: &Site, every: usize) -> Standing {
+fn make_standing_with_jobs(site: &Site, every: usize) -> Standing {
     let mut standing = Standing::new(Retention::default());
     standing.push(site.clone()).expect("a site");
     let mut random = Random(7);
@@ -92,7 +92,7 @@ fn bench_refreshes(criterion: &mut Criterion) {
         for policy in Policy::ALL {
             let site = make_site(leaves, policy);
             for (what, every) in [("few run", leaves / 100), ("all run", 1)] {
-                let mut standing = standing_with_jobs(&site, every);
+                let mut standing = make_standing_with_jobs(&site, every);
                 let mut now = T0;
                 group.bench_function(BenchmarkId::new(what, policy), |bencher| {
                     bencher.iter(|| {
@@ -139,7 +139,7 @@ fn print_memory(leaves: usize) {
     let association_bytes = allocated_bytes() - before;
     drop(idle);
     let before = allocated_bytes();
-    let busy = standing_with_jobs(&site, 1);
+    let busy = make_standing_with_jobs(&site, 1);
     let job_bytes = (allocated_bytes() - before).saturating_sub(association_bytes);
     drop(busy);
     println!(
@@ -149,7 +149,7 @@ fn print_memory(leaves: usize) {
     );
 }
 
-fn bench_orders(criterion: &mut Criterion) {
+fn bench_tree_orders(criterion: &mut Criterion) {
     let bounds = Bounds { depth: 1_000, budget: 2_000, refreshes_stale: false };
     let mut group = criterion.benchmark_group("order 50000");
     group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
@@ -177,7 +177,7 @@ fn bench_orders(criterion: &mut Criterion) {
         bencher.iter(|| {
             priority += 1;
             (0..50_000).for_each(|id| {
-                pending.set_current(JobId(id), priority);
+                pending.set_current_priority(JobId(id), priority);
             });
         });
     });
@@ -185,7 +185,7 @@ fn bench_orders(criterion: &mut Criterion) {
 
 /// Measures the computation of turns for users without usage, who have two jobs each. All users are in one bank, or each user is in a bank of their
 /// own.
-fn bench_turns(criterion: &mut Criterion) {
+fn bench_user_turns(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
     for (users, banks) in [(5_000, 1), (1_000, 1_000)] {
@@ -233,5 +233,5 @@ fn bench_turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bench_refreshes, bench_orders, bench_turns);
+criterion_group!(benches, bench_refreshes, bench_tree_orders, bench_user_turns);
 criterion_main!(benches);

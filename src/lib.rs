@@ -70,8 +70,8 @@
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
 //! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor:
-//! `a_ninth_limit_needs_only_a_row_of_the_table`, `a_limit_on_a_single_job_needs_only_a_row_of_the_table` and
-//! `a_fifth_factor_needs_only_a_row_of_the_table` build an engine with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new factor cannot
+//! `a_new_counted_limit_needs_only_a_row_in_the_limit_table`, `a_new_limit_on_one_job_needs_only_a_row_in_the_limit_table` and
+//! `a_new_priority_factor_needs_only_a_row_in_the_factor_table` build an engine with one more row. `max_wait_behind_outweighs_a_new_factor` shows that a new factor cannot
 //! break the guarantee of `max-wait-behind`.
 //!
 //! # Architecture invariants

@@ -119,7 +119,7 @@ fn every_line_fits_80_columns() {
 }
 
 #[test]
-fn terms_agree_with_the_site_and_the_order() {
+fn the_demo_shows_terms_that_agree_with_the_site_and_the_order() {
     let site = site();
     let out = run_demo("terms", &site);
     let priorities = check_ranking(&out, &site);
@@ -129,7 +129,7 @@ fn terms_agree_with_the_site_and_the_order() {
 }
 
 #[test]
-fn other_weights_make_other_terms() {
+fn the_demo_shows_other_terms_under_other_weights() {
     let mut site = site();
     site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 0, "urgency": 50});
     let out = run_demo("weights", &site);
@@ -140,7 +140,7 @@ fn other_weights_make_other_terms() {
 }
 
 #[test]
-fn other_shares_make_another_order() {
+fn the_demo_orders_jobs_differently_under_other_shares() {
     let first = |site: &Value, name: &str| {
         let out = run_demo(name, site);
         let rows = read_section(&out, "Running and pending jobs");
@@ -160,7 +160,7 @@ fn read_held_section(out: &str) -> String {
 
 /// The text about each held job names the limit that holds the job, with its numbers.
 #[test]
-fn holds_name_the_limit_and_its_figures() {
+fn the_demo_shows_each_hold_with_its_limit_and_figures() {
     let site = site();
     let out = run_demo("holds", &site);
     let held = read_held_section(&out);
@@ -180,7 +180,7 @@ fn holds_name_the_limit_and_its_figures() {
 }
 
 #[test]
-fn other_limits_hold_other_jobs() {
+fn the_demo_holds_other_jobs_under_other_limits() {
     let mut site = site();
     site["associations"][0]["max_running_jobs"] = json!(3);
     let out = run_demo("limits", &site);
@@ -190,7 +190,7 @@ fn other_limits_hold_other_jobs() {
 }
 
 #[test]
-fn an_end_releases_and_starts() {
+fn the_demo_shows_which_jobs_the_end_of_a_job_releases_and_starts() {
     let out = run_demo("ends", &site());
     let ends: Vec<&str> =
         out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends")).collect();
@@ -217,7 +217,7 @@ fn an_end_releases_and_starts() {
 }
 
 #[test]
-fn a_bad_site_is_named() {
+fn the_error_names_the_missing_site_file_or_plugin() {
     let complaint = |arguments: [&str; 4]| {
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(2), "{output:?}");

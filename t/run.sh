@@ -372,14 +372,14 @@ run_long_tests() {
 		run_long_test '^test result' env PROPTEST_CASES="$(multiply "$1" 4000)" cargo test --workspace --color never --lib properties
 	fi
 	if begin_step panics; then run_long_test '^test result' env STRIKES=8 cargo test -p fairshare-embedded --color never --test abi abi::panics; fi
-	if begin_step memory; then run_long_test '[0-9]+ histories' run_ignored_test STEP=${STEP:-97} memory::histories_survive_failed_allocations; fi
+	if begin_step memory; then run_long_test '[0-9]+ histories' run_ignored_test STEP=${STEP:-97} memory::job_histories_survive_failed_jansson_allocations; fi
 	if begin_step cycles; then
-		run_long_test 'bytes more' run_ignored_test "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
+		run_long_test 'bytes more' run_ignored_test "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_load_cycles_leak_no_memory
 	fi
 	[ -n "$plugin" ] || { build_programs & wait_for_build $!; }
 	if begin_step million; then
 		run_long_test 'associations|longest|a job' run_ignored_test \
-			"N=1000000 PLUGIN_UNDER_TEST=$(realpath "${plugin:-target/release/libmf_priority.so}")" push_cost::a_million_associations
+			"N=1000000 PLUGIN_UNDER_TEST=$(realpath "${plugin:-target/release/libmf_priority.so}")" push_cost::a_million_associations_are_pushed_in_short_calls
 	fi
 	if begin_step random; then run_random "$(multiply "$1" 360)"; fi
 	if begin_step soak; then

@@ -96,7 +96,7 @@ impl Flux {
                 (Effect::ListEnded { .. }, _) => self.handle_event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
                 (Effect::Then(step), _) => {
-                    let effects = self.time_call("step", |engine| engine.carry_out_step(step));
+                    let effects = self.time_call("step", |engine| engine.execute_step(step));
                     self.apply_effects(effects, None);
                 }
                 (Effect::RejectPush(text), _) => println!("rejected: {text}"),

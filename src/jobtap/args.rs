@@ -136,7 +136,7 @@ impl<'a> Args<'a> {
 
     /// Returns the posted priority of a job that Flux sent from SCHED back to PRIORITY, or `None` for any other job.
     /// After a restart the job has no priority in Flux and the scheduler has not seen it, so the result is `None` too.
-    pub fn bounced_priority(self) -> Option<u32> {
+    pub fn get_returned_priority(self) -> Option<u32> {
         let input = self.input().ok()?;
         let was_in_sched = read_integer(input, c"prev_state").ok()? == STATE_SCHED;
         u32::try_from(read_integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)

@@ -15,7 +15,7 @@ const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
 impl<J: Jobtap> Host<'_, J> {
     /// Sends a request to a service of Flux and passes the reply to [`Jobtap::receive_service_reply`]. The request
     /// replaces a pending request with the same `number`.
-    pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
+    pub fn send_service_request(self, number: u32, topic: &'static CStr, payload: &str) {
         let plugin = self.instance.plugin;
         let id = SERVICES + u64::from(number);
         if self.start_request(id, |arg| plugin.send_request(topic, payload, on_reply::<J>, arg)).is_err() {

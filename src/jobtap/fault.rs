@@ -15,7 +15,7 @@ pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
 impl Faults {
     /// Records the start of a call.
-    pub(super) fn enter_call(&self, what: &str) {
+    pub(super) fn record_call_start(&self, what: &str) {
         self.0.borrow_mut().push((what.to_owned(), 0));
         self.panic_if_requested("before");
     }
@@ -26,12 +26,12 @@ impl Faults {
     }
 
     /// Records the end of the innermost call, also if the call panicked.
-    pub(super) fn leave_call(&self) {
+    pub(super) fn record_call_end(&self) {
         self.0.borrow_mut().pop();
     }
 
     /// Records that an effect begins.
-    pub(super) fn begin_effect(&self) {
+    pub(super) fn count_effect_start(&self) {
         let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
             *count += 1;
             *count

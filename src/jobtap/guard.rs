@@ -99,9 +99,9 @@ impl<J: Jobtap> Host<'_, J> {
     }
 
     /// Records that an effect begins. Tests may inject a panic here.
-    pub fn note_effect(self) {
+    pub fn record_effect_start(self) {
         #[cfg(feature = "fault")]
-        self.instance.faults.begin_effect();
+        self.instance.faults.count_effect_start();
     }
 }
 
@@ -167,7 +167,7 @@ impl<J: Jobtap> Instance<J> {
     ) -> Option<R> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             #[cfg(feature = "fault")]
-            self.faults.enter_call(what);
+            self.faults.record_call_start(what);
             let result = body();
             #[cfg(feature = "fault")]
             self.faults.note_work_done();
@@ -175,7 +175,7 @@ impl<J: Jobtap> Instance<J> {
         }))
         .ok();
         #[cfg(feature = "fault")]
-        self.faults.leave_call();
+        self.faults.record_call_end();
         if result.is_none() {
             let text = format!(
                 "{}: internal error in {what}; the plugin returns a safe answer and checks its state",
@@ -386,7 +386,7 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     // SAFETY: `arg` points to a timer that the instance owns, and that destroys its watcher when it is dropped.
     let (instance, index) = unsafe {
         let timer = borrow_from_c::<Timer>(arg);
-        timer.note_fired();
+        timer.record_timer_fired();
         (borrow_from_c::<Instance<J>>(timer.instance), timer.index)
     };
     let name = J::TIMERS.get(index).copied().unwrap_or_default();

@@ -143,7 +143,7 @@ pub trait Jobtap: Sized + 'static {
     ) -> Option<Reply> {
         Some((method.answer)(self, host, request))
     }
-    /// Receives the reply, as JSON, to the call of [`Host::ask_service`] with this `number`, or `None` if the service
+    /// Receives the reply, as JSON, to the call of [`Host::send_service_request`] with this `number`, or `None` if the service
     /// did not reply.
     fn receive_service_reply(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
     /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm_timer`] started.

@@ -2,7 +2,7 @@
 //! Compares the committed bindings with those that bindgen makes from the installed headers.
 
 #[test]
-fn committed_bindings_are_current() {
+fn the_committed_bindings_equal_the_generated_bindings() {
     let generated = include_str!(concat!(env!("OUT_DIR"), "/sys.rs"));
     let committed = include_str!("sys.rs");
     assert_eq!(

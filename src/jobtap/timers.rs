@@ -46,7 +46,7 @@ impl Timer {
     }
 
     /// Records that the timer has fired.
-    pub(super) fn note_fired(&self) {
+    pub(super) fn record_timer_fired(&self) {
         self.due.set(None);
     }
 

@@ -35,13 +35,13 @@ const SCHEDULER: u32 = 0;
 /// Pings sched-simple, which keeps the jobs of all queues in one list. A reply means that sched-simple is
 /// loaded.
 pub(super) fn ping_sched_simple(host: Host<'_, MfPriority>) {
-    host.ask_service(SCHEDULER, c"sched-simple.ping", "{}");
+    host.send_service_request(SCHEDULER, c"sched-simple.ping", "{}");
 }
 
 fn ask_queues(host: Host<'_, MfPriority>, questions: Vec<(u32, Name)>) {
     for (number, name) in questions {
         let payload = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
-        host.ask_service(number, QUEUE_STATUS, &payload.to_string());
+        host.send_service_request(number, QUEUE_STATUS, &payload.to_string());
     }
 }
 
@@ -83,7 +83,7 @@ impl MfPriority {
             if stale.is_empty() {
                 return Some((method.answer)(self, host, request));
             }
-            self.park_request(host, delay(), stale);
+            self.delay_until_queue_states(host, delay(), stale);
             None
         })
     }
@@ -125,7 +125,7 @@ impl MfPriority {
                 if stale.is_empty() {
                     self.answer_request(host, delayed)
                 } else {
-                    self.park_request(host, delayed, stale)
+                    self.delay_until_queue_states(host, delayed, stale)
                 }
             });
         }
@@ -139,16 +139,16 @@ impl MfPriority {
     }
 
     /// Delays a request until the job manager has reported the states of the queues `names`.
-    fn park_request(&self, host: Host<'_, Self>, delayed: DelayedRequest, names: Vec<Name>) {
+    fn delay_until_queue_states(&self, host: Host<'_, Self>, delayed: DelayedRequest, names: Vec<Name>) {
         let delayed = DelayedRequest { has_waited: true, ..delayed };
         self.pace.borrow_mut().park(delayed.guest, delayed);
-        let questions = self.queues.borrow_mut().number_questions(names);
+        let questions = self.queues.borrow_mut().number_queue_questions(names);
         ask_queues(host, questions);
     }
 
     /// Answers the parked requests of owners. The parked requests of guests are delayed again, because
     /// thousands of explanations take seconds.
-    fn unpark_requests(&self, host: Host<'_, Self>) {
+    fn resume_parked_requests(&self, host: Host<'_, Self>) {
         let owners = self.pace.borrow_mut().unpark();
         self.arm_answer_timer(host);
         owners.into_iter().for_each(|delayed| self.answer_request(host, delayed));
@@ -175,7 +175,7 @@ impl MfPriority {
         }
         let has_all_answers = self.queues.borrow_mut().note_reply(number, state, host.now());
         if has_all_answers {
-            self.unpark_requests(host);
+            self.resume_parked_requests(host);
         }
         self.answer_delayed_requests(host);
     }
@@ -183,9 +183,9 @@ impl MfPriority {
     /// Restores the delayed requests after a panic, because Flux will not reply to open questions, and the timer
     /// may be lost. Then pauses the answers to guests: such an answer may have caused the panic, and each panic
     /// makes the engine compare all jobs.
-    pub(super) fn recover_answers(&self, host: Host<'_, Self>) {
+    pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_questions();
-        self.unpark_requests(host);
+        self.resume_parked_requests(host);
     }
 }

@@ -44,12 +44,12 @@ impl Cost {
     }
 
     /// Drops the time of the current push or refresh.
-    fn drop_current(&mut self) {
+    fn drop_current_measurement(&mut self) {
         self.under_way = 0.0;
     }
 
     /// Ends the current push or refresh.
-    fn end_current(&mut self, now: f64) {
+    fn end_current_measurement(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
         self.total += 1;
         self.seconds += took;
@@ -59,13 +59,13 @@ impl Cost {
     /// Adds a request of a push that took the time `took`.
     fn add_push_request(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
-            self.drop_current();
+            self.drop_current_measurement();
         }
         self.add_time(took);
         match step {
             PushStep::Part | PushStep::Begin => {}
-            PushStep::End | PushStep::Whole => self.end_current(now),
-            PushStep::Drop => self.drop_current(),
+            PushStep::End | PushStep::Whole => self.end_current_measurement(now),
+            PushStep::Drop => self.drop_current_measurement(),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Costs {
     }
 
     /// Records which step of a push the running request carried out.
-    pub fn note_step(&self, step: PushStep) {
+    pub fn record_push_step(&self, step: PushStep) {
         self.step.set(step);
     }
 
@@ -127,14 +127,14 @@ impl Costs {
         let after = read_progress();
         let mut cost = self.refreshes.get();
         if !before.is_under_way {
-            cost.drop_current();
+            cost.drop_current_measurement();
         }
         let has_ended = after.total != before.total;
         if has_ended || after.is_under_way || before.is_under_way {
             cost.add_time(began.elapsed());
         }
         if has_ended {
-            cost.end_current(host.now());
+            cost.end_current_measurement(host.now());
         }
         self.refreshes.set(cost);
         result

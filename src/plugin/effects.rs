@@ -39,7 +39,7 @@ impl MfPriority {
         event: Event<'_>,
     ) -> Result<(), Failed> {
         let effects = self.engine.feed(host.now(), event).ok_or(Failed)?;
-        self.carry_out(host, args, effects)
+        self.perform_effects(host, args, effects)
     }
 
     /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
@@ -54,7 +54,7 @@ impl MfPriority {
     }
 
     /// Carries out `effects` in order. The effects that an effect causes are carried out before the next one.
-    pub(super) fn carry_out(
+    pub(super) fn perform_effects(
         &self,
         host: Host<'_, Self>,
         args: Option<Args<'_>>,
@@ -70,9 +70,9 @@ impl MfPriority {
                 jobspec_updates.push_back(effect);
                 continue;
             }
-            host.note_effect();
+            host.record_effect_start();
             let following = match effect {
-                Effect::Then(step) => self.engine.update(|engine| engine.carry_out_step(step)),
+                Effect::Then(step) => self.engine.update(|engine| engine.execute_step(step)),
                 effect => match self.apply_effect(host, args, &effect) {
                     Ok(Outcome::Done) => continue,
                     Ok(Outcome::Fail) => {
@@ -81,7 +81,7 @@ impl MfPriority {
                     }
                     Ok(Outcome::Reported(event)) => self.engine.feed(host.now(), *event),
                     Ok(Outcome::Followed(effects)) => Some(effects),
-                    Err(error) => self.report_refusal(effect, &error),
+                    Err(error) => self.report_refused_effect(effect, &error),
                 },
             };
             // The effects that this effect caused come before the remaining effects.
@@ -92,7 +92,7 @@ impl MfPriority {
 
     /// Reports to the engine that Flux refused an effect, and returns the effects that the engine returns. If
     /// the engine logs an error about the refusal, the sender of the running request gets this error text.
-    fn report_refusal(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
+    fn report_refused_effect(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
         let why = match error.errno {
             ENOENT => Refusal::Absent,
             EINVAL => Refusal::TooLate,
@@ -124,12 +124,12 @@ impl MfPriority {
             }
             Effect::RejectPush(ref text) => drop(self.rejected.replace(Some(text.clone()))),
             Effect::SetPriority(priority) => {
-                return Ok(set_answer(args, |args| args.set_priority(i64::from(priority))));
+                return Ok(set_callback_answer(args, |args| args.set_priority(i64::from(priority))));
             }
             Effect::PriorityUnavailable => {
-                return Ok(set_answer(args, |args| args.set_priority_unavailable(plugin)));
+                return Ok(set_callback_answer(args, |args| args.set_priority_unavailable(plugin)));
             }
-            Effect::KeepPriority => return Ok(set_answer(args, |args| keep_priority(plugin, args))),
+            Effect::KeepPriority => return Ok(set_callback_answer(args, |args| keep_priority(plugin, args))),
             Effect::Annotate(id, ref text) => post_volatile_memo(plugin, id, json!({"standing": text}))?,
             Effect::SetJobspec { id, posting, ref bank, ref project } => {
                 let id = (posting == Posting::ById).then_some(id.0);
@@ -193,7 +193,7 @@ impl MfPriority {
 /// Answers that a job keeps its priority if it is in SCHED, or was in SCHED until now: the scheduler may have
 /// allocated resources for it. Any other job gets no priority.
 pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
-    if let Some(posted) = args.bounced_priority() {
+    if let Some(posted) = args.get_returned_priority() {
         return args.set_priority(i64::from(posted));
     }
     match args.priority_and_state() {
@@ -209,6 +209,6 @@ fn post_volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Erro
 }
 
 /// Sets the answer of the callback. Does nothing outside a callback.
-fn set_answer<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
+fn set_callback_answer<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
     if let Some(Err(_)) = args.map(answer) { Outcome::Fail } else { Outcome::Done }
 }

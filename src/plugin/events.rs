@@ -45,15 +45,15 @@ impl Callback<'_> {
                 .id_and_urgency()
                 .map(|(id, urgency)| self.pass_to_engine(Event::UrgencyChanged(JobId(id), urgency))),
             "job.event.resource-update" => Ok(self.pass_to_engine(Event::ResourcesUpdated)),
-            "job.state.depend" => self.on_state(Event::Depend),
+            "job.state.depend" => self.handle_job_state(Event::Depend),
             "job.state.sched" => {
                 self.compare_priority(true);
-                self.on_state(Event::Sched)
+                self.handle_job_state(Event::Sched)
             }
             "job.state.run" => self.on_run(),
-            "job.state.cleanup" => self.on_job(Event::Cleanup),
-            "job.state.inactive" => self.on_job(Event::Inactive),
-            "job.destroy" => self.on_job(Event::Gone),
+            "job.state.cleanup" => self.handle_job_event(Event::Cleanup),
+            "job.state.inactive" => self.handle_job_event(Event::Inactive),
+            "job.destroy" => self.handle_job_event(Event::Gone),
             _ => Ok(Ok(())),
         };
         outcome.unwrap_or_else(|fault| self.log_bad_args(&fault))
@@ -78,11 +78,11 @@ impl Callback<'_> {
         }
     }
 
-    fn on_job(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
+    fn handle_job_event(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         self.args.id().map(|id| self.pass_to_engine(event(JobId(id))))
     }
 
-    fn on_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
+    fn handle_job_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         let id = JobId(self.args.id()?);
         let outcome = self.add_unknown_job(id);
         Ok(outcome.and_then(|()| self.pass_to_engine(event(id))))
@@ -98,13 +98,13 @@ impl Callback<'_> {
     /// Passes the callback's job to the engine if the engine does not have job `id`, because its `job.new` was lost.
     fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.has_job(id)) {
-            Some(false) => self.on_new(),
+            Some(false) => self.handle_new_job(),
             _ => Ok(()),
         }
     }
 
     /// Passes the callback's job to the engine as a new job.
-    fn on_new(&self) -> Result<(), Failed> {
+    fn handle_new_job(&self) -> Result<(), Failed> {
         match self.args.job() {
             Ok(job) => self.pass_to_engine(Event::New(read_facts_leniently(&job))),
             Err(_) => Ok(()),
@@ -133,17 +133,17 @@ impl Callback<'_> {
         if self.topic == "job.priority.get" {
             self.compare_priority(false);
         }
-        let event = || match (self.topic, self.args.bounced_priority()) {
+        let event = || match (self.topic, self.args.get_returned_priority()) {
             ("job.priority.get", _) => Event::PriorityGet(id, urgency),
             (_, Some(posted)) => Event::Bounced { id, urgency, posted },
             (_, None) => Event::Priority(id, urgency),
         };
         let effects = self.plugin.engine.feed(self.host.now(), event()).ok_or(Failed)?;
         if !effects.is_empty() {
-            return self.plugin.carry_out(self.host, Some(self.args), effects);
+            return self.plugin.perform_effects(self.host, Some(self.args), effects);
         }
         // After a restart Flux may ask for a job's priority before it calls `job.new`.
-        self.on_new()?;
+        self.handle_new_job()?;
         self.pass_to_engine(event())
     }
 

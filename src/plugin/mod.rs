@@ -30,7 +30,7 @@ use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{reading::Reader, wire};
 use jobtap::LookUpResult;
-use methods::{staged_push, updates::PushInPieces};
+use methods::{staged_push, updates::PiecewisePush};
 use overruled::OtherPlugins;
 use pace::Pace;
 use parts::StagedPushes;
@@ -49,7 +49,7 @@ const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 pub struct MfPriority {
     engine: SharedEngine,
     staged_pushes: RefCell<StagedPushes>,
-    pieces: PushInPieces,
+    pieces: PiecewisePush,
     costs: Costs,
     /// True if Flux is in private mode (`[access] private-mode`) according to its last configuration.
     is_private: Cell<bool>,
@@ -83,7 +83,7 @@ struct DataUpdate {
 
 impl MfPriority {
     /// Stores that the running request has changed the data.
-    fn note_update(&self) {
+    fn record_data_update(&self) {
         self.updated.set(Some(DataUpdate { at: SystemTime::now(), by: self.pusher.get() }));
     }
 
@@ -93,12 +93,12 @@ impl MfPriority {
     }
 
     /// Returns true if Flux is in private mode and the caller is a guest, who then sees no jobs of others.
-    fn hides_others_from(&self, caller: Caller) -> bool {
+    fn hides_other_jobs_from(&self, caller: Caller) -> bool {
         self.is_private.get() && !caller.is_privileged()
     }
 
     /// Returns the part of the tree that guests may see. Fails if the engine is in use.
-    fn open_to_guests(&self) -> Result<Open> {
+    fn read_guest_access(&self) -> Result<Open> {
         let public = self.view(|view| view.settings().public)?;
         Ok(if self.is_private.get() { Open::Own } else { public })
     }
@@ -175,7 +175,7 @@ impl Jobtap for MfPriority {
         Ok(MfPriority {
             engine: SharedEngine::new(engine),
             staged_pushes: RefCell::default(),
-            pieces: PushInPieces::default(),
+            pieces: PiecewisePush::default(),
             costs: Costs::default(),
             is_private: Cell::default(),
             updated: Cell::new(updated),
@@ -261,7 +261,7 @@ impl Jobtap for MfPriority {
     }
 
     fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        self.advance_snapshot(host, |snapshot, _| snapshot.note_commit(outcome));
+        self.advance_snapshot(host, |snapshot, _| snapshot.continue_after_write_commit(outcome));
     }
 
     fn receive_look_up(&self, host: Host<'_, Self>, number: u64, found: LookUpResult<'_>) {
@@ -296,7 +296,7 @@ impl Jobtap for MfPriority {
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.feed_event(host, None, Event::Panicked(id.map(JobId)));
         self.advance_snapshot(host, |snapshot, _| snapshot.recover());
-        self.recover_answers(host);
+        self.restore_delayed_requests(host);
     }
 }
 

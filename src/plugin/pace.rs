@@ -73,7 +73,7 @@ impl<T> Pace<T> {
     /// FIFO.
     pub fn admit(&mut self, user: u32, now: f64, make_request: impl FnOnce() -> T) -> Verdict {
         self.refill(now);
-        let seconds = self.seconds_to_turn(user);
+        let seconds = self.seconds_until_answer(user);
         let parked = self.parked.iter().filter(|(guest, _)| *guest == Some(user)).count();
         let delayed = self.fifo.iter().filter(|(guest, _)| *guest == user).count();
         if parked + delayed >= MAX_OF_ONE_GUEST || self.count_waiting() >= MAX_OF_ALL_USERS {
@@ -121,7 +121,7 @@ impl<T> Pace<T> {
     /// Returns the seconds until [`Pace::take_next`] returns a request, or `None` if the FIFO is empty.
     pub fn seconds_to_next(&mut self, now: f64) -> Option<f64> {
         self.refill(now);
-        self.fifo.iter().map(|(user, _)| self.seconds_to_turn(*user)).min_by(f64::total_cmp)
+        self.fifo.iter().map(|(user, _)| self.seconds_until_answer(*user)).min_by(f64::total_cmp)
     }
 
     /// Stores a request until [`Pace::unpark`].
@@ -154,7 +154,7 @@ impl<T> Pace<T> {
     }
 
     /// Returns the seconds until neither the guest's bucket nor the shared bucket is empty.
-    fn seconds_to_turn(&self, user: u32) -> f64 {
+    fn seconds_until_answer(&self, user: u32) -> f64 {
         self.buckets.get(&user).map_or(0.0, Bucket::seconds_to_credit).max(self.shared.seconds_to_credit())
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_that_ask_without_pause_take_only_their_share_of_time() {
+    fn guests_that_send_requests_without_pause_get_a_limited_part_of_the_time() {
         let (answers, spent) = simulate_flood(100, 1e-3, 100.0);
         assert!(spent <= FULL_SECONDS + 100.0 * SHARED_RATE + 0.01, "{spent}");
         assert!(spent >= 0.8 * 100.0 * SHARED_RATE, "{spent}");

@@ -109,7 +109,7 @@ impl QueueStates {
     }
 
     /// Returns a numbered question for each queue of `names`, except queues that have an open question.
-    pub fn number_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
+    pub fn number_queue_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
         let mut number = |name: Name| {
             self.next = self.next.wrapping_add(1);
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_stopped_by_itself_or_by_its_parent_and_not_by_a_missing_scheduler() {
+    fn a_queue_is_stopped_if_it_or_its_parent_was_stopped_but_not_without_a_scheduler() {
         for (reply, is_stopped) in [
             (r#"{"enable": true, "start": true}"#, Some(false)),
             (r#"{"enable": false, "disable_reason": "full", "start": true}"#, Some(false)),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_gets_all_answers_when_the_last_has_come() {
+    fn the_engine_gets_the_states_of_all_queues_after_the_last_reply() {
         let name = |name: &str| Some(QueueName::from(name));
         let queue_told = |is_stopped| QueueReport { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();

@@ -37,7 +37,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     for entry in execution.get(c"R_lite").ok_or("it has no R_lite")?.items() {
         let mut nodes = 0;
         let rank = entry.get(c"rank").ok_or("an entry of R_lite has no rank")?;
-        visit_ranges(rank, |low, high| {
+        visit_id_ranges(rank, |low, high| {
             ranks.add(low, high);
             nodes += u64::from(high - low) + 1;
         })
@@ -67,7 +67,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
 
 /// Calls `call` with the first and last id of each range of an idset. A JSON number is an idset with one id.
 /// Returns `None` if `ids` is invalid.
-fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
+fn visit_id_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
     if let Some(text) = ids.as_str() { each_range(text, call) } else { read_id(ids).map(|id| call(id, id)) }
 }
 

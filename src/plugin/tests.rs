@@ -282,7 +282,7 @@ fn an_unknown_key_may_have_a_value_of_any_depth() {
 }
 
 #[test]
-fn a_dry_run_is_recognized_wherever_the_flag_is() {
+fn a_dry_run_is_recognized_inside_and_outside_of_the_data_object() {
     let parts = "\"associations\":[],\"queues\":[],\"projects\":[],\"banks\":[],\"priority_factors\":[]";
     for (payload, dry_run) in [
         (format!("{{{parts}}}"), Ok(false)),

@@ -137,7 +137,7 @@ fn read_status(field: &str) -> i64 {
 /// memory.
 #[test]
 #[ignore = "a measurement"]
-fn cost_of_a_query() {
+fn the_cost_of_a_query_is_printed() {
     let site = Site::empty(plugin());
     site.host.load(&site.so.path(), None).unwrap();
     let records: Vec<_> = (0..QUERIED).map(|n| association(10_000 + n, "A", json!({}))).collect();

@@ -14,7 +14,7 @@ fn is_mapped(site: &Site) -> bool {
 }
 
 /// Checks that the removed plugin has left no mapping, value, timer or service.
-fn assert_gone(site: &Site) {
+fn assert_plugin_is_gone(site: &Site) {
     assert!(!is_mapped(site), "the .so is still mapped");
     let host = &site.host;
     assert_eq!((host.plugin_aux_count(), host.job_aux_count(), host.live_watchers()), (0, 0, 0));
@@ -24,13 +24,13 @@ fn assert_gone(site: &Site) {
 }
 
 #[test]
-fn a_thousand_loads_and_removals() {
-    super::run_in_own_process("cycles::a_thousand_cycles");
+fn a_thousand_loads_and_removals_leak_no_memory() {
+    super::run_in_own_process("cycles::a_thousand_load_cycles_leak_no_memory");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own, and with CYCLES=10000 by t/run.sh --long"]
-fn a_thousand_cycles() {
+fn a_thousand_load_cycles_leak_no_memory() {
     let site = Site::empty(plugin());
     site.load(&document());
     // A running, a held and a scheduled job exist during all loads. The scheduled job has urgency 0: otherwise each load would post a memo for the
@@ -44,7 +44,7 @@ fn a_thousand_cycles() {
     for cycle in 0..cycles {
         site.host.remove(SO).unwrap();
         if cycle % 100 == 0 {
-            assert_gone(&site);
+            assert_plugin_is_gone(&site);
         }
         site.host.take_log();
         if cycle == 200 {
@@ -66,11 +66,11 @@ fn a_thousand_cycles() {
     site.check();
     assert_eq!(ids.iter().map(|&id| site.state(id)).collect::<Vec<_>>(), states);
     site.host.remove(SO).unwrap();
-    assert_gone(&site);
+    assert_plugin_is_gone(&site);
 }
 
 #[test]
-fn a_removal_ends_a_timer_and_reads_under_way() {
+fn removing_the_plugin_stops_its_timers_and_reads() {
     let site = Site::new();
     site.submit(&job(5001, 4));
     site.submit(&job(5001, 1));
@@ -79,7 +79,7 @@ fn a_removal_ends_a_timer_and_reads_under_way() {
     // The timer for the next turn of the reactor is due but has not fired.
     assert!(site.host.live_watchers() > 0);
     site.host.remove(SO).unwrap();
-    assert_gone(&site);
+    assert_plugin_is_gone(&site);
     site.host.settle();
 }
 
@@ -103,14 +103,14 @@ fn a_load_that_fails_leaves_no_data() {
         let line = logged.iter().find(|line| line.contains(text) && !line.contains("Success"));
         let line = line.unwrap_or_else(|| panic!("{bad}: {logged:?}"));
         assert_eq!(error.as_ref(), Err(line), "the client gets the text of the log");
-        assert_gone(&site);
+        assert_plugin_is_gone(&site);
         site.load(&document());
         site.check();
     }
 }
 
 #[test]
-fn a_document_at_load_is_not_stored() {
+fn load_time_data_are_not_written_to_the_kvs() {
     let site = Site::new();
     site.host.settle();
     site.host.remove(SO).unwrap();
@@ -123,7 +123,7 @@ fn a_document_at_load_is_not_stored() {
 }
 
 #[test]
-fn the_so_offers_its_entry_point_and_nothing_else() {
+fn the_plugin_library_exports_only_its_entry_point() {
     let output = std::process::Command::new("nm").args(["-D", "--defined-only"]).arg(plugin()).output();
     let text = String::from_utf8(output.expect("nm comes with gcc").stdout).unwrap();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();

@@ -5,7 +5,7 @@ use fairshare_embedded::Errno;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::remember::{ENDED, MANIFEST, site_with_push, tree};
+use super::remember::{ENDED, MANIFEST, make_site_with_push, tree};
 use super::{Site, document};
 
 /// Checks that the plugin refuses the snapshot with a text that contains `why`, and that a push replaces the snapshot.
@@ -57,11 +57,11 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
         }),
     ];
     for (why, damage) in damages {
-        let site = site_with_push(&document());
+        let site = make_site_with_push(&document());
         damage(&site);
         check_refused(&site, why);
     }
-    let site = site_with_push(&document());
+    let site = make_site_with_push(&document());
     site.host.set_kvs_errors(None, Some(Errno(5)));
     site.host.take_log();
     site.reload();
@@ -69,8 +69,8 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
 }
 
 #[test]
-fn no_change_of_a_byte_passes() {
-    let site = site_with_push(&tree(20, f64::from));
+fn a_snapshot_with_a_changed_or_missing_byte_is_refused() {
+    let site = make_site_with_push(&tree(20, f64::from));
     let stored_values = site.host.kvs();
     let before = site.pushed_data();
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });

@@ -21,7 +21,7 @@ const ERRNOS: [Errno; 8] = [
 ];
 
 /// Plays a history with a fault. Returns true if a call failed.
-fn play_with_fault(fault: &Fault) -> bool {
+fn play_history_with_fault(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
     // After a failed call, the state of the plugin may be wrong until the next push.
     play.is_trusting = true;
@@ -91,7 +91,7 @@ fn a_load_in_which_a_call_fails_is_refused_and_leaves_no_timer() {
 
 /// At the first push, the plugin sets the bank of each job that was submitted before, and ends jobs without an association.
 #[test]
-fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
+fn the_next_push_repeats_failed_calls_about_waiting_jobs() {
     for call in FOR_WAITING_JOBS {
         for (n, errno) in ERRNOS.into_iter().enumerate() {
             let site = Site::without_data();
@@ -183,7 +183,7 @@ fn an_answer_that_cannot_be_sent_is_logged() {
 }
 
 /// Plays histories in which functions of Flux fail, for the quarter of all functions that `shard` selects.
-fn play_with_faults(shard: usize) {
+fn play_histories_with_faults(shard: usize) {
     let is_here =
         |call: &str| !AT_LOAD.contains(&call) && !FOR_WAITING_JOBS.contains(&call) && call != "flux_respond";
     let calls = Host::FALLIBLE.split(' ').filter(|call| is_here(call)).enumerate();
@@ -193,7 +193,8 @@ fn play_with_faults(shard: usize) {
         for (n, errno) in ERRNOS.into_iter().enumerate() {
             // Each history makes another of the first four calls fail. With the last two errors, five calls in a row fail.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
-            failures += usize::from(play_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
+            failures +=
+                usize::from(play_history_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
         }
         println!("{call}: failed in {failures} of {} histories, {:.0?}", ERRNOS.len(), began.elapsed());
         assert!(failures >= 4, "{call} failed in only {failures} histories ({at})");
@@ -201,21 +202,21 @@ fn play_with_faults(shard: usize) {
 }
 
 #[test]
-fn calls_that_fail_in_a_history_1() {
-    play_with_faults(0);
+fn the_plugin_survives_failing_calls_in_history_1() {
+    play_histories_with_faults(0);
 }
 
 #[test]
-fn calls_that_fail_in_a_history_2() {
-    play_with_faults(1);
+fn the_plugin_survives_failing_calls_in_history_2() {
+    play_histories_with_faults(1);
 }
 
 #[test]
-fn calls_that_fail_in_a_history_3() {
-    play_with_faults(2);
+fn the_plugin_survives_failing_calls_in_history_3() {
+    play_histories_with_faults(2);
 }
 
 #[test]
-fn calls_that_fail_in_a_history_4() {
-    play_with_faults(3);
+fn the_plugin_survives_failing_calls_in_history_4() {
+    play_histories_with_faults(3);
 }

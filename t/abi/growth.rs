@@ -3,7 +3,7 @@
 //! tests also measure how much hourly pushes add to the content store, for each ranking policy.
 //!
 //! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the
-//! growth in a week of hourly pushes. [`a_week_of_syncs`] prints the growth in a week of `flux fairshare
+//! growth in a week of hourly pushes. [`a_week_of_syncs_prints_the_growth_of_the_content_store`] prints the growth in a week of `flux fairshare
 //! sync`.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use fairshare_embedded::{Options, Order};
 use serde_json::{Value, json};
 
 use super::push::split_document;
-use super::remember::{ENDED, MANIFEST, site_with_push, tree};
+use super::remember::{ENDED, MANIFEST, make_site_with_push, tree};
 use super::{OWNER, SO, Site, association, job_in, plugin, topic};
 
 const POLICIES: [Policy; 5] =
@@ -108,13 +108,13 @@ impl Database {
     fn document(&mut self) -> Value {
         let leaves: Vec<_> = self.tree.leaves().collect();
         for leaf in &leaves {
-            let user = self.tree.list_index(*leaf);
+            let user = self.tree.find_input_index(*leaf);
             self.tree.set_usage(*leaf, self.usage[user]).unwrap();
         }
         let ranking = self.tree.rank(self.policy, &fairshare::Options::default()).unwrap();
         let mut records = vec![Value::Null; leaves.len()];
         for leaf in leaves {
-            let user = self.tree.list_index(leaf);
+            let user = self.tree.find_input_index(leaf);
             let place = json!({
                 "fairshare": ranking.fairshare(leaf).unwrap(), "username": self.tree.name(leaf), "shares": 1 + user % 9,
                 "usage": self.usage[user], "counted_until": self.counted[user], "max_nodes": 100 + user % 5,
@@ -174,7 +174,7 @@ fn fairshares(site: &Site) -> Vec<u64> {
 }
 
 #[test]
-fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
+fn a_push_adds_only_the_changed_chunks_to_the_content_store() {
     let (many, pushes) =
         (number_of_variable("GROWTH_ASSOCIATIONS", 3_000), number_of_variable("GROWTH_PUSHES", 12));
     let some = many.div_ceil(100);
@@ -225,7 +225,7 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
 /// every GROWTH_EVERY seconds, and GROWTH_ACTIVE percent of the associations have usage.
 #[test]
 #[ignore = "takes minutes"]
-fn a_week_of_syncs() {
+fn a_week_of_syncs_prints_the_growth_of_the_content_store() {
     let many = number_of_variable("GROWTH_ASSOCIATIONS", 2_000);
     let (hours, every) = (number_of_variable("GROWTH_HOURS", 168), number_of_variable("GROWTH_EVERY", 30));
     // In each step, the jobs of the previous step end, and the same number of jobs start.
@@ -284,7 +284,7 @@ fn a_week_of_syncs() {
 
 #[test]
 fn a_write_contains_only_the_changed_chunks() {
-    let site = site_with_push(&tree(1500, f64::from));
+    let site = make_site_with_push(&tree(1500, f64::from));
     let all = site.host.kvs_written();
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
@@ -318,7 +318,7 @@ fn a_write_contains_only_the_changed_chunks() {
 
 #[test]
 fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
-    let site = site_with_push(&tree(900, f64::from));
+    let site = make_site_with_push(&tree(900, f64::from));
     for round in 1..30_u32 {
         let mut next =
             tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
@@ -346,7 +346,7 @@ fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
 }
 
 #[test]
-fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
+fn without_live_fair_share_the_plugin_uses_the_pushed_fair_shares() {
     use fairshare::Policy;
     let policies =
         [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];

@@ -29,7 +29,7 @@ unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
 /// The plugin is linked into this program, so its panic hook would apply to all tests of this process. The
 /// test therefore runs in a process of its own.
 #[test]
-fn a_method_for_guests_is_a_row() {
+fn a_new_guest_method_needs_only_a_row_in_the_method_table() {
     let this = std::env::current_exe().unwrap();
     let test = "abi::guests::guests_call_their_methods_and_no_others";
     let mut command = Command::new(this);

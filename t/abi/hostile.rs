@@ -50,7 +50,7 @@ fn list_topic_patterns() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn each_topic_of_this_list_has_one_handler_and_each_handler_a_topic() {
+fn each_topic_has_one_handler_and_each_handler_has_a_topic() {
     for topic in TOPICS {
         assert_eq!(
             list_topic_patterns().filter(|pattern| matches_topic(pattern, topic)).count(),
@@ -156,7 +156,7 @@ fn remove(document: &mut Value, path: &str) {
 }
 
 /// Returns a site in which a job has used each queue, because the query shows only such queues in queue_usage.
-fn site_with_used_queues() -> Site {
+fn make_site_with_used_queues() -> Site {
     let site = Site::new();
     for queue in ["q", "r"] {
         let mut first = job(5002, 1);
@@ -201,7 +201,7 @@ fn call_all_topics(site: &Site, input: &Value) {
 
 #[test]
 fn callbacks_without_arguments_change_nothing() {
-    let site = site_with_used_queues();
+    let site = make_site_with_used_queues();
     let before = query_counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
@@ -218,7 +218,7 @@ fn callbacks_without_arguments_change_nothing() {
 
 #[test]
 fn missing_and_unusual_arguments_leave_no_counts() {
-    let site = site_with_used_queues();
+    let site = make_site_with_used_queues();
     let before = query_counters(&site);
     for place in PLACES {
         let mut input = valid_arguments();
@@ -244,8 +244,8 @@ fn missing_and_unusual_arguments_leave_no_counts() {
 }
 
 #[test]
-fn odd_arguments_about_a_live_job_leave_it_counted_once() {
-    let site = site_with_used_queues();
+fn unusual_arguments_about_a_running_job_leave_the_job_counted_once() {
+    let site = make_site_with_used_queues();
     let id = site.submit(&job(5002, 2));
     assert_eq!(site.state(id), State::Run);
     for place in PLACES.iter().filter(|place| **place != "/id") {
@@ -268,8 +268,8 @@ fn odd_arguments_about_a_live_job_leave_it_counted_once() {
 }
 
 #[test]
-fn a_text_of_ten_megabytes_leaves_no_counts() {
-    let site = site_with_used_queues();
+fn a_job_text_of_ten_megabytes_changes_no_counter() {
+    let site = make_site_with_used_queues();
     let before = query_counters(&site);
     for place in ["/value", "/jobspec/attributes/system/queue", "/jobspec/resources/0/type"] {
         let mut input = valid_arguments();
@@ -282,7 +282,7 @@ fn a_text_of_ten_megabytes_leaves_no_counts() {
 
 #[test]
 fn a_query_ignores_arguments() {
-    let site = site_with_used_queues();
+    let site = make_site_with_used_queues();
     let (rc, out) = site.host.call_raw(SO, "plugin.query", 1, Some(&json!({"name": 5}))).unwrap();
     assert_eq!(rc, 1);
     assert!(out.unwrap()["mf_priority_map"].is_array());
@@ -304,7 +304,7 @@ fn submit_changed(site: &Site, place: &str, odd: Option<Value>) -> Result<(), St
 
 #[test]
 fn jobs_with_unusual_values_are_rejected_with_a_text_or_run_to_their_end() {
-    let site = site_with_used_queues();
+    let site = make_site_with_used_queues();
     let before = query_counters(&site);
     for place in PLACES.iter().filter_map(|place| place.strip_prefix("/jobspec").filter(|p| !p.is_empty())) {
         for odd in unusual_values().into_iter().map(Some).chain([None]) {
@@ -319,7 +319,7 @@ fn jobs_with_unusual_values_are_rejected_with_a_text_or_run_to_their_end() {
 
 #[test]
 fn a_job_whose_resources_cannot_be_counted_is_rejected() {
-    let site = site_with_used_queues();
+    let site = make_site_with_used_queues();
     let slot =
         |count: Value, with: Value| json!([{"type": "slot", "count": count, "label": "task", "with": with}]);
     let core = json!([{"type": "core", "count": 1}]);
@@ -359,8 +359,8 @@ fn a_job_whose_resources_cannot_be_counted_is_rejected() {
 }
 
 #[test]
-fn huge_jobs_leave_the_counters_as_before() {
-    let site = site_with_used_queues();
+fn huge_jobs_do_not_change_the_counters() {
+    let site = make_site_with_used_queues();
     let before = query_counters(&site);
     let of_gpus = |count: u64| {
         let slot = json!([{"type": "slot", "count": 1, "label": "task",
@@ -383,8 +383,8 @@ fn huge_jobs_leave_the_counters_as_before() {
 }
 
 #[test]
-fn no_text_of_a_job_breaks_a_line_of_the_log_or_acts_on_a_terminal() {
-    let site = site_with_used_queues();
+fn control_characters_in_job_texts_are_escaped_in_the_log() {
+    let site = make_site_with_used_queues();
     let hostile = "no\nbroker.err[0]: all is lost\r\u{1b}[2J\u{9b}31m\u{202e}%s%n";
     for place in [
         "/resources/0/type",

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::remember::{site_with_push, site_with_push_to, tree};
+use super::remember::{make_site_with_push, make_site_with_push_to, tree};
 use super::{SO, Site, document, plugin};
 
 /// Returns the number of associations that have an entry in the tree.
@@ -15,13 +15,13 @@ fn count_tree_entries(site: &Site) -> u64 {
 }
 
 /// Returns a site whose plugin was reloaded and has staged some parts of the snapshot.
-fn site_in_read() -> Site {
-    site_in_read_with(plugin())
+fn site_reading_snapshot() -> Site {
+    site_reading_snapshot_with(plugin())
 }
 
-/// Returns the site of [`site_in_read`] with another .so.
-pub(super) fn site_in_read_with(so: &Path) -> Site {
-    let site = site_with_push_to(so, &tree(200, f64::from));
+/// Returns the site of [`site_reading_snapshot`] with another .so.
+pub(super) fn site_reading_snapshot_with(so: &Path) -> Site {
+    let site = make_site_with_push_to(so, &tree(200, f64::from));
     assert_eq!(count_tree_entries(&site), 200);
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();
@@ -33,8 +33,8 @@ pub(super) fn site_in_read_with(so: &Path) -> Site {
 }
 
 #[test]
-fn data_during_a_read_drop_the_whole_snapshot() {
-    let site = site_in_read();
+fn data_pushed_during_a_snapshot_read_drop_the_whole_snapshot() {
+    let site = site_reading_snapshot();
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.host.settle();
     assert_eq!(count_tree_entries(&site), 0);
@@ -43,7 +43,7 @@ fn data_during_a_read_drop_the_whole_snapshot() {
 
 #[test]
 fn switching_off_during_a_read_removes_the_whole_snapshot() {
-    let site = site_in_read();
+    let site = site_reading_snapshot();
     site.host.reload_config(&json!({"fairshare": {"remember": false}})).unwrap();
     site.host.settle();
     assert_eq!(count_tree_entries(&site), 0);
@@ -52,8 +52,8 @@ fn switching_off_during_a_read_removes_the_whole_snapshot() {
 
 /// The plugin drops the staged parts of the snapshot, but must keep the staged parts of a client's push.
 #[test]
-fn data_during_a_read_do_not_drop_an_open_push() {
-    let site = site_in_read();
+fn data_pushed_during_a_snapshot_read_do_not_drop_an_open_push() {
+    let site = site_reading_snapshot();
     let push = site.ask("policy_begin", &json!({}))["push"].clone();
     let mut part = document();
     part["push"] = push.clone();
@@ -61,5 +61,5 @@ fn data_during_a_read_do_not_drop_an_open_push() {
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.ask("policy_commit", &json!({ "push": push }));
     site.host.settle();
-    assert_eq!(site.pushed_data(), site_with_push(&document()).pushed_data());
+    assert_eq!(site.pushed_data(), make_site_with_push(&document()).pushed_data());
 }

@@ -66,13 +66,13 @@ fn play_with_failures(after: u64, times: u64) -> u64 {
 /// In each history, one allocation fails, or five in a row. From history to history, the first failing
 /// allocation is `STEP` allocations later (1499 by default).
 #[test]
-fn an_allocation_of_jansson_fails_anywhere() {
-    super::run_in_own_process("memory::histories_survive_failed_allocations");
+fn the_plugin_survives_a_failed_jansson_allocation_anywhere() {
+    super::run_in_own_process("memory::job_histories_survive_failed_jansson_allocations");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own, and with STEP=97 by t/run.sh --long"]
-fn histories_survive_failed_allocations() {
+fn job_histories_survive_failed_jansson_allocations() {
     super::faulty_plugin();
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };
@@ -153,13 +153,13 @@ const ACTS: [Act; 17] = [
 ];
 
 #[test]
-fn each_allocation_of_jansson_fails_in_each_request_and_callback() {
-    super::run_in_own_process("memory::each_of_an_act");
+fn each_request_and_callback_survives_each_failed_jansson_allocation() {
+    super::run_in_own_process("memory::each_action_survives_each_failed_allocation");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own"]
-fn each_of_an_act() {
+fn each_action_survives_each_failed_allocation() {
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };
     let site = Site::new();

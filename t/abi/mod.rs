@@ -85,18 +85,18 @@ fn allocated_bytes() -> usize {
 }
 
 /// A copy of a .so under the name of the plugin. The copy is removed on drop.
-pub struct SoCopy {
+pub struct PluginCopy {
     directory: PathBuf,
 }
 
-impl SoCopy {
-    pub fn new(so: &Path) -> SoCopy {
+impl PluginCopy {
+    pub fn new(so: &Path) -> PluginCopy {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("abi-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::copy(so, directory.join(SO)).unwrap();
-        SoCopy { directory }
+        PluginCopy { directory }
     }
 
     pub fn path(&self) -> PathBuf {
@@ -104,7 +104,7 @@ impl SoCopy {
     }
 }
 
-impl Drop for SoCopy {
+impl Drop for PluginCopy {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
@@ -113,7 +113,7 @@ impl Drop for SoCopy {
 /// A host, and a copy of the .so for it. The host must be dropped first, because it has the copy loaded.
 pub struct Site {
     pub host: Rc<Host>,
-    pub so: SoCopy,
+    pub so: PluginCopy,
 }
 
 pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
@@ -125,7 +125,7 @@ impl Site {
     }
 
     fn with_options(so: &Path, options: Options) -> Site {
-        Site { host: Host::new(options).expect("the C side is linked in"), so: SoCopy::new(so) }
+        Site { host: Host::new(options).expect("the C side is linked in"), so: PluginCopy::new(so) }
     }
 
     /// Returns a site with Flux's builtin priority plugin, which flux-accounting's guide leaves loaded, and without ours.
@@ -279,7 +279,7 @@ pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
 }
 
 /// Returns a job of user 5002 that depends on the end of job `id`.
-pub fn job_after(id: u64) -> Submission {
+pub fn make_dependent_job(id: u64) -> Submission {
     let mut after = job(5002, 1);
     after.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": id}]);
     after

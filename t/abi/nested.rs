@@ -159,13 +159,13 @@ fn the_first_turn_after_a_reload_releases_held_jobs() {
 }
 
 #[test]
-fn jobs_that_end_as_they_are_let_go_do_not_pile_up_on_the_stack() {
-    run_in_own_process("nested::each_job_that_is_let_go_ends");
+fn jobs_that_end_at_their_release_do_not_overflow_the_stack() {
+    run_in_own_process("nested::each_of_3000_released_jobs_ends");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own: it would take down all others"]
-fn each_job_that_is_let_go_ends() {
+fn each_of_3000_released_jobs_ends() {
     const HELD: usize = 3000;
     let mut one_at_a_time = document();
     one_at_a_time["associations"][0] = association(5001, "A", json!({"max_sched_jobs": 1}));
@@ -185,7 +185,7 @@ fn each_job_that_is_let_go_ends() {
 /// A push gives a released job the score 0, so its headroom becomes free for the next job of the user. Flux asks for the score in its loop over the
 /// jobs, and would lose its position if the plugin released that job during the loop.
 #[test]
-fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
+fn if_a_push_sets_a_score_to_0_the_next_job_is_released_after_fluxs_loop() {
     let with_queue_r = |priority: i64| {
         let mut document = document();
         document["priority_factors"].as_array_mut().unwrap().push(json!({"factor": "queue", "weight": 1}));
@@ -210,7 +210,7 @@ fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
 /// While Flux passes a configuration to its plugins, any callback about a job moves the cursor of Flux's loop over the plugins. So the plugin must
 /// release jobs after that loop.
 #[test]
-fn a_configuration_that_releases_a_job_is_passed_once() {
+fn flux_passes_a_configuration_once_although_the_plugin_releases_a_job() {
     let table =
         |jobs: u64| json!({"fairshare": {"limits": [{"scope": "user", "name": "*", "run-jobs": jobs}]}});
     let mut data = document();

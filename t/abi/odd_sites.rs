@@ -38,7 +38,7 @@ fn make_document(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value 
 }
 
 /// Returns a document with banks root and A, and with both users in bank A.
-fn small_tree(policy: &str, at: f64) -> Value {
+fn make_small_tree(policy: &str, at: f64) -> Value {
     make_document(policy, at, vec![make_bank("root", ""), make_bank("A", "root")], "A")
 }
 
@@ -102,7 +102,7 @@ fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
 #[test]
 fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
     let site = Site::without_data();
-    site.push_in_parts(&small_tree("fair-tree", site.host.now()));
+    site.push_in_parts(&make_small_tree("fair-tree", site.host.now()));
     let running = site.submit(&job(5001, 1));
     site.host.advance(YEAR);
     let first = site.query()["live"]["last"]["when"].as_f64().expect("it was refreshed");

@@ -13,9 +13,9 @@ use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
 use super::hostile::TOPICS;
-use super::interrupted::site_in_read_with;
+use super::interrupted::site_reading_snapshot_with;
 use super::play::{Play, full_document};
-use super::remember::site_with_push;
+use super::remember::make_site_with_push;
 use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
@@ -56,18 +56,18 @@ fn a_panic_in_each_method_fails_safely() {
 }
 
 /// Returns the names of the plugin's timers and futures.
-fn timers_and_futures() -> impl Iterator<Item = &'static str> {
+fn list_timers_and_futures() -> impl Iterator<Item = &'static str> {
     reply::ALL.into_iter().chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]
 fn a_panic_in_each_timer_and_future_fails_safely() {
-    timers_and_futures().for_each(|turn| run_in_process("a_panic_at_each_place_fails_safely", turn));
+    list_timers_and_futures().for_each(|turn| run_in_process("a_panic_at_each_place_fails_safely", turn));
 }
 
 #[test]
 fn the_plugin_recovers_from_panics_in_every_call_of_a_kind() {
-    timers_and_futures()
+    list_timers_and_futures()
         .chain(["job.new", "job.state.run"])
         .for_each(|what| run_in_process("the_plugin_goes_on_while_each_call_of_a_kind_panics", what));
 }
@@ -146,7 +146,7 @@ fn check_panic(what: &str, place: &str) -> bool {
 /// Flux calls flux_plugin_init before it checks whether a plugin of the same file name is loaded. This check
 /// does not find a copy with another file name, so the plugin itself must refuse the second load.
 #[test]
-fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
+fn a_refused_second_load_does_not_change_the_loaded_plugin() {
     run_in_process("a_second_load_of_the_faulty_plugin_is_refused", "stats");
 }
 
@@ -184,14 +184,14 @@ fn a_second_load_of_the_faulty_plugin_is_refused() {
 /// A client pushes while the plugin reads the snapshot, and another call panics. The result must be the
 /// complete push, without parts of the snapshot.
 #[test]
-fn a_push_during_a_read_is_complete_after_a_panic() {
+fn a_push_during_a_snapshot_read_is_complete_after_a_panic() {
     run_in_process("a_panic_during_a_read", "stats");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
 fn a_panic_during_a_read() {
-    let site = site_in_read_with(faulty_plugin());
+    let site = site_reading_snapshot_with(faulty_plugin());
     let push = site.ask("policy_begin", &json!({}))["push"].clone();
     let mut rest = full_document();
     let associations = rest.as_object_mut().and_then(|rest| rest.remove("associations"));
@@ -203,13 +203,13 @@ fn a_panic_during_a_read() {
     site.ask("policy_part", &rest);
     site.ask("policy_commit", &json!({ "push": push }));
     site.host.settle();
-    assert_eq!(site.pushed_data(), site_with_push(&full_document()).pushed_data());
+    assert_eq!(site.pushed_data(), make_site_with_push(&full_document()).pushed_data());
     println!("struck");
 }
 
 /// After a panic in any call, the plugin must still answer requests that wait for a response from Flux.
 #[test]
-fn requests_that_wait_for_others_are_answered() {
+fn requests_that_wait_for_answers_of_flux_are_answered_after_a_panic() {
     run_in_process("delayed_requests_are_answered_after_a_panic", "stats");
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{METHODS, OWNER, Site, association, document, job, topic};
 
 /// Returns a site with a running, a held and a scheduled job, so that the query would show a change.
-fn site_with_jobs() -> Site {
+fn make_site_with_some_jobs() -> Site {
     let site = Site::new();
     for (userid, nodes) in [(5001, 4), (5001, 1), (5002, 1)] {
         site.submit(&job(userid, nodes));
@@ -41,7 +41,7 @@ const EINVAL: i32 = 22;
 
 #[test]
 fn a_request_without_payload_or_with_invalid_json_is_refused() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     for (_, method) in METHODS {
         for payload in [None, Some(""), Some("{"), Some("[]"), Some("null"), Some("{}"), Some("{\"dat\":[]}")]
         {
@@ -68,7 +68,7 @@ const WITH_OPTIONAL_PAYLOAD: [&str; 9] = [
 
 #[test]
 fn a_payload_that_is_not_utf8_is_refused() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     for bytes in
         [c"\xff\xfe{}", c"{\"data\":[{\"userid\":5001,\"bank\":\"\xc3\x28\"}]}", c"{\"data\":[]}\xff"]
     {
@@ -83,7 +83,7 @@ fn a_payload_that_is_not_utf8_is_refused() {
 
 #[test]
 fn data_of_the_wrong_type_are_refused() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     for (_, method) in METHODS {
         for data in [json!(null), json!(1), json!("text"), json!(true), json!(0.5)] {
             check_refused(&site, method, Some(&json!({"data": data}).to_string()), EINVAL);
@@ -97,7 +97,7 @@ fn data_of_the_wrong_type_are_refused() {
 /// The plugin must not apply the valid record that comes before the invalid one.
 #[test]
 fn a_record_with_a_missing_or_wrong_member_is_refused() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     let data = document();
     let odd = [json!(null), json!([]), json!({}), json!(true), json!(1e300), json!("text"), json!(2.5)];
     for (kind, method) in METHODS.iter().filter(|(kind, _)| *kind != "config") {
@@ -143,7 +143,7 @@ fn rename_record(good: &Value) -> Value {
 
 #[test]
 fn numbers_beyond_their_range_are_refused_or_skipped() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     for userid in ["1e3", "-0.0"] {
         let text = association(5001, "A", json!({}))
             .to_string()
@@ -168,7 +168,7 @@ fn numbers_beyond_their_range_are_refused_or_skipped() {
 
 #[test]
 fn huge_and_deeply_nested_payloads_are_refused() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     let long =
         json!({"data": [association(5001, "A", json!({"active": "x".repeat(10_000_000)}))]}).to_string();
     check_refused(&site, "rec_update", Some(&long), EINVAL);
@@ -199,7 +199,7 @@ const OTHERS: [&str; 8] = [
 
 #[test]
 fn guests_cannot_call_the_methods_of_the_owner_and_of_admins() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     let before = site.query();
     let methods = METHODS.iter().map(|(_, method)| *method).chain(OTHERS);
     for method in methods {
@@ -218,7 +218,7 @@ fn guests_cannot_call_the_methods_of_the_owner_and_of_admins() {
 
 #[test]
 fn a_document_with_one_fault_is_refused_as_a_whole() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     let mut document = document();
     document["associations"].as_array_mut().unwrap().push(association(5009, "Z", json!({})));
     for (key, fault) in
@@ -244,7 +244,7 @@ fn a_document_with_one_fault_is_refused_as_a_whole() {
 /// A dry run, in one message or in parts, must refuse the tree with the same text as the push.
 #[test]
 fn a_dry_run_refuses_an_invalid_tree() {
-    let site = site_with_jobs();
+    let site = make_site_with_some_jobs();
     let mut site_document = document();
     let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
     site_document["tree"] = json!({

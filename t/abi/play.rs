@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::seen::{JobInHost, assert_counts};
-use super::{METHODS, OWNER, SO, Site, SoCopy, faulty_plugin, job, job_after, job_in, topic};
+use super::{METHODS, OWNER, PluginCopy, SO, Site, faulty_plugin, job, job_in, make_dependent_job, topic};
 
 mod documents;
 
@@ -55,7 +55,7 @@ impl Play {
         // The configuration lists the queues, so the plugin does not request their states. Each answer then
         // has only its own effects.
         host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
-        let site = Site { host, so: SoCopy::new(faulty_plugin()) };
+        let site = Site { host, so: PluginCopy::new(faulty_plugin()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
         let banks = BTreeMap::new();
@@ -195,7 +195,7 @@ impl Play {
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
-        let late = early.and_then(|early| self.submit(&job_after(early)));
+        let late = early.and_then(|early| self.submit(&make_dependent_job(early)));
         // The plugin subscribes to the events of a job that depends on another job, so it gets the event about the new urgency.
         let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
@@ -213,8 +213,8 @@ impl Play {
         self.submit(&job(5004, 1));
         self.submit(&job(5004, 1));
         if let Some(first) = first {
-            self.submit(&Submission { userid: 5001, ..job_after(first) });
-            let kept = self.submit(&Submission { userid: 5001, ..job_after(first) });
+            self.submit(&Submission { userid: 5001, ..make_dependent_job(first) });
+            let kept = self.submit(&Submission { userid: 5001, ..make_dependent_job(first) });
             let _ = kept.map(|id| self.site.host.cancel(id, OWNER));
             self.compare_with_host();
         }

@@ -189,7 +189,7 @@ fn a_part_with_too_many_records_or_bytes_is_refused() {
 }
 
 #[test]
-fn a_dry_run_in_parts_changes_nothing() {
+fn a_dry_run_push_in_several_parts_changes_nothing() {
     let site = Site::new();
     let before = site.query();
     let push = site.ask("policy_begin", &json!({"dry_run": true}))["push"].clone();

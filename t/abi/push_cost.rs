@@ -73,7 +73,7 @@ fn measure_push(site: &Site, document: &Value, size: usize) -> PushTimes {
 }
 
 /// Returns a document with `count` associations.
-fn large_document(count: u32, fairshare: f64) -> Value {
+fn make_large_document(count: u32, fairshare: f64) -> Value {
     let mut document = document();
     let record = |n| association(10_000 + n, "A", json!({"fairshare": fairshare, "queues": "q"}));
     document["associations"] = (0..count).map(record).collect();
@@ -120,13 +120,13 @@ fn count_allocations(count: u32) -> [u64; 2] {
         });
         last[0] = parts.max().unwrap();
         last[1] = counted(Event::PolicyCommit);
-        assert_eq!(engine.view().latest_difference().changed, count as usize);
+        assert_eq!(engine.view().last_difference().changed, count as usize);
     }
     last
 }
 
 #[test]
-fn the_allocations_of_a_part_depend_only_on_its_records() {
+fn the_allocations_for_a_part_of_a_push_depend_only_on_its_records() {
     let [few, many] = [1_000, 50_000].map(count_allocations);
     assert_eq!(
         few, many,
@@ -138,13 +138,13 @@ fn the_allocations_of_a_part_depend_only_on_its_records() {
 
 #[test]
 fn an_abandoned_push_frees_its_memory_without_a_call() {
-    super::run_in_own_process("push_cost::an_abandoned_push");
+    super::run_in_own_process("push_cost::an_abandoned_push_leaves_the_memory_use_unchanged");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own"]
-fn an_abandoned_push() {
-    let mut site_document = large_document(20_000, 0.5);
+fn an_abandoned_push_leaves_the_memory_use_unchanged() {
+    let mut site_document = make_large_document(20_000, 0.5);
     for (n, record) in site_document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
         let leaf = json!({"username": format!("u{n}"), "shares": 1, "usage": n, "counted_until": 1.0});
         record.as_object_mut().unwrap().extend(leaf.as_object().unwrap().clone());
@@ -174,7 +174,7 @@ fn an_abandoned_push() {
     }
     let now = || {
         site.host.take_log();
-        site.host.take_trace();
+        site.host.take_recorded_events();
         super::allocated_bytes()
     };
     let before = now();
@@ -201,18 +201,18 @@ fn longest_call() {
         ((now() - start) * 1e3, answer)
     };
     for (what, fairshare) in [("new", 0.1), ("each changed", 0.2)] {
-        let payload = json!({"data": large_document(count, fairshare)["associations"]});
+        let payload = json!({"data": make_large_document(count, fairshare)["associations"]});
         println!("rec_update, {what}: {:.1} ms", call("rec_update", &payload).0);
         println!(
             "policy_update, {what}: {:.1} ms",
-            call("policy_update", &large_document(count, fairshare + 1.0)).0
+            call("policy_update", &make_large_document(count, fairshare + 1.0)).0
         );
         if !site.host.request_now(&topic("policy_begin"), None, OWNER).is_ok_and(|answer| answer.is_some()) {
             continue;
         }
         for size in [500, 1000] {
             let PushTimes { begin, parts, commit } =
-                measure_push(&site, &large_document(count, fairshare + 2.0 + size as f64), size);
+                measure_push(&site, &make_large_document(count, fairshare + 2.0 + size as f64), size);
             let longest = parts.iter().copied().fold(0.0, f64::max);
             let mean = parts.iter().sum::<f64>() / parts.len() as f64;
             println!(
@@ -248,7 +248,7 @@ fn longest_call() {
 /// --test abi -- --ignored --nocapture a_million`.
 #[test]
 #[ignore = "takes gigabytes, and a minute"]
-fn a_million_associations() {
+fn a_million_associations_are_pushed_in_short_calls() {
     const SIZE: u32 = 1000;
     let count = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000u32);
     let site = Site::empty(plugin());
@@ -307,7 +307,7 @@ fn a_million_associations() {
             longest[3].set(longest[3].get().max((now() - start) * 1e3));
         }
         site.host.take_log();
-        site.host.take_trace();
+        site.host.take_recorded_events();
         let kept = super::allocated_bytes() - before;
         println!("{answer}");
         println!("{count} associations: {} MiB while the push is open, {} MiB after", open >> 20, kept >> 20);

@@ -198,7 +198,7 @@ fn host_counts(site: &Site) -> BTreeMap<(u32, String), Counts> {
     all
 }
 
-fn shown_counts(query: &Value) -> BTreeMap<(u32, String), Counts> {
+fn parse_shown_counts(query: &Value) -> BTreeMap<(u32, String), Counts> {
     let mut all = BTreeMap::new();
     for user in query["mf_priority_map"].as_array().unwrap() {
         for bank in user["banks"].as_array().unwrap() {
@@ -256,7 +256,7 @@ fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeM
 pub fn assert_counts_equal_host(site: &Site) {
     site.check();
     let query = site.query();
-    assert_eq!(shown_counts(&query), host_counts(site));
+    assert_eq!(parse_shown_counts(&query), host_counts(site));
     let (by_host, by_query) = hold_names(site, &query);
     assert_eq!(by_query, by_host, "held jobs");
 }

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::job;
-use super::remember::{site_with_ended_jobs, tree, usage_of};
+use super::remember::{make_site_with_ended_jobs, tree, usage_of};
 
-/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay, in which each user has `usage`. The usage of user 1000 includes the jobs that
+/// Returns the [`tree`] of [`make_site_with_ended_jobs`] without decay, in which each user has `usage`. The usage of user 1000 includes the jobs that
 /// ended by `until`.
 fn tree_without_decay(usage: f64, until: f64) -> Value {
     let mut document = tree(3, |_| usage);
@@ -21,10 +21,10 @@ fn tree_without_decay(usage: f64, until: f64) -> Value {
 fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
     let mut seen = [0, 0];
     for turns in 0..60 {
-        let (site, ids) = site_with_ended_jobs();
+        let (site, ids) = make_site_with_ended_jobs();
         site.finish(ids[2]);
         site.host.advance(70.0);
-        site.ask_only("policy_update", &tree_without_decay(7.0, site.host.now()));
+        site.ask_without_reactor("policy_update", &tree_without_decay(7.0, site.host.now()));
         (0..turns).for_each(|_| _ = site.host.step());
         site.reload_only(None);
         site.host.settle();
@@ -50,8 +50,8 @@ fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
 }
 
 #[test]
-fn a_job_that_ends_before_the_snapshot_is_read_is_written_with_it() {
-    let (site, ids) = site_with_ended_jobs();
+fn a_job_that_ends_before_the_snapshot_is_read_is_added_to_the_next_snapshot() {
+    let (site, ids) = make_site_with_ended_jobs();
     site.host.advance(70.0);
     site.reload_only(None);
     site.finish(ids[2]);
@@ -66,8 +66,8 @@ fn a_job_that_ends_before_the_snapshot_is_read_is_written_with_it() {
 /// In this test, job-list answers before the plugin has read the snapshot. The answer has fewer data about a job than the snapshot: never GPUs, and
 /// here no cores.
 #[test]
-fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
-    let (site, ids) = site_with_ended_jobs();
+fn a_job_list_answer_before_the_snapshot_removes_no_data_of_the_snapshot() {
+    let (site, ids) = make_site_with_ended_jobs();
     site.finish(ids[2]);
     let now = site.host.now();
     site.host.advance(70.0);
@@ -77,11 +77,11 @@ fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
         json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
     site.host.set_response("job-list.list", Some(&jobs));
     site.reload_only(None);
-    let push = &site.ask_only("policy_begin", &json!({}))["push"];
+    let push = &site.ask_without_reactor("policy_begin", &json!({}))["push"];
     let mut part = tree_without_decay(0.0, 1.6e9);
     part["push"] = push.clone();
-    site.ask_only("policy_part", &part);
-    site.ask_only("policy_commit", &json!({"push": push}));
+    site.ask_without_reactor("policy_part", &part);
+    site.ask_without_reactor("policy_commit", &json!({"push": push}));
     site.host.settle();
     site.host.advance(2.0);
     let shown = usage_of(&site, 1000);

@@ -30,7 +30,7 @@ impl Site {
     }
 
     /// Sends a request of the owner without running the reactor, and returns the answer.
-    pub(super) fn ask_only(&self, method: &str, payload: &Value) -> Value {
+    pub(super) fn ask_without_reactor(&self, method: &str, payload: &Value) -> Value {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
         serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
@@ -89,12 +89,12 @@ pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
 }
 
 /// Returns a site after a push of `document`.
-pub(super) fn site_with_push(document: &Value) -> Site {
-    site_with_push_to(plugin(), document)
+pub(super) fn make_site_with_push(document: &Value) -> Site {
+    make_site_with_push_to(plugin(), document)
 }
 
-/// Returns the site of [`site_with_push`] with another .so.
-pub(super) fn site_with_push_to(so: &Path, document: &Value) -> Site {
+/// Returns the site of [`make_site_with_push`] with another .so.
+pub(super) fn make_site_with_push_to(so: &Path, document: &Value) -> Site {
     let site = Site::empty(so);
     site.host.load(&site.so.path(), None).expect("the plugin loads");
     site.ask("policy_update", document);
@@ -103,9 +103,9 @@ pub(super) fn site_with_push_to(so: &Path, document: &Value) -> Site {
 }
 
 #[test]
-fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
+fn a_pushed_site_document_is_in_force_again_after_a_reload_and_a_restart() {
     for document in [document(), tree(40, |user| f64::from(user) * 1.1), tree(700, f64::from)] {
-        let site = site_with_push(&document);
+        let site = make_site_with_push(&document);
         let before = site.pushed_data();
         site.reload();
         assert_eq!(site.pushed_data(), before);
@@ -120,7 +120,7 @@ fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_restored_snapshot_is_written_unchanged() {
-    let site = site_with_push(&tree(1200, f64::from));
+    let site = make_site_with_push(&tree(1200, f64::from));
     let before = site.host.kvs();
     site.reload();
     let written = site.host.kvs_written();
@@ -143,7 +143,7 @@ fn a_restored_snapshot_is_written_unchanged() {
 fn the_limit_holds_for_jobs_that_come_after_a_reload() {
     let mut document = document();
     document["associations"] = json!([association(5001, "A", json!({"max_running_jobs": 1}))]);
-    let site = site_with_push(&document);
+    let site = make_site_with_push(&document);
     let first = site.submit(&job(5001, 1));
     site.reload();
     let later: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
@@ -158,13 +158,13 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     let first_document = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
-    let site = site_with_push(&first_document);
+    let site = make_site_with_push(&first_document);
     site.host.set_kvs_errors(Some(Errno(110)), None);
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.set_kvs_errors(None, None);
     // For comparison, build a site in which the commit succeeds, and give the KVS values of that site to this host.
-    let twin = site_with_push(&first_document);
+    let twin = make_site_with_push(&first_document);
     twin.ask("policy_update", &other);
     twin.host.settle();
     for key in site.host.kvs().keys() {
@@ -199,7 +199,7 @@ fn methods_of_flux_accounting_are_not_saved_and_remove_the_snapshot() {
 
 #[test]
 fn a_document_at_load_takes_precedence_over_the_snapshot() {
-    let site = site_with_push(&tree(10, f64::from));
+    let site = make_site_with_push(&tree(10, f64::from));
     site.reload_with(Some(&json!({"config": document()})));
     let given = Site::new();
     assert_eq!(site.pushed_data(), given.pushed_data());
@@ -207,8 +207,8 @@ fn a_document_at_load_takes_precedence_over_the_snapshot() {
 }
 
 #[test]
-fn switched_off_nothing_is_kept() {
-    let site = site_with_push(&document());
+fn with_remember_off_the_plugin_stores_no_snapshot() {
+    let site = make_site_with_push(&document());
     site.reload_with(Some(&json!({"remember": false})));
     assert!(!site.has_data());
     assert_eq!(site.host.kvs(), BTreeMap::new());
@@ -219,12 +219,12 @@ fn switched_off_nothing_is_kept() {
 
 #[test]
 fn a_push_before_the_snapshot_is_read_takes_precedence() {
-    let site = site_with_push(&tree(500, f64::from));
+    let site = make_site_with_push(&tree(500, f64::from));
     site.reload_only(None);
     let other = document();
-    site.ask_only("policy_update", &other);
+    site.ask_without_reactor("policy_update", &other);
     site.host.settle();
-    let fresh = site_with_push(&other);
+    let fresh = make_site_with_push(&other);
     assert_eq!(site.pushed_data(), fresh.pushed_data());
     site.reload();
     assert_eq!(site.pushed_data(), fresh.pushed_data());
@@ -232,20 +232,20 @@ fn a_push_before_the_snapshot_is_read_takes_precedence() {
 
 #[test]
 fn the_snapshot_is_restored_after_an_aborted_push() {
-    let site = site_with_push(&tree(500, f64::from));
+    let site = make_site_with_push(&tree(500, f64::from));
     let before = site.pushed_data();
     site.reload_only(None);
-    let begun = site.ask_only("policy_begin", &json!({}));
+    let begun = site.ask_without_reactor("policy_begin", &json!({}));
     site.host.settle();
     assert!(!site.has_data());
-    site.ask_only("policy_abort", &json!({"push": begun["push"]}));
+    site.ask_without_reactor("policy_abort", &json!({"push": begun["push"]}));
     site.host.advance(2.0);
     assert_eq!(site.pushed_data(), before);
 }
 
 #[test]
 fn a_write_that_fails_leaves_the_previous_snapshot() {
-    let site = site_with_push(&tree(300, f64::from));
+    let site = make_site_with_push(&tree(300, f64::from));
     let before = site.pushed_data();
     site.host.set_kvs_errors(Some(Errno(28)), None);
     site.ask("policy_update", &document());
@@ -257,14 +257,14 @@ fn a_write_that_fails_leaves_the_previous_snapshot() {
 }
 
 #[test]
-fn a_write_that_is_cut_short_leaves_the_record_before_it() {
+fn an_interrupted_snapshot_write_leaves_the_previous_snapshot() {
     // Each round removes the plugin one commit later than the round before.
     let mut seen = (false, false);
     for commits in 0..7 {
-        let site = site_with_push(&tree(1200, f64::from));
+        let site = make_site_with_push(&tree(1200, f64::from));
         let before = site.pushed_data();
         let next = tree(1200, |user| f64::from(user) + 1.0);
-        site.ask_only("policy_update", &next);
+        site.ask_without_reactor("policy_update", &next);
         let after = site.pushed_data();
         site.host.settle_commits(commits);
         site.reload();
@@ -277,10 +277,10 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
 }
 
 /// Returns a site with a tree that counts node seconds without decay, and three jobs of user 1000, of which two have ended.
-pub(super) fn site_with_ended_jobs() -> (Site, Vec<u64>) {
+pub(super) fn make_site_with_ended_jobs() -> (Site, Vec<u64>) {
     let mut document = tree(3, |_| 0.0);
     document["tree"]["half_life"] = json!(0);
-    let site = site_with_push(&document);
+    let site = make_site_with_push(&document);
     let ids: Vec<u64> = (0..3).map(|_| site.submit(&job(1000, 1))).collect();
     site.host.advance(100.0);
     site.finish(ids[0]);
@@ -297,7 +297,7 @@ pub(super) fn usage_of(site: &Site, user: u32) -> f64 {
 #[test]
 fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
     for is_in_parts in [false, true] {
-        let (site, ids) = site_with_ended_jobs();
+        let (site, ids) = make_site_with_ended_jobs();
         site.finish(ids[2]);
         site.host.advance(70.0);
         let before = usage_of(&site, 1000);
@@ -306,14 +306,14 @@ fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
         document["tree"]["half_life"] = json!(0);
         site.reload_only(None);
         if is_in_parts {
-            let push = &site.ask_only("policy_begin", &json!({}))["push"];
+            let push = &site.ask_without_reactor("policy_begin", &json!({}))["push"];
             site.host.settle();
             assert!(!site.has_data());
             document["push"] = push.clone();
-            site.ask_only("policy_part", &document);
-            site.ask_only("policy_commit", &json!({"push": push}));
+            site.ask_without_reactor("policy_part", &document);
+            site.ask_without_reactor("policy_commit", &json!({"push": push}));
         } else {
-            site.ask_only("policy_update", &document);
+            site.ask_without_reactor("policy_update", &document);
         }
         site.host.settle();
         site.host.advance(2.0);
@@ -329,13 +329,13 @@ fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
 /// Before the plugin reads the snapshot, a push has replaced all its data except the ended jobs. So the log must not ask for a push.
 #[test]
 fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
-    let (site, _) = site_with_ended_jobs();
+    let (site, _) = make_site_with_ended_jobs();
     site.host.advance(70.0);
     let key = site.host.kvs().into_keys().find(|key| key.contains(".jobs.")).unwrap();
     site.host.kvs_put(&key, Some("nothing of the kind"));
     site.reload_only(None);
     site.host.take_log();
-    site.ask_only("policy_update", &tree(3, |_| 0.0));
+    site.ask_without_reactor("policy_update", &tree(3, |_| 0.0));
     site.host.settle();
     let log_lines: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refusals: Vec<_> = log_lines.iter().filter(|line| line.contains("is refused")).collect();
@@ -345,8 +345,8 @@ fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
 }
 
 #[test]
-fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
-    let (site, ids) = site_with_ended_jobs();
+fn usage_that_no_push_includes_survives_a_reload_and_a_restart() {
+    let (site, ids) = make_site_with_ended_jobs();
     site.host.advance(70.0);
     let before = usage_of(&site, 1000);
     assert!(before > 300.0, "{before}");
@@ -379,7 +379,7 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
 /// One write takes at most 2,000 ended jobs (`ENDED_BATCH`). If more jobs end in a minute, further writes must follow at once.
 #[test]
 fn most_ended_jobs_are_written_within_a_minute() {
-    let site = site_with_push(&tree(3, f64::from));
+    let site = make_site_with_push(&tree(3, f64::from));
     site.host.advance(61.0);
     for _ in 0..5000 {
         let id = site.submit(&job(1000, 1));

@@ -9,7 +9,7 @@ use super::random::assert_counts_equal_host;
 use super::{OWNER, SO, Site, document, job, job_in};
 
 /// Submits six jobs: a running job, a held job, a held and blocked job, a job in SCHED, a job in SCHED at urgency 0, and a blocked job.
-fn one_in_each_state(site: &Site) -> Vec<u64> {
+fn submit_job_in_each_state(site: &Site) -> Vec<u64> {
     let run = site.submit(&job(5001, 4));
     let held = site.submit(&job(5001, 1));
     let mut both = job(5001, 1);
@@ -50,7 +50,7 @@ fn end_all_jobs(site: &Site, ids: &[u64]) {
 fn counters_are_right_after_restarts_with_data() {
     for order in [Order::Ascending, Order::Descending] {
         let site = Site::new();
-        let ids = one_in_each_state(&site);
+        let ids = submit_job_in_each_state(&site);
         assert_counts_equal_host(&site);
         for _ in 0..3 {
             let states: Vec<State> = ids.iter().map(|&id| site.state(id)).collect();
@@ -69,7 +69,7 @@ fn counters_are_right_when_data_come_after_a_restart() {
     for order in [Order::Ascending, Order::Descending] {
         let site = Site::without_data();
         site.push(&document());
-        let ids = one_in_each_state(&site);
+        let ids = submit_job_in_each_state(&site);
         site.host.restart(order).unwrap();
         site.host.settle();
         assert_eq!(site.errors(), Vec::<String>::new(), "a job that is waiting for data is not an error");
@@ -83,7 +83,7 @@ fn counters_are_right_when_data_come_after_a_restart() {
 #[test]
 fn counters_are_right_after_reloads_with_and_without_data() {
     let site = Site::new();
-    let ids = one_in_each_state(&site);
+    let ids = submit_job_in_each_state(&site);
     let before = site.query();
     for _ in 0..3 {
         site.host.remove(SO).unwrap();
@@ -133,7 +133,7 @@ fn a_job_in_cleanup_counts_as_running_after_a_reload_and_ends_after_a_restart() 
 #[test]
 fn a_job_that_ends_while_the_plugin_is_removed_frees_its_headroom() {
     let site = Site::new();
-    let ids = one_in_each_state(&site);
+    let ids = submit_job_in_each_state(&site);
     site.host.remove(SO).unwrap();
     site.finish(ids[0]);
     site.load(&document());
@@ -188,7 +188,7 @@ fn jobs_that_are_accepted_and_not_committed_at_a_reload_are_counted() {
 }
 
 #[test]
-fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
+fn the_plugin_adds_the_default_bank_to_a_replayed_job_without_a_bank() {
     let site = Site::new();
     site.host.remove(SO).unwrap();
     let jobs: Vec<u64> = [5001, 5002, 5003]

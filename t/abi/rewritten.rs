@@ -4,7 +4,7 @@
 use fairshare_embedded::Errno;
 use serde_json::json;
 
-use super::remember::{site_with_push, tree, usage_of};
+use super::remember::{make_site_with_push, tree, usage_of};
 use super::{OWNER, document, job, topic};
 
 /// When the list of ended jobs grows, the plugin removes the last chunk of the shorter list. Then a push covers the added jobs, so the plugin must
@@ -13,7 +13,7 @@ use super::{OWNER, document, job, topic};
 fn a_chunk_that_was_removed_is_written_again() {
     let mut document = tree(3, |_| 0.0);
     document["tree"]["half_life"] = json!(0);
-    let site = site_with_push(&document);
+    let site = make_site_with_push(&document);
     for id in [1000, 1001].map(|user| site.submit(&job(user, 1))) {
         site.host.advance(10.0);
         site.finish(id);
@@ -33,7 +33,7 @@ fn a_chunk_that_was_removed_is_written_again() {
 
 #[test]
 fn a_push_during_a_write_that_fails_is_written_later() {
-    let site = site_with_push(&tree(300, f64::from));
+    let site = make_site_with_push(&tree(300, f64::from));
     site.host.set_kvs_errors(Some(Errno(28)), None);
     for next in [tree(300, |user| f64::from(user) + 1.0), document()] {
         site.host.request_now(&topic("policy_update"), Some(&next.to_string()), OWNER).unwrap();

@@ -40,7 +40,7 @@ const ROLES: [(&str, Role); 25] = [
 ];
 
 /// Returns payloads in which a guest claims to be another user.
-fn list_forgeries(id: u64) -> Vec<Value> {
+fn list_forged_payloads(id: u64) -> Vec<Value> {
     let claims =
         json!({"owner": true, "rolemask": 1, "cred": {"userid": 5002, "rolemask": 1}, "userid": 5002});
     let with = |more: Value| {
@@ -64,20 +64,20 @@ fn list_forgeries(id: u64) -> Vec<Value> {
 }
 
 #[test]
-fn the_table_of_this_test_contains_every_method() {
+fn the_role_table_contains_each_method_of_the_plugin() {
     let of_plugin: Vec<(&str, Role)> =
         MfPriority::METHODS.iter().map(|method| (method.title(), method.role)).collect();
     assert_eq!(of_plugin, ROLES);
 }
 
 #[test]
-fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
+fn guests_cannot_read_data_of_other_users_or_change_data_with_any_payload() {
     let site = Site::new();
     let theirs = [site.submit(&job(5002, 1)), site.submit(&job(5002, 1))];
     site.submit(&job(5001, 1));
     let before = site.query();
     for (method, role) in ROLES {
-        for payload in list_forgeries(theirs[0]) {
+        for payload in list_forged_payloads(theirs[0]) {
             for cred in [
                 Cred::guest(5001),
                 Cred::guest(6000),
@@ -113,7 +113,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
 }
 
 #[test]
-fn the_former_name_of_priorities_has_the_same_answer() {
+fn the_former_method_prices_gives_the_same_answer_as_priorities() {
     let site = Site::new();
     // The first job fills the cluster, so the second is pending.
     let [_, id] = [4, 1].map(|nodes| site.submit(&job(5002, nodes)));
@@ -152,7 +152,7 @@ fn admins_may_read_all_data_of_the_owner() {
 
 /// With `public = "all"`, guests may see the fair-share of all users. So they may see the terms of other users' jobs too, but nothing else.
 #[test]
-fn only_a_site_that_shows_the_whole_tree_shows_the_terms_of_jobs_of_other_users() {
+fn guests_see_the_terms_of_other_users_jobs_only_if_the_site_shows_the_whole_tree() {
     let site = Site::new();
     // The first job fills the cluster, so the second is pending.
     let [_, theirs] = [4, 1].map(|nodes| site.submit(&job(5002, nodes)));
@@ -185,7 +185,7 @@ fn only_a_site_that_shows_the_whole_tree_shows_the_terms_of_jobs_of_other_users(
 
 /// In private mode, the answer about a job of another user must equal the answer about an unknown id.
 #[test]
-fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
+fn in_private_mode_the_answer_about_another_users_job_equals_that_of_an_unknown_id() {
     for is_private in [false, true] {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{SoCopy, plugin};
+use super::{PluginCopy, plugin};
 
 #[test]
 fn every_scenario_plays_to_its_end() {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/scenarios");
-    let so = SoCopy::new(plugin());
+    let so = PluginCopy::new(plugin());
     let mut played = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
         let scenario = entry.unwrap().path();

@@ -5,10 +5,10 @@
 use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, association, document, job, job_after, queue};
+use super::{OWNER, Site, association, document, job, make_dependent_job, queue};
 
 /// Returns a site in which user 5001 may run two jobs, and a job of another user that fills the cluster.
-fn site_with_full_cluster(settings: &Value) -> (Site, u64) {
+fn make_site_with_full_cluster(settings: &Value) -> (Site, u64) {
     let mut site_document = document();
     site_document["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
     let site = Site::with(&site_document);
@@ -38,7 +38,7 @@ fn under_the_strict_rule_no_more_jobs_run_than_the_limit_allows() {
         (json!({}), [Sched; 5], [Run, Run, Run, Run, Sched]),
         (strict_configuration(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
     ] {
-        let (site, full) = site_with_full_cluster(&settings);
+        let (site, full) = make_site_with_full_cluster(&settings);
         let jobs = submit_five(&site);
         assert_eq!(list_states(&site, &jobs), waiting, "{settings}");
         site.check();
@@ -50,7 +50,7 @@ fn under_the_strict_rule_no_more_jobs_run_than_the_limit_allows() {
 
 #[test]
 fn a_configuration_that_is_refused_changes_nothing() {
-    let (site, _) = site_with_full_cluster(&strict_configuration());
+    let (site, _) = make_site_with_full_cluster(&strict_configuration());
     let queues = json!({"q": {}, "r": {}});
     let bad = json!({"running-limits": "upstream", "queues": {"s": {"running-limits": "strict"}}});
     let error = site.host.reload_config(&json!({"fairshare": bad, "queues": queues})).unwrap_err();
@@ -62,8 +62,8 @@ fn a_configuration_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn a_switch_back_releases_all_held_jobs() {
-    let (site, _) = site_with_full_cluster(&strict_configuration());
+fn switching_strict_running_limits_off_releases_the_held_jobs() {
+    let (site, _) = make_site_with_full_cluster(&strict_configuration());
     let jobs = submit_five(&site);
     site.host.reload_config(&json!({})).unwrap();
     site.host.settle();
@@ -76,7 +76,7 @@ fn a_switch_back_releases_all_held_jobs() {
 }
 
 #[test]
-fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
+fn jobs_submitted_before_a_push_are_released_in_callbacks_of_other_jobs() {
     let site = Site::without_data();
     let jobs: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
     assert_eq!(list_states(&site, &jobs), [Priority; 4]);
@@ -117,7 +117,7 @@ fn a_reload_keeps_jobs_held_in_priority() {
 
 #[test]
 fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
-    let (site, full) = site_with_full_cluster(&strict_configuration());
+    let (site, full) = make_site_with_full_cluster(&strict_configuration());
     let jobs = submit_five(&site);
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
     assert_eq!(list_states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
@@ -137,13 +137,13 @@ fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
 /// Flux stores one update at a time, and posts it to the job whose callback returns next. This job may differ
 /// from the job that the plugin wants to update.
 #[test]
-fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
+fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     let site = Site::without_data();
     site.host
         .reload_config(&json!({"fairshare": strict_configuration(), "queues": {"q": {}, "r": {}}}))
         .unwrap();
     let first = site.submit(&job(5002, 1));
-    let waits = site.submit(&Submission { userid: 5001, ..job_after(first) });
+    let waits = site.submit(&Submission { userid: 5001, ..make_dependent_job(first) });
     let cap = |jobs: u32| association(5001, "A", json!({"max_running_jobs": jobs}));
     let mut one = document();
     one["associations"][0] = cap(1);

@@ -51,7 +51,7 @@ fn a_deposit_prints_what_is_left_of_the_budget_and_how_long_it_lasts() {
 }
 
 #[test]
-fn a_change_stays_stored_if_the_push_after_it_fails() {
+fn a_stored_change_is_kept_if_its_push_fails() {
     let site = make_site_with_jobs("push_fails");
     let nowhere = |words: &[&str]| {
         let words = [words, &["-p", site.path(), "--push"]].concat();
@@ -119,7 +119,7 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
 }
 
 #[test]
-fn a_credit_beyond_the_usage_of_ended_jobs_says_what_the_rest_reduces() {
+fn credit_add_says_what_the_part_beyond_the_usage_of_ended_jobs_reduces() {
     let site = make_site_with_jobs("rest_of_credit");
     let now = (super::pipeline::END + 900.0).to_string();
     let add = |amount: &str, more: &[&str]| {
@@ -249,7 +249,7 @@ fn the_zone_is_below_a_table_with_times_of_day() {
 }
 
 #[test]
-fn a_single_policy_is_compared_with_the_present_one() {
+fn compare_with_one_policy_uses_the_present_policy_as_the_other() {
     let site = make_site_with_jobs("one_policy");
     let compare =
         |policies: &str| fairshare(["compare", "-p", site.path(), "--policy", policies, "--json"]).json();

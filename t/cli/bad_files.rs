@@ -200,7 +200,7 @@ fn an_update_waits_for_a_lock_that_is_released_in_time() {
     let site = Site::small("waits");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
-    site.update_waits_for(&other);
+    site.check_update_waits_for(&other);
 }
 
 #[test]

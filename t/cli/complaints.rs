@@ -51,7 +51,7 @@ fn partial_output_of_sshare_is_refused() {
 }
 
 #[test]
-fn a_wrong_norm_shares_is_named_with_the_value_that_the_shares_give() {
+fn check_import_names_a_wrong_norm_shares_and_the_right_value() {
     let text = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root|||0.0|9||\n chem||1|1.0|9||\n  chem|ann|10|0.909080|9|1.0|0.5\n  chem|ben|1|0.090909|0|0.0|1.0\n";
     let ran = fairshare(["check-import", "--tree", &file("norm_shares", text)]);

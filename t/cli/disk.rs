@@ -27,15 +27,15 @@ static GOES_ON: AtomicBool = AtomicBool::new(false);
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
 /// Makes operation `number` fail, counted from 1.
-pub fn fail_at(number: u64, fault: Fault) {
+pub fn fail_operation(number: u64, fault: Fault) {
     COUNTED.store(0, Ordering::SeqCst);
     GOES_ON.store(fault != Fault::Once, Ordering::SeqCst);
     IS_FULL.store(fault == Fault::Full, Ordering::SeqCst);
     FAILS_AT.store(number, Ordering::SeqCst);
 }
 
-/// Lets all operations succeed again, and returns the number of operations since [`fail_at`].
-pub fn end_fault() -> u64 {
+/// Lets all operations succeed again, and returns the number of operations since [`fail_operation`].
+pub fn end_disk_fault() -> u64 {
     FAILS_AT.store(u64::MAX, Ordering::SeqCst);
     COUNTED.load(Ordering::SeqCst)
 }
@@ -76,7 +76,7 @@ unsafe impl Sync for Layers {}
 
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
-/// Makes the failing disk the default of this process. Operations succeed until [`fail_at`].
+/// Makes the failing disk the default of this process. Operations succeed until [`fail_operation`].
 pub fn install_failing_disk() {
     let layers = LAYERS.get_or_init(|| {
         // SAFETY: a null name requests the default layer, which exists as long as the process.

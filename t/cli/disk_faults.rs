@@ -128,9 +128,9 @@ fn run_with_fault(
     before: &[String],
     after: &[String],
 ) -> bool {
-    disk::fail_at(at, fault);
+    disk::fail_operation(at, fault);
     let (status, message) = act(path);
-    let met = disk::end_fault() >= at;
+    let met = disk::end_disk_fault() >= at;
     let what = format!("{what}, {fault:?} at {at}: {status} {message:?}");
     let found = read_database(path);
     match status {
@@ -206,7 +206,7 @@ fn check_all_faults(journal: &str) {
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own: its disk fails"]
-fn all_faults_with_one_journal_mode() {
+fn each_disk_fault_in_one_journal_mode_leaves_the_database_unchanged_or_complete() {
     check_all_faults(&std::env::var("DISK_JOURNAL").expect("DISK_JOURNAL"));
 }
 
@@ -216,7 +216,7 @@ fn a_disk_fault_leaves_the_database_unchanged_or_complete() {
         let output = Command::new(std::env::current_exe().expect("this program"))
             .args([
                 "--exact",
-                "disk_faults::all_faults_with_one_journal_mode",
+                "disk_faults::each_disk_fault_in_one_journal_mode_leaves_the_database_unchanged_or_complete",
                 "--ignored",
                 "--nocapture",
                 "--test-threads=1",

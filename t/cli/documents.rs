@@ -107,7 +107,7 @@ NormShares and Served compare a bank or user with its siblings only; NormUsage i
 }
 
 #[test]
-fn nodes_are_selected_and_sorted() {
+fn show_selects_and_sorts_nodes_of_the_tree() {
     let path = file("selection", TREE);
     let names = |arguments: &[&str]| {
         let mut all = vec!["show", "--tree", &path, "--csv", "-o", "name"];

@@ -131,7 +131,7 @@ fn why_shows_recorded_usage_of_a_database() {
 /// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. A count keeps one bin for each row. For an
 /// association without rows, it keeps no bin for the remainder.
 #[test]
-fn as_many_parts_are_kept_as_there_are_rows() {
+fn why_shows_as_many_usage_periods_as_the_database_has_rows() {
     let site = Site::small("why_rows");
     site.sql(
         "INSERT INTO config_table VALUES ('priority_decay_half_life', '604800'), ('priority_usage_reset_period', '2592000');
@@ -164,7 +164,7 @@ fn make_late_site(test: &str) -> Site {
 }
 
 #[test]
-fn an_uncounted_boundary_is_part_of_the_prediction() {
+fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
     let site = make_late_site("why_late");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let row = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).nth(1).expect("a row");
@@ -208,7 +208,7 @@ fn compare_shows_the_moves_between_two_policies() {
 }
 
 #[test]
-fn compare_names_the_policies_and_counts_in_the_singular() {
+fn compare_names_the_policies_and_uses_the_singular_for_one_user() {
     let path = file(
         "compare_titles",
         r#"{"banks": [{"name": "root", "parent": null}], "associations": [{"user": "u", "bank": "root", "shares": 1, "usage": 1}]}"#,
@@ -332,7 +332,7 @@ fn why_suggests_existing_users_and_banks() {
 }
 
 #[test]
-fn a_user_without_shares_is_not_above_the_share() {
+fn why_does_not_say_that_a_user_without_shares_used_more_than_their_share() {
     let tree = TREE.replace(
         r#""user": "cat", "bank": "phys", "shares": 1"#,
         r#""user": "cat", "bank": "phys", "shares": 0"#,

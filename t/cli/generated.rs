@@ -218,7 +218,7 @@ fn complete_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<Strin
 }
 
 #[test]
-fn completion_of_flux_handles_only_fairshare() {
+fn our_bash_completion_of_flux_completes_only_flux_fairshare() {
     let fresh = directory("below_flux");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let script = fresh.join("completions/flux-fairshare.bash");

@@ -120,7 +120,7 @@ pub fn assert_all_agree(name: &str, ran: &RunResult) {
 }
 
 #[test]
-fn slurm_agrees_in_text_and_in_json() {
+fn check_import_agrees_with_slurm_in_text_and_in_json() {
     for (name, golden) in golden_documents("slurm") {
         for (form, text) in [("txt", format_sshare(&golden)), ("json", format_sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
@@ -141,7 +141,7 @@ pub fn expect_text(value: &Value) -> &str {
 }
 
 #[test]
-fn the_rule_that_agrees_best_is_named_and_another_differs() {
+fn check_import_names_the_rule_that_agrees_best() {
     let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
     let path = file("import_ties", format_sshare(&golden));
     let ran = fairshare(["check-import", "--tree", &path]);
@@ -178,7 +178,7 @@ fn a_changed_value_is_reported_as_a_difference() {
 }
 
 #[test]
-fn values_that_differ_beyond_six_decimals_look_different() {
+fn check_import_prints_enough_decimals_to_show_a_difference() {
     let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
     let mut document: Value = serde_json::from_str(&format_sshare_json(&golden)).expect("JSON");
     let shares = document["shares"]["shares"].as_array_mut().expect("shares");

@@ -23,7 +23,7 @@ pub fn extract_pbsfs_output(recording: &str) -> String {
 }
 
 #[test]
-fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
+fn check_import_agrees_with_pbs_in_percentages_group_usages_and_tree_usage() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let mut cases = 0;
     for (name, golden) in golden_documents("pbs") {

@@ -135,7 +135,7 @@ const NUMBERS: [(&str, &str, &str, &str); 5] = [
 ];
 
 #[test]
-fn json_of_each_parser_is_read() {
+fn sshare_json_of_each_data_parser_version_is_read() {
     for (name, half, infinite, none) in NUMBERS {
         let share = |who: &str,
                      parent: &str,
@@ -177,7 +177,7 @@ fn json_of_each_parser_is_read() {
 }
 
 #[test]
-fn an_infinite_level_differs_from_each_finite_level() {
+fn an_infinite_level_fair_share_differs_from_each_finite_value() {
     let ran = fairshare(["check-import", "--tree", &input_path("f04-levelfs-not-infinite.txt")]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
     assert!(
@@ -248,7 +248,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
 }
 
 #[test]
-fn a_usage_of_an_unknown_user_gets_a_note() {
+fn a_usage_of_a_user_outside_of_the_tree_gets_a_note() {
     let (tree, usage) = (input_path("f07-dump.txt"), input_path("f07-usage.txt"));
     let ran = run_show(&tree, &["--usage-file", &usage, "--json"]);
     let note = "1 usage is left out: no user in the tree has the name \"ul\"";
@@ -313,7 +313,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
 }
 
 #[test]
-fn a_user_with_the_shares_of_the_account_has_no_level() {
+fn a_user_with_parent_shares_has_no_level_fair_share() {
     let path = input_path("f10-parent-shares.txt");
     let ran = run_show(&path, &["--long"]);
     let row = ran.ok().lines().find(|line| line.contains("u1")).expect("a row");

@@ -45,12 +45,12 @@ fn kill_updates(site: &Site) {
 }
 
 #[test]
-fn a_killed_update_leaves_no_mix_with_a_rollback_journal() {
+fn a_killed_update_stores_all_or_nothing_with_a_rollback_journal() {
     kill_updates(&Site::large("kill_journal", 40, 300));
 }
 
 #[test]
-fn a_killed_update_leaves_no_mix_with_a_write_ahead_log() {
+fn a_killed_update_stores_all_or_nothing_with_a_write_ahead_log() {
     let site = Site::large("kill_wal", 40, 300);
     site.sql("PRAGMA journal_mode = WAL");
     kill_updates(&site);

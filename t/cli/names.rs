@@ -21,7 +21,7 @@ fn read_input_tables(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn names_that_contain_sql_are_only_names() {
+fn names_that_contain_sql_are_treated_as_text() {
     let banks = [("root", "", 1), ("A", "root", 1), (BANK, "root", 3)];
     let site =
         Site::new("names", &banks, &[("ann", "A", 1, 40.0), (USER, BANK, 1, 0.0), ("cat", BANK, 2, 30.0)]);

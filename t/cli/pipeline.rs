@@ -105,7 +105,7 @@ fn sync_counts_and_ranks_in_one_transaction() {
 }
 
 #[test]
-fn a_failed_step_undoes_the_steps_before_it() {
+fn sync_rolls_back_all_changes_if_one_step_fails() {
     let site = make_site_with_jobs("sync_fails");
     site.sql("UPDATE bank_table SET parent_bank = 'nowhere' WHERE bank = 'B'");
     let before = read_counted_tables(&site);
@@ -131,7 +131,7 @@ fn dry_run_shows_changes_and_stores_nothing() {
 }
 
 #[test]
-fn a_clock_that_went_back_and_a_lock_are_errors() {
+fn sync_fails_if_the_clock_went_back_or_the_database_is_locked() {
     let site = make_site_with_jobs("sync_errors");
     run_sync(&site, END + 100.0, &[]).ok();
     let before = site.bytes();
@@ -170,7 +170,7 @@ fn missing_columns_of_a_schema_are_named() {
 }
 
 #[test]
-fn an_older_schema_keeps_its_bins_in_columns() {
+fn sync_updates_the_bin_columns_of_an_older_schema() {
     let site = make_site_with_jobs("sync_columns");
     site.sql(
         "DROP TABLE job_usage_per_association_table; DROP TABLE config_table;
@@ -322,7 +322,7 @@ fn read_watermarks(site: &Site) -> Vec<f64> {
 }
 
 #[test]
-fn jobs_that_never_count_again_are_pushed_as_counted() {
+fn the_pushed_watermark_includes_jobs_that_never_count_again() {
     let site = make_site_with_jobs("push_cut_off");
     run_sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
@@ -405,12 +405,12 @@ fn kill_syncs(site: &Site) {
 }
 
 #[test]
-fn a_killed_sync_leaves_no_mix_with_a_rollback_journal() {
+fn a_killed_sync_stores_all_or_nothing_with_a_rollback_journal() {
     kill_syncs(&Site::large("sync_kill_journal", 20, 150));
 }
 
 #[test]
-fn a_killed_sync_leaves_no_mix_with_a_write_ahead_log() {
+fn a_killed_sync_stores_all_or_nothing_with_a_write_ahead_log() {
     let site = Site::large("sync_kill_wal", 20, 150);
     site.sql("PRAGMA journal_mode = WAL");
     kill_syncs(&site);

@@ -21,7 +21,7 @@ fn closed_pipe() -> Stdio {
 }
 
 /// Returns a full pipe, as a pipe to a pager may be.
-fn full_pipe() -> (PipeReader, Stdio) {
+fn make_full_pipe() -> (PipeReader, Stdio) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     // SAFETY: the descriptor is open; the call changes nothing.
     let room = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
@@ -99,7 +99,7 @@ fn a_paused_reader_does_not_block_writers() {
     for command in commands {
         // Each command needs data to show, and the update below needs a change to write.
         site.sql("UPDATE association_table SET fairshare = 0.123456");
-        let (reader, out) = full_pipe();
+        let (reader, out) = make_full_pipe();
         let mut line = Command::new(PROGRAM);
         let line = line.args(command).args(["-p", path]).stdin(Stdio::null()).stdout(out);
         let mut child = line.stderr(Stdio::null()).spawn().expect("it starts");

@@ -41,7 +41,8 @@ fn forbid_other_members(schema: &mut Value) {
     match schema {
         Value::Array(values) => values.iter_mut().for_each(forbid_other_members),
         Value::Object(members) => {
-            let is_schema = members.get("properties").is_some_and(Value::is_object) && is_of_objects(members);
+            let is_schema =
+                members.get("properties").is_some_and(Value::is_object) && describes_objects(members);
             members.values_mut().for_each(forbid_other_members);
             if is_schema && !members.contains_key("additionalProperties") {
                 members.insert("additionalProperties".to_owned(), json!(false));
@@ -51,7 +52,7 @@ fn forbid_other_members(schema: &mut Value) {
     }
 }
 
-fn is_of_objects(schema: &Map<String, Value>) -> bool {
+fn describes_objects(schema: &Map<String, Value>) -> bool {
     schema.get("type") == Some(&json!("object"))
 }
 

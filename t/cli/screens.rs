@@ -185,7 +185,7 @@ fn screens_of_a_pbs_site_equal_the_golden_files() {
 }
 
 #[test]
-fn option_and_environment_decide_about_colours() {
+fn the_option_color_and_the_environment_control_colours() {
     let path = file("screens_colour", super::what_if::TREE);
     let rows =
         [("", true), ("NO_COLOR=1", false), ("CLICOLOR=0", false), ("TERM=dumb", false), ("NO_COLOR=", true)];

@@ -26,7 +26,7 @@ fn run_simulation(path: &str, more: &str) -> Value {
 
 /// Returns a trace with three banks of four users each, whose jobs request more resources than the cluster
 /// has.
-fn busy_trace() -> String {
+fn make_busy_trace() -> String {
     let mut trace = "; MaxProcs: 64\n; MaxNodes: 4\n; UnixStartTime: 1600000000\n".to_owned();
     let mut seed: u64 = 3;
     let mut next = |end: u64| {
@@ -87,7 +87,7 @@ fn results_of_a_small_history_equal_those_computed_by_hand() {
 
 #[test]
 fn results_do_not_depend_on_threads_or_compression() {
-    let text = busy_trace();
+    let text = make_busy_trace();
     let plain = file("simulate_busy", &text);
     let packed = directory("simulate_packed").join("busy.swf.gz");
     let mut encoder = GzEncoder::new(std::fs::File::create(&packed).unwrap(), Compression::fast());
@@ -131,7 +131,7 @@ fn results_do_not_depend_on_threads_or_compression() {
 /// implementation.
 #[test]
 fn the_scheduler_equals_a_simple_implementation() {
-    let path = file("simulate_oracle", busy_trace());
+    let path = file("simulate_oracle", make_busy_trace());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/scripts/easy.py");
     for how in ["fcfs", "easy"] {
         let oracle = Command::new("python3").args([script, &path, "64", how]).output();
@@ -156,8 +156,8 @@ fn the_scheduler_equals_a_simple_implementation() {
 
 /// Under full load, jobs of a bank with more shares wait less. A limit on a bank makes its jobs wait longer.
 #[test]
-fn shares_and_limits_decide_the_waits_of_banks() {
-    let path = file("simulate_shares", busy_trace());
+fn simulated_waits_of_banks_depend_on_shares_and_limits() {
+    let path = file("simulate_shares", make_busy_trace());
     let tree = file(
         "simulate_tree",
         r#"{"banks": [{"name": "root", "parent": null}, {"name": "group0", "parent": "root", "shares": 6},
@@ -217,7 +217,7 @@ fn make_database(test: &str) -> Site {
 }
 
 #[test]
-fn jobs_of_a_database_are_replayed_on_its_site() {
+fn simulate_replays_the_jobs_of_a_database_on_its_associations() {
     let site = make_database("simulate_database");
     let before = site.bytes();
     let document = run_simulation(site.path(), "--nodes 2 --cores-per-node 4");
@@ -306,7 +306,7 @@ fn errors_name_their_cause() {
 
 /// Returns a trace of jobs of one core that are submitted at once, run for half an hour, and may run for an hour. `jobs` has the user and the
 /// queue of each job.
-fn equal_jobs(jobs: &[(i64, i64)]) -> String {
+fn make_trace_of_equal_jobs(jobs: &[(i64, i64)]) -> String {
     let mut trace = "; MaxProcs: 8\n; MaxNodes: 8\n; UnixStartTime: 1000000000\n".to_owned();
     for (user, queue) in jobs {
         trace += &format!("1 0 -1 1800 1 -1 -1 1 3600 -1 1 {user} 1 -1 {queue} -1 -1 -1\n");
@@ -331,7 +331,7 @@ fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     super::pipeline::add_jobs(&site);
     let deposit = ["budget", "deposit", "bank", "A", "1.5", "--until", "36500d", "--reason", "grant"];
     assert_eq!(fairshare(deposit.iter().chain(&["-p", site.path()])).status, 0);
-    let path = file("simulate_budgeted", equal_jobs(&[(1001, -1); 3]));
+    let path = file("simulate_budgeted", make_trace_of_equal_jobs(&[(1001, -1); 3]));
     let sweep = format!("-p {} --sweep budgets=hold,reject,warn", site.path());
     let wanted = [(2, 0, 1, 900.0), (1, 2, 0, 0.0), (3, 0, 0, 0.0)];
     assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
@@ -347,7 +347,7 @@ fn a_budget_that_ended_before_the_history_is_reported() {
     assert_eq!(made.status, 0, "{made:?}");
     let note = "flux-fairshare: the budget of bank A in node-hours ended before the first submission, so it pays for no job\n";
     for (begin, started, note) in [(999_996_400, 1, ""), (1_000_000_000, 0, note)] {
-        let trace = equal_jobs(&[(1001, -1)]).replace("1000000000", &begin.to_string());
+        let trace = make_trace_of_equal_jobs(&[(1001, -1)]).replace("1000000000", &begin.to_string());
         let path = file("simulate_expired_trace", trace);
         let ran = fairshare(["simulate", "--trace", path.as_str(), "--json", "-p", site.path()]);
         let document: Value = serde_json::from_str(&ran.out).unwrap();
@@ -380,7 +380,7 @@ fn the_charge_factor_of_a_configuration_applies_to_budgets() {
     super::pipeline::add_jobs(&site);
     let deposit = ["budget", "deposit", "bank", "A", "1.5", "--until", "36500d", "--reason", "grant"];
     assert_eq!(fairshare(deposit.iter().chain(&["-p", site.path()])).status, 0);
-    let path = file("simulate_charged", equal_jobs(&[(1001, 1); 3]));
+    let path = file("simulate_charged", make_trace_of_equal_jobs(&[(1001, 1); 3]));
     for (charge, outcome) in [("1", (2, 0, 1, 900.0)), ("0.5", (3, 0, 0, 0.0)), ("0.75", (3, 0, 0, 600.0))] {
         let config = format!("[queues.queue1]\n[fairshare.queues.queue1]\ncharge = {charge}\n");
         let more = format!("-p {} --config {}", site.path(), file("simulate_charge_conf", config));
@@ -397,7 +397,7 @@ fn queue_shapes_reject_jobs_if_the_configuration_enforces_them() {
         "INSERT INTO queue_table (queue, max_time_per_job) VALUES ('queue1', 30), ('queue2', 60);
          UPDATE association_table SET queues = 'queue1,queue2'",
     );
-    let path = file("simulate_shaped", equal_jobs(&[(1001, 1), (1001, 2)]));
+    let path = file("simulate_shaped", make_trace_of_equal_jobs(&[(1001, 1), (1001, 2)]));
     for (is_enforced, outcome) in [(false, (2, 0, 0, 0.0)), (true, (1, 1, 0, 0.0))] {
         let config = format!("[fairshare]\nenforce-queue-shapes = {is_enforced}\n");
         let more = format!("-p {} --config {}", site.path(), file("simulate_shapes_conf", config));
@@ -406,8 +406,8 @@ fn queue_shapes_reject_jobs_if_the_configuration_enforces_them() {
 }
 
 #[test]
-fn settings_of_a_configuration_apply_to_queues() {
-    let path = file("simulate_exempt", equal_jobs(&[(1, 1), (1, 1), (1, 2), (1, 2)]));
+fn simulate_applies_the_queue_settings_of_a_configuration() {
+    let path = file("simulate_exempt", make_trace_of_equal_jobs(&[(1, 1), (1, 1), (1, 2), (1, 2)]));
     let queues = "[queues.queue1]\n[queues.queue2]\n[fairshare]\nrunning-limits = \"strict\"\n";
     let exempt = format!("{queues}[fairshare.queues.queue1]\nexempt = [\"association\"]\n");
     for (config, wait) in [(queues, (1800.0 + 3600.0 + 5400.0) / 4.0), (exempt.as_str(), 1800.0 / 4.0)] {

@@ -119,7 +119,7 @@ fn an_update_waits_for_a_write_of_the_owner() {
     assert!(fs::metadata(with_suffix(&site.path, "-journal")).expect("a journal").len() > 0);
     // Readers are not disturbed.
     fairshare(["show", "-p", site.path()]).ok();
-    site.update_waits_for(&other);
+    site.check_update_waits_for(&other);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn strip_codes(line: &str) -> String {
 }
 
 #[test]
-fn a_bar_has_codes_on_a_terminal_only() {
+fn the_usage_bar_has_colour_codes_only_on_a_terminal() {
     let path = file("bar_codes", TREE);
     let ran = fairshare(["show", "--tree", &path, "-o", "name,bar"]);
     let expected = "\
@@ -150,7 +150,7 @@ root                1
 }
 
 #[test]
-fn small_usages_keep_their_digits() {
+fn show_prints_small_usages_with_their_significant_digits() {
     let path = file("small_usage", TREE);
     let ran = fairshare(["show", "--tree", &path, "--no-header", "--user", "ben", "-o", "user,usage"]);
     assert_eq!(ran.ok().lines().last().map(str::trim), Some("ben  0.00123"));
@@ -191,7 +191,7 @@ fn columns_are_found_by_their_title() {
 }
 
 #[test]
-fn stored_values_of_the_database_are_a_column() {
+fn show_has_a_column_of_the_stored_fair_shares() {
     let site = Site::small("stored_column");
     site.sql("UPDATE association_table SET fairshare = 0.125 WHERE username = 'cat'");
     let arguments = ["-o", "user,stored,fairshare", "--csv", "--user", "cat"];

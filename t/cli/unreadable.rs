@@ -20,7 +20,7 @@ const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1",
 
 /// The sums leave out PBS's initial usage of 1, so the figures of the levels add up.
 #[test]
-fn the_sums_of_pbs_add_up() {
+fn why_prints_pbs_usages_that_are_parts_of_the_level_above() {
     let path = file("pbs_sums", PBS);
     let ran = fairshare(["why", "a", "--tree", &path, "--policy", "pbs"]);
     let text = ran.ok();
@@ -123,7 +123,7 @@ fn no_format_prints_control_characters_on_a_terminal() {
 
 /// As in git, COLUMNS takes precedence over the width of the terminal.
 #[test]
-fn the_variable_columns_sets_the_width() {
+fn the_environment_variable_columns_sets_the_width_of_tables() {
     let path = file("columns", PBS);
     for columns in ["60", "100"] {
         let mut command = std::process::Command::new(PROGRAM);

@@ -37,7 +37,7 @@ fn stored_fairshares(site: &Site) -> BTreeMap<(String, String), f64> {
 /// All changes are made at once, under each ranking policy. The answer must equal the values that update
 /// stores after the real changes.
 #[test]
-fn predictions_equal_the_values_that_update_stores() {
+fn what_if_predicts_the_values_that_update_stores() {
     for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
         let site = Site::large("what_if", 7, 30);
         site.sql("UPDATE association_table SET job_usage = job_usage * 3600");
@@ -95,7 +95,7 @@ fn make_decaying_site(test: &str, left: f64) -> Site {
 
 /// At a boundary, each bin is halved and the oldest bin is dropped. Between boundaries nothing changes.
 #[test]
-fn predicted_usage_decays_with_the_bins() {
+fn what_if_predicts_the_decay_of_the_usage_bins() {
     let site = make_decaying_site("what_if_in", 2.0 * 86_400.0);
     let ran = fairshare(["what-if", "-p", site.path(), "--in", "1d", "--json"]);
     assert_eq!(ran.json()["winners"], 0);
@@ -132,7 +132,7 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
 
 /// The prediction includes a boundary that has passed and is not counted yet, because the next run counts it before the next boundary.
 #[test]
-fn an_uncounted_boundary_is_part_of_the_prediction() {
+fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
     let site = make_decaying_site("what_if_late", 2.0 * 86_400.0);
     site.sql(
         "CREATE TABLE fairshare_usage_marks (
@@ -164,7 +164,7 @@ fn the_oldest_row_decides_how_many_periods_are_kept() {
 
 /// The last step of a forecast must have the predicted fair-share, for any number of boundaries in the forecast.
 #[test]
-fn the_last_step_of_a_forecast_is_its_end() {
+fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
         let site = make_decaying_site(&format!("what_if_way_{period}_{time}"), 1800.0);
         site.sql(&format!(
@@ -287,7 +287,7 @@ fn show_reports_stale_stored_values() {
 }
 
 #[test]
-fn compare_equals_show_and_the_sums_by_bank() {
+fn compare_gives_the_places_of_show_and_the_sums_by_bank() {
     let site = Site::large("compare_all", 3, 4);
     let json = fairshare(["compare", "-p", site.path(), "--json"]).json();
     let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];

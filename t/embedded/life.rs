@@ -7,19 +7,19 @@ use serde_json::json;
 use super::{Bench, PRIORITY, job};
 
 /// Returns a script in which the probe answers each request for a priority with `priority`.
-fn script_with_priority(priority: i64) -> serde_json::Value {
+fn make_script_with_priority(priority: i64) -> serde_json::Value {
     json!({PRIORITY: [["priority", priority]], "job.priority.get": [["priority", priority]]})
 }
 
 #[test]
 fn a_job_gets_the_callbacks_of_each_state_in_order() {
-    let bench = Bench::new(script_with_priority(50));
+    let bench = Bench::new(make_script_with_priority(50));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Run);
     bench.host.finish(id);
     bench.host.settle();
     assert_eq!(
-        bench.take_topics(),
+        bench.take_logged_topics(),
         [
             "create 1",
             "validate 1",
@@ -38,27 +38,27 @@ fn a_job_gets_the_callbacks_of_each_state_in_order() {
 
 #[test]
 fn all_jobs_of_a_batch_are_announced_before_the_first_enters_depend() {
-    let bench = Bench::new(script_with_priority(50));
+    let bench = Bench::new(make_script_with_priority(50));
     bench.host.submit_batch(&[job(1), job(1)]);
     bench.host.settle();
-    let topics = bench.take_topics();
+    let topics = bench.take_logged_topics();
     assert_eq!(topics[..6], ["create 1", "validate 1", "new 1", "create 1", "validate 1", "new 1"]);
     assert_eq!(topics[6..9], ["state.depend 2", "state.priority 4", "state.sched 8"]);
 }
 
 #[test]
 fn an_update_in_job_new_is_posted_before_depend() {
-    let mut script = script_with_priority(1);
+    let mut script = make_script_with_priority(1);
     script["job.new"] = json!([["update", "attributes.system.bank"]]);
     let bench = Bench::new(script);
     let id = bench.submit(1);
-    assert_eq!(bench.take_topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
+    assert_eq!(bench.take_logged_topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
     assert_eq!(bench.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap().unwrap(), "set");
 }
 
 #[test]
 fn a_released_job_starts_before_the_removal_returns() {
-    let mut script = script_with_priority(1);
+    let mut script = make_script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     let bench = Bench::new(script);
     let id = bench.submit(1);
@@ -73,8 +73,8 @@ fn a_released_job_starts_before_the_removal_returns() {
 }
 
 #[test]
-fn a_removal_in_the_callback_of_another_job_calls_the_plugin_again() {
-    let mut script = script_with_priority(1);
+fn removing_a_dependency_in_another_jobs_callback_calls_the_plugin_again() {
+    let mut script = make_script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     script["job.state.inactive"] = json!([["release", "name", 2 << 24]]);
     let bench = Bench::new(script);
@@ -92,28 +92,28 @@ fn a_removal_in_the_callback_of_another_job_calls_the_plugin_again() {
 
 #[test]
 fn a_new_urgency_sends_a_job_in_sched_through_priority() {
-    let bench = Bench::new(script_with_priority(0));
+    let bench = Bench::new(make_script_with_priority(0));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Sched);
-    bench.take_topics();
+    bench.take_logged_topics();
     bench.host.set_urgency(id, 20, Cred::owner(1000)).unwrap();
-    assert_eq!(bench.take_topics(), ["state.priority 4", "state.sched 8"]);
+    assert_eq!(bench.take_logged_topics(), ["state.priority 4", "state.sched 8"]);
     bench.host.set_urgency(id, 31, Cred::owner(1000)).unwrap();
     assert_eq!(bench.host.job(id, |job| job.priority), Some(4_294_967_295));
     assert_eq!(bench.state(id), State::Run);
 
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
     let id = bench.submit(1);
-    bench.take_topics();
+    bench.take_logged_topics();
     bench.host.set_urgency(id, 0, Cred::guest(5001)).unwrap();
-    assert!(bench.take_topics().is_empty());
+    assert!(bench.take_logged_topics().is_empty());
     assert!(bench.host.set_urgency(id, 17, Cred::guest(5001)).is_err());
     assert!(bench.host.set_urgency(id, 1, Cred::guest(5002)).is_err());
 }
 
 #[test]
 fn urgency_0_forces_priority_0() {
-    let bench = Bench::new(script_with_priority(7));
+    let bench = Bench::new(make_script_with_priority(7));
     let mut held = job(1);
     held.urgency = 0;
     let id = bench.host.submit(&held).unwrap();
@@ -122,20 +122,20 @@ fn urgency_0_forces_priority_0() {
 
 #[test]
 fn an_update_sends_a_job_in_sched_through_priority_and_leaves_a_job_in_depend() {
-    let bench = Bench::new(script_with_priority(0));
+    let bench = Bench::new(make_script_with_priority(0));
     let id = bench.submit(1);
-    bench.take_topics();
+    bench.take_logged_topics();
     let queue = [("attributes.system.queue", json!("gold"))];
     bench.host.update(id, &queue, Cred::guest(5001)).unwrap();
     assert_eq!(
-        bench.take_topics(),
+        bench.take_logged_topics(),
         ["update.attributes.system.queue 8", "validate 8", "update 4", "state.priority 4", "state.sched 8"]
     );
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
     let id = bench.submit(1);
-    bench.take_topics();
+    bench.take_logged_topics();
     bench.host.update(id, &queue, Cred::owner(1000)).unwrap();
-    assert_eq!(bench.take_topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
+    assert_eq!(bench.take_logged_topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
     let error = bench.host.update(id, &queue, Cred::owner(1000)).unwrap_err();
     assert_eq!(error.text, "job queue is already set to gold");
 }
@@ -156,16 +156,16 @@ fn a_job_that_is_cancelled_in_any_state_gets_the_same_callbacks() {
     let scripts = [
         (json!({"job.state.depend": [["hold", "name"]]}), State::Depend),
         (json!({PRIORITY: [["unavail"]]}), State::Priority),
-        (script_with_priority(0), State::Sched),
-        (script_with_priority(1), State::Run),
+        (make_script_with_priority(0), State::Sched),
+        (make_script_with_priority(1), State::Run),
     ];
     for (script, state) in scripts {
         let bench = Bench::new(script);
         let id = bench.submit(1);
         assert_eq!(bench.state(id), state);
-        bench.take_topics();
+        bench.take_logged_topics();
         bench.host.cancel(id, Cred::guest(5001)).unwrap();
-        assert_eq!(bench.take_topics(), callbacks, "cancelled in {state:?}");
+        assert_eq!(bench.take_logged_topics(), callbacks, "cancelled in {state:?}");
     }
 }
 
@@ -173,7 +173,7 @@ fn a_job_that_is_cancelled_in_any_state_gets_the_same_callbacks() {
 fn a_rejected_job_is_destroyed() {
     let bench = Bench::new(json!({"job.validate": [["reject", "not today"]]}));
     assert_eq!(bench.host.submit(&job(1)), Err("not today".to_string()));
-    assert_eq!(bench.take_topics(), ["create 1", "validate 1", "destroy 1"]);
+    assert_eq!(bench.take_logged_topics(), ["create 1", "validate 1", "destroy 1"]);
     assert!(bench.host.jobs().is_empty());
 }
 
@@ -200,7 +200,7 @@ fn the_cluster_starts_jobs_as_resources_become_free() {
 
 #[test]
 fn a_job_with_afterany_starts_after_the_other_job_has_ended() {
-    let bench = Bench::new(script_with_priority(1));
+    let bench = Bench::new(make_script_with_priority(1));
     let first = bench.submit(1);
     let mut second = job(1);
     second.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": first}]);

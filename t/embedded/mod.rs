@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// Removes the log lines of the probe, and returns the callbacks in these lines, each as "topic state".
-    pub fn take_topics(&self) -> Vec<String> {
+    pub fn take_logged_topics(&self) -> Vec<String> {
         let is_callback = |line: &String| line.starts_with("job.");
         let shorten = |line: String| {
             let words: Vec<&str> = line.split(' ').collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Bench, PRIORITY, job, probe};
 
 /// Returns a bench with four jobs, and their ids. By ascending id, the jobs are in DEPEND, PRIORITY, SCHED and RUN.
-fn bench_with_job_in_each_state() -> (Bench, Vec<u64>) {
+fn make_bench_with_all_states() -> (Bench, Vec<u64>) {
     let bench = Bench::empty();
     let submit_under_script = |script: Value| {
         bench.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
@@ -26,8 +26,8 @@ fn bench_with_job_in_each_state() -> (Bench, Vec<u64>) {
 }
 
 #[test]
-fn a_load_shows_all_jobs_in_the_requested_order() {
-    let (bench, ids) = bench_with_job_in_each_state();
+fn the_host_replays_all_jobs_to_a_loaded_plugin_in_the_configured_order() {
+    let (bench, ids) = make_bench_with_all_states();
     let states: Vec<State> = ids.iter().map(|&id| bench.state(id)).collect();
     assert_eq!(states, [State::Depend, State::Priority, State::Sched, State::Run]);
     let conf = json!({"sort": "-state", "script": {"job.priority.get": [["priority", 0]]}});
@@ -47,7 +47,7 @@ fn a_load_shows_all_jobs_in_the_requested_order() {
         "priority.get 4",
         "state.sched 8",
     ];
-    assert_eq!(bench.take_topics(), expected);
+    assert_eq!(bench.take_logged_topics(), expected);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_update_in_the_replay_of_a_load_is_posted_to_the_next_job() {
 
 #[test]
 fn a_restart_makes_the_callbacks_that_each_state_requires() {
-    let (bench, ids) = bench_with_job_in_each_state();
+    let (bench, ids) = make_bench_with_all_states();
     bench
         .host
         .load(
@@ -110,12 +110,12 @@ fn a_restart_makes_the_callbacks_that_each_state_requires() {
     bench.host.settle();
     assert_eq!(bench.state(ids[3]), State::Inactive);
     assert_eq!(
-        bench.take_topics(),
+        bench.take_logged_topics(),
         ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"]
     );
     bench.host.restart(Order::Descending).unwrap();
     assert_eq!(
-        bench.take_topics().iter().filter(|line| line.ends_with(" 64")).count(),
+        bench.take_logged_topics().iter().filter(|line| line.ends_with(" 64")).count(),
         2,
         "inactive-add and destroy"
     );
@@ -130,7 +130,7 @@ fn a_job_in_cleanup_ends_at_a_restart_without_create_and_new() {
     assert_eq!(bench.state(id), State::Cleanup);
     bench.take_log();
     bench.host.restart(Order::Ascending).unwrap();
-    assert_eq!(bench.take_topics(), ["state.inactive 64", "inactive-add 64", "destroy 64"]);
+    assert_eq!(bench.take_logged_topics(), ["state.inactive 64", "inactive-add 64", "destroy 64"]);
 }
 
 #[test]
@@ -139,10 +139,10 @@ fn declared_dependencies_are_checked_before_create_at_restart_and_after_new_at_l
     let mut declared = job(1);
     declared.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "probe", "value": "x"}]);
     bench.host.submit(&declared).unwrap();
-    assert_eq!(bench.take_topics()[..4], ["create 1", "validate 1", "dependency.probe 1", "new 1"]);
+    assert_eq!(bench.take_logged_topics()[..4], ["create 1", "validate 1", "dependency.probe 1", "new 1"]);
     bench.host.restart(Order::Ascending).unwrap();
-    assert_eq!(bench.take_topics(), ["dependency.probe 2", "create 2", "new 2"]);
+    assert_eq!(bench.take_logged_topics(), ["dependency.probe 2", "create 2", "new 2"]);
     bench.host.remove("probe.so").unwrap();
     bench.host.load(&probe(), None).unwrap();
-    assert_eq!(bench.take_topics(), ["create 2", "new 2", "dependency.probe 2", "state.depend 2"]);
+    assert_eq!(bench.take_logged_topics(), ["create 2", "new 2", "dependency.probe 2", "state.depend 2"]);
 }

@@ -7,13 +7,13 @@ use serde_json::json;
 use super::{Bench, PRIORITY};
 
 /// Returns a bench whose probe holds each job in DEPEND.
-fn bench_with_holding_probe() -> Bench {
+fn make_bench_with_holding_probe() -> Bench {
     Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
 }
 
 #[test]
 fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
-    let bench = bench_with_holding_probe();
+    let bench = make_bench_with_holding_probe();
     let id = bench.submit(1);
     let perform_step = |step: serde_json::Value| {
         bench.take_log();
@@ -38,7 +38,7 @@ fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
 }
 
 #[test]
-fn a_queued_removal_that_fails_drops_later_events() {
+fn a_queued_dependency_removal_that_fails_drops_the_later_events_of_the_job() {
     let script = json!({"job.state.depend": [["hold", "name"], ["release", "absent"], ["memo", "lost"]]});
     let bench = Bench::new(script);
     let id = bench.submit(1);
@@ -163,7 +163,7 @@ fn a_timer_left_behind_is_a_violation() {
 
 #[test]
 fn a_lookup_of_an_eventlog_returns_its_events_or_fails() {
-    let bench = bench_with_holding_probe();
+    let bench = make_bench_with_holding_probe();
     let id = bench.submit(1);
     bench.take_log();
     bench.perform_step(json!(["lookup", "", id])).unwrap();
@@ -177,7 +177,7 @@ fn a_lookup_of_an_eventlog_returns_its_events_or_fails() {
 fn a_subscriber_gets_the_events_of_a_job() {
     let bench = Bench::new(json!({"job.new": [["subscribe"]], PRIORITY: [["priority", 1]]}));
     bench.submit(1);
-    let topics = bench.take_topics();
+    let topics = bench.take_logged_topics();
     assert!(
         topics.contains(&"event.validate 2".to_string()) && topics.contains(&"event.alloc 16".to_string()),
         "{topics:?}"
@@ -202,7 +202,7 @@ fn a_service_rejects_invalid_requests_and_unauthorized_users() {
 
 #[test]
 fn a_lookup_of_a_job_finds_the_job_and_its_events() {
-    let bench = bench_with_holding_probe();
+    let bench = make_bench_with_holding_probe();
     let id = bench.submit(1);
     bench.take_log();
     bench.perform_step(json!(["find", "", id])).unwrap();

@@ -42,7 +42,7 @@ fn the_loop_visits_each_job_once_if_no_call_names_another_job() {
 }
 
 #[test]
-fn each_call_about_another_job_moves_the_cursor_and_is_a_violation() {
+fn each_call_about_another_job_in_the_reprioritize_loop_is_reported_as_a_violation() {
     for call in
         ["find", "posted", "subscribe", "unsubscribe", "memo", "aux", "aux_get", "hold", "release", "raise"]
     {
@@ -69,7 +69,7 @@ fn each_call_about_another_job_moves_the_cursor_and_is_a_violation() {
 }
 
 #[test]
-fn a_lookup_of_a_visited_job_makes_the_loop_visit_jobs_again() {
+fn a_lookup_of_a_visited_job_makes_the_reprioritize_loop_visit_jobs_again() {
     let (bench, ids) = load_with_pending_jobs(
         3,
         |ids| json!({PRIORITY_GET: [["priority", 1], ["find", "", ids[2], ids[1]]]}),

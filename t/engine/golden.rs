@@ -100,7 +100,7 @@ fn flux_accounting() {
     }
 }
 
-fn slurm_tree(table: &Value) -> Tree {
+fn make_slurm_tree(table: &Value) -> Tree {
     let mut site = Site::default();
     for row in rows(table, "tree") {
         let (name, shares, usage) = (text(row, "name").into(), shares(&row["shares"]), row["usage"].as_f64());
@@ -115,7 +115,7 @@ fn slurm_tree(table: &Value) -> Tree {
     Tree::build(&site).expect("a tree")
 }
 
-fn slurm_node(tree: &Tree, row: &Value) -> NodeId {
+fn make_slurm_node(tree: &Tree, row: &Value) -> NodeId {
     let account = text(row, "account");
     row["user"].as_str().map_or_else(|| tree.bank(account), |user| tree.leaf(user, account)).expect("node")
 }
@@ -123,7 +123,7 @@ fn slurm_node(tree: &Tree, row: &Value) -> NodeId {
 /// Compares each printed column of each row.
 fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     for row in rows(table, "expected") {
-        let node = slurm_node(tree, row);
+        let node = make_slurm_node(tree, row);
         let detail = ranking.detail(tree, node);
         let what = |column: &str| format!("{name}: {}/{} {column}", row["account"], row["user"]);
         let fair_tree_root = ranking.policy() == Policy::FairTree && tree.parent(node).is_none();
@@ -166,9 +166,9 @@ fn slurm_columns(detail: &NodeDetail) -> [(&'static str, Option<f64>); 5] {
 }
 
 #[test]
-fn slurm_fair_tree_as_the_program() {
+fn rankings_equal_the_fair_tree_of_slurms_program() {
     for (name, table) in read_tables("slurm", ".fair_tree.json") {
-        let tree = slurm_tree(&table);
+        let tree = make_slurm_tree(&table);
         let options = Options { ties: Ties::SlurmProgram, ..Options::default() };
         let ranking = tree.rank(Policy::FairTree, &options).unwrap();
         check_slurm(&name, &table, &tree, &ranking);
@@ -204,10 +204,10 @@ fn has_tied_accounts(tree: &Tree, ranking: &Ranking) -> bool {
 }
 
 #[test]
-fn slurm_fair_tree_as_documented_without_tied_accounts() {
+fn rankings_equal_slurms_documented_fair_tree_without_tied_accounts() {
     let mut checked = Vec::new();
     for (name, table) in read_tables("slurm", ".fair_tree.json") {
-        let tree = slurm_tree(&table);
+        let tree = make_slurm_tree(&table);
         let ranking = tree.rank(Policy::FairTree, &Options::default()).unwrap();
         if !has_tied_accounts(&tree, &ranking) {
             check_slurm(&name, &table, &tree, &ranking);
@@ -218,12 +218,12 @@ fn slurm_fair_tree_as_documented_without_tied_accounts() {
 }
 
 #[test]
-fn slurm_classic_and_depth_oblivious() {
+fn rankings_equal_slurms_classic_and_depth_oblivious_results() {
     for (policy, ending) in
         [(Policy::Classic, ".classic.json"), (Policy::DepthOblivious, ".depth_oblivious.json")]
     {
         for (name, table) in read_tables("slurm", ending) {
-            let tree = slurm_tree(&table);
+            let tree = make_slurm_tree(&table);
             let dampening = table["fairshare_dampening_factor"].as_f64().unwrap();
             let ranking = tree.rank(policy, &Options { dampening, ..Options::default() }).unwrap();
             check_slurm(&name, &table, &tree, &ranking);
@@ -232,7 +232,7 @@ fn slurm_classic_and_depth_oblivious() {
 }
 
 /// Returns the tree of `table`, where `usage` returns the usage of a leaf by name.
-fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
+fn make_pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
     let mut site = Site {
         banks: vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None }],
         ..Site::default()
@@ -259,7 +259,8 @@ fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
 /// Returns the tree of each table.
 pub(crate) fn trees() -> Vec<(String, Tree)> {
     let flux = read_tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
-    let slurm = read_tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
+    let slurm =
+        read_tables("slurm", ".json").into_iter().map(|(name, table)| (name, make_slurm_tree(&table)));
     let pbs = pbs_trees().into_iter().map(|(name, _, tree)| (name, tree));
     flux.chain(slurm).chain(pbs).collect()
 }
@@ -271,13 +272,13 @@ pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
             rows(&table, "usage_set_explicitly").map(|leaf| leaf.as_str().unwrap()).collect();
         let usage =
             |leaf: &str| explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"));
-        let tree = pbs_tree(&table, usage);
+        let tree = make_pbs_tree(&table, usage);
         (name, table, tree)
     };
     read_tables("pbs", ".json").into_iter().map(with_tree).collect()
 }
 
-fn pbs_node(tree: &Tree, name: &str) -> NodeId {
+fn make_pbs_node(tree: &Tree, name: &str) -> NodeId {
     if name == "TREEROOT" {
         return tree.root();
     }
@@ -288,7 +289,7 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
     let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
     for row in expected.as_array().unwrap() {
         let name = text(row, "name");
-        let node = pbs_node(tree, name);
+        let node = make_pbs_node(tree, name);
         let detail = ranking.detail(tree, node);
         let pbs = detail.pbs.unwrap();
         let usage = row["usage"].as_f64().unwrap();
@@ -327,7 +328,7 @@ fn openpbs() {
     for (name, table) in read_tables("pbs", ".json") {
         let explicit: Vec<&str> =
             rows(&table, "usage_set_explicitly").map(|name| name.as_str().unwrap()).collect();
-        let tree = pbs_tree(&table, |leaf| {
+        let tree = make_pbs_tree(&table, |leaf| {
             explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"))
         });
         check_pbs(&name, &table["expected"], &tree);
@@ -335,13 +336,14 @@ fn openpbs() {
     }
 }
 
-/// Compares `pbs_compare` with OpenPBS for all pairs of leaves.
+/// Compares `compare_by_pbs_walk` with OpenPBS for all pairs of leaves.
 fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
     let leaves: Vec<&str> = rows(compare, "names").map(|name| name.as_str().unwrap()).collect();
     for (row, a) in rows(compare, "rows").zip(&leaves) {
         for (expected, b) in row.as_str().unwrap().chars().zip(&leaves) {
-            let ours = ranking.pbs_compare(tree, pbs_node(tree, a), pbs_node(tree, b)).unwrap();
+            let ours =
+                ranking.compare_by_pbs_walk(tree, make_pbs_node(tree, a), make_pbs_node(tree, b)).unwrap();
             let expected = match expected {
                 '<' => Ordering::Less,
                 '=' => Ordering::Equal,
@@ -353,7 +355,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
     // If OpenPBS's comparison is a strict weak order, `pbs_walk` must give the same order.
     if compare["strict_weak_order"] == true {
         let walk = ranking.pbs_walk(tree).unwrap();
-        let place = |name: &str| walk.place(pbs_node(tree, name)).unwrap();
+        let place = |name: &str| walk.place(make_pbs_node(tree, name)).unwrap();
         for (row, a) in rows(compare, "rows").zip(&leaves) {
             for (expected, b) in row.as_str().unwrap().chars().zip(&leaves) {
                 let ours = match place(a).cmp(&place(b)) {
@@ -369,7 +371,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
 
 /// The tree after OpenPBS wrote its usage file and read it again. The file has only the values of the leaves.
 #[test]
-fn openpbs_after_a_restart() {
+fn rankings_equal_those_of_openpbs_after_a_restart() {
     let mut checked = 0;
     for (name, table) in read_tables("pbs", ".json") {
         for step in table["steps"].as_array().into_iter().flatten() {
@@ -381,7 +383,7 @@ fn openpbs_after_a_restart() {
                 let row = rows(step, "expected").find(|row| row["name"] == leaf).expect("leaf");
                 row["usage"].as_f64().filter(|&usage| usage != 1.0)
             };
-            let tree = pbs_tree(&table, usage);
+            let tree = make_pbs_tree(&table, usage);
             check_pbs(&format!("{name} {operation}"), &step["expected"], &tree);
             checked += 1;
         }

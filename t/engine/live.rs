@@ -21,7 +21,7 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
     let names: Vec<&str> =
         tree.leaves().map(|leaf| tree.name(leaf)).collect::<BTreeSet<_>>().into_iter().collect();
     let in_list_order = |mut nodes: Vec<_>| {
-        nodes.sort_by_key(|&node| tree.list_index(node));
+        nodes.sort_by_key(|&node| tree.find_input_index(node));
         nodes
     };
     let bank = |node| Bank {
@@ -58,7 +58,7 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
 }
 
 #[test]
-fn equals_the_batch_on_every_golden_tree() {
+fn live_fair_shares_equal_the_ranking_of_each_golden_tree() {
     let mut compared = 0;
     for (name, tree) in super::golden::trees() {
         for policy in Policy::ALL {
@@ -102,7 +102,7 @@ fn equals_the_batch_on_every_golden_tree() {
 
 /// The turns must have the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all groups above it.
 #[test]
-fn turns_are_those_of_an_openpbs_cycle() {
+fn interleave_turns_have_the_start_order_of_an_openpbs_cycle() {
     let mut checked = 0;
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];
@@ -116,7 +116,7 @@ fn turns_are_those_of_an_openpbs_cycle() {
             assert_eq!(ours, pick.as_str(), "{name}: pick {number}");
         }
         for (node, usage) in sequence["final_temp_usage"].as_object().unwrap() {
-            let known = if node == "TREEROOT" { tree.root() } else { node_named(&tree, node) };
+            let known = if node == "TREEROOT" { tree.root() } else { find_node_by_name(&tree, node) };
             if let Some(ours) = turns.usage(known) {
                 assert!((ours - usage.as_f64().unwrap()).abs() < 1e-6, "{name}: {node}");
             }
@@ -126,14 +126,14 @@ fn turns_are_those_of_an_openpbs_cycle() {
     assert!(checked >= 4, "{checked}");
 }
 
-fn node_named(tree: &Tree, name: &str) -> NodeId {
+fn find_node_by_name(tree: &Tree, name: &str) -> NodeId {
     tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
 }
 
 /// Each entity in OpenPBS's cycle submits one job for each start in the cycle. By priority and then by id, the jobs must have the order in which
 /// OpenPBS starts them.
 #[test]
-fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
+fn interleaved_priorities_give_the_start_order_of_an_openpbs_cycle() {
     let mut checked = 0;
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];

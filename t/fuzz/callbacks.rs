@@ -87,7 +87,7 @@ fn send_event(site: &Site, choices: &mut Choices, submitted: &mut Vec<u64>) -> u
 }
 
 #[test]
-fn any_order_of_callbacks() {
+fn the_plugin_survives_any_order_of_callbacks() {
     // A callback uses about twelve bytes of the input, so 600 bytes give about fifty callbacks.
     let seeds = (0..40).map(Rng::new).map(|mut rng| (0..600).map(|_| rng.next() as u8).collect()).collect();
     fuzz("callbacks", seeds, mutate_bytes, |input| {

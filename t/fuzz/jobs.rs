@@ -28,7 +28,7 @@ fn assert_empty(site: &Site) {
 }
 
 #[test]
-fn any_jobspec() {
+fn the_plugin_survives_any_jobspec() {
     let mut cache = SiteCache::default();
     let slot = json!([{"type": "slot", "count": 2, "label": "task", "with": [
         {"type": "node", "count": 1, "with": [{"type": "core", "count": 3}, {"type": "gpu", "count": 1}]}]}]);
@@ -122,7 +122,7 @@ fn count_resources(r: &Value) -> Option<(u64, u64, u64)> {
 }
 
 #[test]
-fn any_r() {
+fn the_plugin_survives_any_resource_set_r() {
     let site = Site::new();
     let r = |rank: &str, core: Value, gpu: Value| {
         json!({"version": 1, "execution": {"R_lite": [{"rank": rank, "children": {"core": core, "gpu": gpu}}],
@@ -190,7 +190,7 @@ fn mutate_lines(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 
 /// After a reload the plugin reads the eventlog of a held job, which may have any content.
 #[test]
-fn any_eventlog() {
+fn the_plugin_survives_any_eventlog() {
     let site = Site::new();
     let runs = site.submit(&job(5001, 1));
     let held: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
@@ -227,7 +227,7 @@ fn any_eventlog() {
 
 /// job-list may answer anything. The plugin asks job-list for ended jobs, and for the dependencies of a job whose eventlog it cannot read.
 #[test]
-fn any_answer_of_job_list() {
+fn the_plugin_survives_any_answer_of_job_list() {
     let site = Site::new();
     site.submit(&job(5001, 1));
     let held: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();

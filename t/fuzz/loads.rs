@@ -26,7 +26,7 @@ fn make_table() -> Value {
 }
 
 #[test]
-fn any_configuration_at_load() {
+fn the_plugin_survives_any_configuration_at_load() {
     let site = Site::empty(plugin());
     let all = document_with_tree();
     let mut options = make_table();
@@ -56,7 +56,7 @@ fn clear_kvs(host: &Host) {
 }
 
 #[test]
-fn any_table_of_fluxs_configuration() {
+fn the_plugin_survives_any_fairshare_table_in_the_configuration() {
     let mut cache = SiteCache::default();
     let seeds = seeds([json!({"fairshare": make_table()}), json!({"fairshare": {}}), json!({})]);
     fuzz("table", seeds, json::mutate_document, |input| {
@@ -98,7 +98,7 @@ fn any_table_of_fluxs_configuration() {
 }
 
 #[test]
-fn any_policy_is_read_again_as_it_was_written() {
+fn any_pushed_site_document_is_restored_as_it_was_written() {
     let mut cache = SiteCache::default();
     let seeds = seeds([document_with_tree(), document()]);
     fuzz("policy", seeds, json::mutate_document, |input| {
@@ -135,7 +135,7 @@ fn any_policy_is_read_again_as_it_was_written() {
 
 /// The first byte of an input selects a key of the snapshot, and the rest replaces its value. The other keys stay valid.
 #[test]
-fn anything_in_the_kvs() {
+fn the_plugin_survives_any_content_of_the_kvs() {
     let site = Site::without_data();
     site.rpc("policy_update", &document_with_tree()).unwrap();
     site.host.settle();

@@ -81,7 +81,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a site with a running job, a held job and a job of another user.
-fn site_with_jobs() -> Site {
+fn make_site_with_some_jobs() -> Site {
     let site = Site::new();
     for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
         site.submit(&job(user, nodes));
@@ -101,7 +101,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
     let body: Vec<u8> =
         input.get(end + 1..).unwrap_or_default().iter().copied().filter(|byte| *byte != 0).collect();
     let payload = CString::new(body).unwrap();
-    let site = cache.site.take().unwrap_or_else(site_with_jobs);
+    let site = cache.site.take().unwrap_or_else(make_site_with_some_jobs);
     site.host.take_log();
     let before = cache.data.take().unwrap_or_else(|| configured_data(&site));
     let answer = site.host.request_bytes(&topic(method), Some(&payload), cred);
@@ -172,7 +172,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn any_payload_of_any_method() {
+fn the_plugin_survives_any_payload_of_any_method() {
     let mut cache = SiteCache::default();
     fuzz("rpc", list_seeds(), mutate as Mutate, |input| run_input(&mut cache, input));
 }

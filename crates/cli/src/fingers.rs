@@ -32,7 +32,7 @@ const SACCTMGR: &str = include_str!("sacctmgr.txt");
 /// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing. Each key, and each resource of a list, is a
 /// change of its own.
 fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
-    let words = to_words(arguments);
+    let words = convert_to_strings(arguments);
     let set = words.iter().skip_while(|word| !word.eq_ignore_ascii_case("set")).skip(1);
     let set = set.take_while(|word| !word.eq_ignore_ascii_case("where"));
     let (mut commands, mut unknown, mut tail) = (Vec::new(), Vec::new(), "");
@@ -107,7 +107,7 @@ fn replace_placeholders(text: &str, values: &[(&str, Option<String>)]) -> String
     known.fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
 }
 
-fn to_words(arguments: &[OsString]) -> Vec<String> {
+fn convert_to_strings(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|text| text.to_string_lossy().into_owned()).collect()
 }
 
@@ -175,7 +175,7 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
 /// Returns `None` for an unknown name.
 pub(super) fn translate_command(name: &str, arguments: &[OsString]) -> Option<String> {
     let typed = arguments.iter().skip_while(|argument| *argument != OsStr::new(name)).skip(1);
-    let words = to_words(&typed.cloned().collect::<Vec<_>>());
+    let words = convert_to_strings(&typed.cloned().collect::<Vec<_>>());
     let begins = |start: &str| words.iter().any(|word| word.to_lowercase().starts_with(start));
     let known = COMMANDS.lines().filter_map(|row| row.split_once(" | ")).find(|(theirs, _)| {
         let (command, rest) = theirs.split_once(' ').unwrap_or((theirs, ""));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_found_by_the_name_of_sshare() {
+    fn a_column_name_of_sshare_is_translated_to_our_column_name() {
         for (typed, ours) in [
             ("RawShares", "shares"),
             ("EffectvUsage", "effective_usage"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_pbsfs_become_the_command_why() {
+    fn options_of_pbsfs_are_translated_to_the_command_why() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         for (typed, meant) in [
             ("x -g bob", "x why bob"),

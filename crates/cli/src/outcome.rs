@@ -41,7 +41,7 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
 
 /// Adds to the text of a failure that all changes are stored, because the exit status does not show this. Does not change a
 /// closed pipe, which is reported as a success.
-pub(crate) fn after_storing(failure: impl Into<Failure>) -> Failure {
+pub(crate) fn mark_stored(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
         failure => {

@@ -104,7 +104,7 @@ impl Flux {
     /// For tests: sends all further requests as user `userid`, with the rights of the instance owner. Flux
     /// accepts unsigned jobs (mechanism `none`) only with these rights. Only the instance owner may call
     /// this.
-    pub fn act_as(&self, userid: u32) -> Result<(), FluxError> {
+    pub fn send_requests_as_user(&self, userid: u32) -> Result<(), FluxError> {
         self.set_option(c"flux::testing_userid", userid)?;
         self.set_option(c"flux::testing_rolemask", ROLE_OWNER)
     }

@@ -107,7 +107,7 @@ impl Api {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
             match unsafe { Library::open(Some(name), FLAGS) } {
                 Ok(library) => return Api::look_up(library).map_err(|text| format!("{name}: {text}")),
-                Err(error) => first_error = first_error.or_else(|| Some(text_with_cause(&error))),
+                Err(error) => first_error = first_error.or_else(|| Some(format_error_with_cause(&error))),
             }
         }
         Err(first_error.unwrap_or_default())
@@ -117,7 +117,7 @@ impl Api {
         macro_rules! symbol {
             ($name:literal) => {
                 // SAFETY: the type of the field is the declaration of the function in flux-core's headers.
-                *unsafe { library.get($name) }.map_err(|error| text_with_cause(&error))?
+                *unsafe { library.get($name) }.map_err(|error| format_error_with_cause(&error))?
             };
         }
         let api = Api {
@@ -148,7 +148,7 @@ impl Api {
 
 /// Returns the text of `error`, followed by the text of its cause. In libloading's errors, only the cause
 /// contains the reason.
-pub(super) fn text_with_cause(error: &dyn Error) -> String {
+pub(super) fn format_error_with_cause(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 

@@ -76,20 +76,21 @@ fn send(flux: &Flux, topic: &str, payload: &str) -> Result<u32, FluxError> {
     let (api, handle) = (&flux.api, flux.handle.as_ptr());
     // SAFETY: flux_request_encode(3) copies both strings.
     let message = unsafe { (api.request_encode)(c_topic.as_ptr(), payload.as_ptr()) };
-    let message = Message { api, message: NonNull::new(message).ok_or_else(|| lost_connection(topic))? };
+    let message =
+        Message { api, message: NonNull::new(message).ok_or_else(|| make_lost_connection_error(topic))? };
     // SAFETY: the handle is open while it is borrowed.
     let tag = unsafe { (api.matchtag_alloc)(handle) };
     if tag == MATCHTAG_NONE {
-        return Err(lost_connection(topic));
+        return Err(make_lost_connection_error(topic));
     }
     // SAFETY: the message is alive; flux_msg_set_matchtag only changes its header.
     let status = unsafe { (api.set_matchtag)(message.message.as_ptr(), tag) };
     if status < 0 {
-        return Err(lost_connection(topic));
+        return Err(make_lost_connection_error(topic));
     }
     // SAFETY: handle and message are alive; flux_send(3) leaves the message to us.
     let status = unsafe { (api.send)(handle, message.message.as_ptr(), 0) };
-    if status < 0 { Err(lost_connection(topic)) } else { Ok(tag) }
+    if status < 0 { Err(make_lost_connection_error(topic)) } else { Ok(tag) }
 }
 
 /// Sends a request and waits for its response. Drops responses with other tags. A [`Requests`] borrows the
@@ -125,7 +126,7 @@ fn next_response<'f>(flux: &'f Flux, topic: &str) -> Result<Message<'f>, FluxErr
             return Ok(Message { api, message });
         }
         if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
-            return Err(lost_connection(topic));
+            return Err(make_lost_connection_error(topic));
         }
         if is_watched {
             let left = PATIENCE.saturating_sub(begun.elapsed());
@@ -138,7 +139,7 @@ fn next_response<'f>(flux: &'f Flux, topic: &str) -> Result<Message<'f>, FluxErr
         // Messages that arrived before this call are received in the next loop; later ones make the descriptor
         // readable. SAFETY: the handle is open; flux_pollevents(3) resets its descriptor.
         if unsafe { (api.pollevents)(handle) } < 0 {
-            return Err(lost_connection(topic));
+            return Err(make_lost_connection_error(topic));
         }
         is_watched = true;
     }
@@ -165,7 +166,7 @@ fn decode<'m>(topic: &str, message: Message<'m>) -> Result<Answer<'m>, FluxError
 }
 
 /// Makes an error from errno after a failed call on the connection.
-fn lost_connection(topic: &str) -> FluxError {
+fn make_lost_connection_error(topic: &str) -> FluxError {
     FluxError::Lost { topic: topic.to_owned(), text: io::Error::last_os_error().to_string() }
 }
 

@@ -37,6 +37,6 @@ fn the_error_about_a_missing_library_gives_the_reason_of_the_loader() {
     // SAFETY: the library does not exist, so none of its code runs.
     let error =
         unsafe { libloading::os::unix::Library::new("/nonexistent/library.so") }.expect_err("missing");
-    let text = library::text_with_cause(&error);
+    let text = library::format_error_with_cause(&error);
     assert!(text.contains("/nonexistent/library.so: cannot open shared object file"), "{text}");
 }

@@ -117,7 +117,7 @@ impl Run {
     }
 
     /// Returns the run with the end `end`, or the start if it is later. Returns `None` if `end` is beyond [`MAX_TIME`].
-    pub fn ended_at(self, end: f64) -> Option<Run> {
+    pub fn with_end(self, end: f64) -> Option<Run> {
         (end.abs() <= MAX_TIME).then_some(Run { end: end.max(self.start), ..self })
     }
 
@@ -207,7 +207,7 @@ impl Scale {
     }
 
     /// Returns the time at which the usage `scaled` becomes negligible if no usage is added, or `None` if it never does.
-    pub fn negligible_from(&self, scaled: f64) -> Option<f64> {
+    pub fn find_negligible_time(&self, scaled: f64) -> Option<f64> {
         let half_life = self.half_life.0?;
         let left = (scaled / NEGLIGIBLE).log2();
         left.is_finite().then_some(self.epoch + left * half_life)

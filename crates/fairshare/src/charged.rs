@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::formula::{self, AddedUsage, Formula};
+use super::formula::{self, Formula, UsageChange};
 use super::sums::Sums;
 use super::tree::Flags;
 use super::{NodeId, Ranking, Tree};
@@ -60,12 +60,12 @@ impl<'a> Charged<'a> {
             Some(self.compute_by_formula(&*formula, &path, recorded, usage))
         } else if rules.compares_quotients() {
             let ranked = self.ranking.ranked();
-            self.count_ahead(&path, recorded, usage)
+            self.count_associations_ahead(&path, recorded, usage)
                 .map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)
         } else {
             None
         };
-        fairshare.or_else(|| self.rank_copy(leaf, recorded, usage))
+        fairshare.or_else(|| self.rank_charged_copy(leaf, recorded, usage))
     }
 
     /// Returns true if a request needed a ranking of the whole tree.
@@ -91,12 +91,12 @@ impl<'a> Charged<'a> {
         let initial = ranking.policy.initial_usage(&ranking.options);
         // The initial usage of a node is not added to its banks.
         let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
-        let more = AddedUsage { own: usage - recorded, above: counted(usage) - counted(recorded) };
+        let more = UsageChange { own: usage - recorded, above: counted(usage) - counted(recorded) };
         formula::charged_factor(formula, tree, &ranking.sums, path, more)
     }
 
     /// Returns how many associations rank ahead of the last node of `path`, or `None` if this needs a full ranking.
-    fn count_ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
+    fn count_associations_ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
         let (tree, ranking) = (self.tree, self.ranking);
         let sums = &ranking.sums;
         let find_parent_shares =
@@ -163,7 +163,7 @@ impl<'a> Charged<'a> {
         })
     }
 
-    fn rank_copy(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
+    fn rank_charged_copy(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
         let Charged { tree, ranking, scratch, .. } = self;
         let (tree, copy) = scratch.get_or_insert_with(|| (Tree::clone(tree), Ranking::default()));
         tree.accrue(leaf, usage);

@@ -175,7 +175,7 @@ impl ChargeHistory {
 
     /// Returns this history followed by `later`, which begins at `since`. A change in `later` is left out unless it is
     /// after the last change of its queue in this history. A queue that `later` lacks has the factor 1 from `since` on.
-    pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
+    pub fn continue_with_history(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());
         let queues: BTreeSet<&str> = crate::insert_all(queues.map(|queue| &**queue));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_added_only_if_the_factor_differs_and_never_before_the_last_change() {
+    fn charge_history_adds_only_changed_factors_and_never_before_the_last_change() {
         let mut history = ChargeHistory::default();
         assert!(!history.add("a", 5.0, 1.0) && history.is_empty());
         assert!(history.add("a", 5.0, 2.0) && !history.add("a", 6.0, 2.0));
@@ -303,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_continued_by_later_changes_only() {
+    fn a_stored_charge_history_is_extended_only_by_later_changes() {
         let stored = read_history(&[("a", 10.0, 2.0), ("b", 10.0, 3.0), ("c", 10.0, 4.0), ("d", 90.0, 5.0)]);
         let seen = read_history(&[("a", 50.0, 2.0), ("b", 50.0, 3.0), ("b", 60.0, 0.5), ("e", 70.0, 6.0)]);
-        let whole = stored.continued_by(&seen, 50.0);
+        let whole = stored.continue_with_history(&seen, 50.0);
         let expected = [
             ("a", 10.0, 2.0),
             ("b", 10.0, 3.0),
@@ -323,7 +323,7 @@ mod tests {
             changes.len() == expected.len() && changes.iter().zip(&expected).all(is_expected),
             "{changes:?}"
         );
-        assert_eq!(whole.continued_by(&seen, 50.0), whole);
+        assert_eq!(whole.continue_with_history(&seen, 50.0), whole);
     }
 
     #[test]
@@ -367,6 +367,6 @@ mod tests {
         let rules = history.rules().to_vec();
         assert_eq!(ChargeHistory::default().with_rules(rules.clone()).rules(), rules);
         let later = read_history(&[("b", 50.0, 0.0)]);
-        assert_eq!(history.continued_by(&later, 40.0).rules(), rules);
+        assert_eq!(history.continue_with_history(&later, 40.0).rules(), rules);
     }
 }

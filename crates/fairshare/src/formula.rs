@@ -57,15 +57,15 @@ pub(super) fn compute_all(
     banks.push(formula.root());
     let root_usage = formula.usage(tree, sums, tree.root());
     for node in tree.banks().skip(1) {
-        let arena = Arena::new(sums, banks, root_usage, sums.arena_of(tree, node));
+        let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_node(tree, node));
         banks.push(formula.step(&arena.step(formula, tree, sums, node)));
     }
     factor.clear();
     factor.reserve(tree.len());
     for bank in 0..banks.len() as u32 {
-        let arena = Arena::new(sums, banks, root_usage, sums.arena_below(bank));
+        let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_children(bank));
         let numbers = |leaf| formula.step(&arena.step(formula, tree, sums, NodeId(leaf)));
-        factor.extend(tree.leaves_in(bank).map(|leaf| formula.factor(numbers(leaf))));
+        factor.extend(tree.list_leaves_in_bank(bank).map(|leaf| formula.factor(numbers(leaf))));
     }
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
@@ -82,7 +82,7 @@ pub(super) fn node_numbers(
         Some(bank) => banks.get(bank as usize).copied().unwrap_or_default(),
         None => {
             let root_usage = formula.usage(tree, sums, tree.root());
-            let arena = Arena::new(sums, banks, root_usage, sums.arena_of(tree, node));
+            let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_node(tree, node));
             formula.step(&arena.step(formula, tree, sums, node))
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn node_numbers(
 
 /// A change of the usage of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct AddedUsage {
+pub(super) struct UsageChange {
     /// The change of the node's own usage.
     pub own: f64,
     /// The change of the usage that the banks above sum up.
@@ -103,14 +103,14 @@ pub(super) fn charged_factor(
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
-    added: AddedUsage,
+    added: UsageChange,
 ) -> f64 {
     let root_usage = formula.usage(tree, sums, tree.root()) + added.above;
     // The numbers of each bank on the path that has its own shares.
     let mut numbers_of_banks = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {
-        let bank = sums.arena_of(tree, node);
+        let bank = sums.find_competing_bank_of_node(tree, node);
         let own_shares = !tree.flags(node).has(Flags::PARENT_SHARES);
         let siblings = sums.usage.get(bank as usize).copied().unwrap_or(0.0);
         let siblings = if own_shares { siblings + added.above } else { siblings };

@@ -76,7 +76,7 @@ impl Interner {
         };
         self.names.ends.push(end);
         if let Some(free) = self.slots.get_mut(slot) {
-            *free = Slot { number, tag: tag_of(hash) };
+            *free = Slot { number, tag: take_hash_tag(hash) };
         }
         number
     }
@@ -98,7 +98,7 @@ impl Interner {
         let mask = self.slots.len().saturating_sub(1);
         let mut slot = hash as usize & mask;
         while let Some(&Slot { number, tag: own }) = self.slots.get(slot) {
-            if number == NONE || (own == tag_of(hash) && matches(number)) {
+            if number == NONE || (own == take_hash_tag(hash) && matches(number)) {
                 break;
             }
             slot = (slot + 1) & mask;
@@ -115,7 +115,7 @@ impl Interner {
             // All names are different, so the first free slot is the right one.
             let slot = self.find_slot(hash, |_| false);
             if let Some(free) = self.slots.get_mut(slot) {
-                *free = Slot { number, tag: tag_of(hash) };
+                *free = Slot { number, tag: take_hash_tag(hash) };
             }
         }
     }
@@ -128,6 +128,6 @@ fn hash_name(name: &str) -> u64 {
 }
 
 /// Returns the upper half of a hash. The slot is chosen by the lower half.
-fn tag_of(hash: u64) -> u32 {
+fn take_hash_tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

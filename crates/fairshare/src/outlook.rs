@@ -33,7 +33,7 @@ impl Ranking {
     }
 
     /// Returns how many other associations have the same rank as `node`.
-    pub fn tied_with(&self, node: NodeId) -> usize {
+    pub fn count_ties(&self, node: NodeId) -> usize {
         let (Some(rank), Some(place)) = (self.rank(node), self.place(node)) else { return 0 };
         // The order is sorted by descending rank.
         let from = self.order().get(place - 1..).unwrap_or_default();
@@ -49,8 +49,8 @@ impl Ranking {
         }
         let (first, second) = &comparison.decisive;
         match first.value?.total_cmp(&second.value?) {
-            Ordering::Less => find_overtake(first, second),
-            Ordering::Greater => find_overtake(second, first),
+            Ordering::Less => find_overtaking_changes(first, second),
+            Ordering::Greater => find_overtaking_changes(second, first),
             Ordering::Equal => None,
         }
     }
@@ -70,7 +70,7 @@ impl Level {
 
 /// Returns the shares or usage with which `low` would come before `high`. Returns `None` if the shares of a
 /// level are not a number. Both levels are compared by shares / usage, so common divisors cancel.
-fn find_overtake(low: &Level, high: &Level) -> Option<Overtake> {
+fn find_overtaking_changes(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;
     };

@@ -197,7 +197,7 @@ impl Ranking {
 
     /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
-        let arena = self.sums.arena_of(tree, node) as usize;
+        let arena = self.sums.find_competing_bank_of_node(tree, node) as usize;
         let usage = self.policy.rules().usage_divisors(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
@@ -210,7 +210,7 @@ impl Ranking {
     }
 
     /// Ranks the associations by a depth-first visit.
-    pub(super) fn rank_by_visit(&mut self, rule: &impl SiblingRule, tree: &Tree) {
+    pub(super) fn rank_by_depth_first_visit(&mut self, rule: &impl SiblingRule, tree: &Tree) {
         self.visit.rank_depth_first(rule, tree, &self.sums, &mut self.rank, &mut self.order);
     }
 
@@ -231,7 +231,7 @@ impl Ranking {
         let Shares::Count(shares) = detail.shares else {
             // As in Slurm, the node has the value of the bank under which it competes, or 0 if this bank is the
             // root.
-            let arena = tree.bank_node(self.sums.arena_of(tree, node));
+            let arena = tree.bank_node(self.sums.find_competing_bank_of_node(tree, node));
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
                 if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };

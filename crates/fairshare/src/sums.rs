@@ -47,7 +47,7 @@ impl Sums {
         self.ranked.resize(banks, 0);
         self.exact.clear();
         self.exact.resize(banks, 0);
-        self.find_arenas(tree);
+        self.find_competing_banks(tree);
         for bank in (0..banks as u32).rev() {
             self.add_leaves(tree, bank, initial_usage);
             self.add_to_parent(tree, bank);
@@ -72,13 +72,13 @@ impl Sums {
     }
 
     /// Returns the number of the bank under which a node competes; 0 for the root.
-    pub fn arena_of(&self, tree: &Tree, node: NodeId) -> u32 {
+    pub fn find_competing_bank_of_node(&self, tree: &Tree, node: NodeId) -> u32 {
         let above = tree.parent(node).and_then(|bank| tree.bank_number(bank)).unwrap_or(0);
         self.arena[above as usize]
     }
 
     /// Returns the number of the bank where the children of `bank` compete.
-    pub fn arena_below(&self, bank: u32) -> u32 {
+    pub fn find_competing_bank_of_children(&self, bank: u32) -> u32 {
         self.arena[bank as usize]
     }
 
@@ -95,18 +95,18 @@ impl Sums {
         floats.into_iter().chain(numbers).chain([bytes(&self.exact)]).sum()
     }
 
-    fn find_arenas(&mut self, tree: &Tree) {
+    fn find_competing_banks(&mut self, tree: &Tree) {
         self.arena.clear();
         self.arena.extend(0..tree.bank_count() as u32);
         for bank in 1..tree.bank_count() as u32 {
             if tree.flags(tree.bank_node(bank)).has(Flags::PARENT_SHARES) {
-                self.arena[bank as usize] = self.arena[tree.bank_above(bank) as usize];
+                self.arena[bank as usize] = self.arena[tree.find_parent_bank(bank) as usize];
             }
         }
     }
 
     fn add_leaves(&mut self, tree: &Tree, bank: u32, initial_usage: f64) {
-        let range = tree.leaves_in(bank);
+        let range = tree.list_leaves_in_bank(bank);
         let range = range.start as usize..range.end as usize;
         let columns =
             tree.usage[range.clone()].iter().zip(&tree.shares[range.clone()]).zip(&tree.flags[range]);
@@ -136,7 +136,7 @@ impl Sums {
         if bank == 0 {
             return;
         }
-        let above = tree.bank_above(bank) as usize;
+        let above = tree.find_parent_bank(bank) as usize;
         self.total[above] += self.total[bank as usize];
         self.ranked[above] += self.ranked[bank as usize];
         if !self.vanishes(bank) {

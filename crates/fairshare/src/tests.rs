@@ -145,7 +145,7 @@ fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
     assert_eq!(format!("{:.6}", scott.effective_usage), "0.832973");
     assert_eq!(ranking.usage(&tree, tree.root()), 1201.0);
     assert_eq!(
-        ranking.pbs_compare(&tree, leaf("Bob", "group1"), leaf("Suzy", "group2")),
+        ranking.compare_by_pbs_walk(&tree, leaf("Bob", "group1"), leaf("Suzy", "group2")),
         Some(Ordering::Less)
     );
 }
@@ -301,7 +301,7 @@ fn weights_within_the_tolerance_are_tied() {
 }
 
 #[test]
-fn an_inactive_heavy_user_does_not_free_the_bank() {
+fn the_usage_of_an_inactive_user_still_counts_in_the_bank() {
     let tree = make_tree(
         "root - 1
          a root 1
@@ -337,15 +337,15 @@ fn nodes_are_found_by_name_and_walks_visit_all_nodes() {
     assert_eq!(tree.leaf("u", "nowhere"), None);
     assert_eq!(tree.bank("u"), None);
     assert_eq!(
-        tree.leaves_of("u").map(|node| tree.describe(node)).collect::<Vec<_>>(),
+        tree.list_leaves_of_user("u").map(|node| tree.describe(node)).collect::<Vec<_>>(),
         ["user \"u\" in bank \"a\"", "user \"u\" in bank \"z\""]
     );
     let shown = |walk: Vec<(NodeId, usize)>| -> Vec<String> {
         walk.into_iter().map(|(node, depth)| format!("{depth}{}", tree.name(node))).collect()
     };
     assert_eq!(shown(tree.walk()), ["0top", "1a", "1a", "2b", "2u", "1z", "2u"]);
-    assert_eq!(shown(tree.walk_list_order()), ["0top", "1a", "1z", "2u", "1a", "2u", "2b"]);
+    assert_eq!(shown(tree.list_nodes_in_input_order()), ["0top", "1a", "1z", "2u", "1a", "2u", "2b"]);
     let second_a = tree.leaf("a", "top").expect("leaf");
-    assert_eq!((tree.kind(second_a), tree.list_index(second_a)), (NodeKind::Association, 1));
-    assert_eq!(tree.list_index(tree.bank("a").expect("bank")), 2);
+    assert_eq!((tree.kind(second_a), tree.find_input_index(second_a)), (NodeKind::Association, 1));
+    assert_eq!(tree.find_input_index(tree.bank("a").expect("bank")), 2);
 }

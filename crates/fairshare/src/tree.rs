@@ -114,12 +114,12 @@ impl Tree {
 
     /// Returns the association of `user` in `bank`, or `None` if the tree lacks it. O(log n).
     pub fn leaf(&self, user: &str, bank: &str) -> Option<NodeId> {
-        self.leaf_in(self.bank(bank)?, user)
+        self.find_leaf_in_bank(self.bank(bank)?, user)
     }
 
     /// Returns all associations of a user, in the order of their ids. O(banks * log n).
-    pub fn leaves_of<'a>(&'a self, user: &'a str) -> impl Iterator<Item = NodeId> + 'a {
-        self.banks().filter_map(move |bank| self.leaf_in(bank, user))
+    pub fn list_leaves_of_user<'a>(&'a self, user: &'a str) -> impl Iterator<Item = NodeId> + 'a {
+        self.banks().filter_map(move |bank| self.find_leaf_in_bank(bank, user))
     }
 
     /// Returns all banks, the root first and each bank before its children.
@@ -135,7 +135,7 @@ impl Tree {
     /// Returns the associations and then the banks right below a bank, each kind in name order.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         let (leaves, banks) = match self.bank_number(node) {
-            Some(bank) => (self.leaves_in(bank), self.banks_in(bank)),
+            Some(bank) => (self.list_leaves_in_bank(bank), self.banks_in(bank)),
             None => (0..0, 0..0),
         };
         let first = self.leaf_count();
@@ -149,9 +149,9 @@ impl Tree {
     }
 
     /// Returns the nodes of [`Tree::walk`], but sorts sibling banks, and sibling associations, by their order in the input.
-    pub fn walk_list_order(&self) -> Vec<(NodeId, usize)> {
+    pub fn list_nodes_in_input_order(&self) -> Vec<(NodeId, usize)> {
         self.depth_first(|siblings| {
-            siblings.sort_unstable_by_key(|&node| (self.is_bank(node), self.list_index(node)));
+            siblings.sort_unstable_by_key(|&node| (self.is_bank(node), self.find_input_index(node)));
         })
     }
 
@@ -205,7 +205,7 @@ impl Tree {
     }
 
     /// Returns the index of the node in the input, among the banks or among the associations.
-    pub fn list_index(&self, node: NodeId) -> usize {
+    pub fn find_input_index(&self, node: NodeId) -> usize {
         self.list.get(node.index()).copied().unwrap_or(0) as usize
     }
 
@@ -283,22 +283,22 @@ impl Tree {
     }
 
     /// Returns the ids of the associations right below a bank.
-    pub(super) fn leaves_in(&self, bank: u32) -> Range<u32> {
-        range_of(&self.leaf_start, bank)
+    pub(super) fn list_leaves_in_bank(&self, bank: u32) -> Range<u32> {
+        get_child_range(&self.leaf_start, bank)
     }
 
     /// Returns the numbers of the banks right below a bank.
     pub(super) fn banks_in(&self, bank: u32) -> Range<u32> {
-        range_of(&self.bank_start, bank)
+        get_child_range(&self.bank_start, bank)
     }
 
     /// Returns true if a bank has neither associations nor banks.
     pub(super) fn is_childless(&self, bank: u32) -> bool {
-        self.leaves_in(bank).is_empty() && self.banks_in(bank).is_empty()
+        self.list_leaves_in_bank(bank).is_empty() && self.banks_in(bank).is_empty()
     }
 
     /// Returns the number of the parent bank; 0 for the root.
-    pub(super) fn bank_above(&self, bank: u32) -> u32 {
+    pub(super) fn find_parent_bank(&self, bank: u32) -> u32 {
         self.parent(self.bank_node(bank)).and_then(|node| self.bank_number(node)).unwrap_or(0)
     }
 
@@ -306,8 +306,8 @@ impl Tree {
         self.flags.get(node.index()).copied().unwrap_or_default()
     }
 
-    fn leaf_in(&self, bank: NodeId, user: &str) -> Option<NodeId> {
-        let Range { mut start, mut end } = self.leaves_in(self.bank_number(bank)?);
+    fn find_leaf_in_bank(&self, bank: NodeId, user: &str) -> Option<NodeId> {
+        let Range { mut start, mut end } = self.list_leaves_in_bank(self.bank_number(bank)?);
         while start < end {
             let middle = start + (end - start) / 2;
             match self.name(NodeId(middle)).cmp(user) {
@@ -320,7 +320,7 @@ impl Tree {
     }
 }
 
-fn range_of(starts: &[u32], bank: u32) -> Range<u32> {
+fn get_child_range(starts: &[u32], bank: u32) -> Range<u32> {
     let start = starts.get(bank as usize).copied().unwrap_or(0);
     start..starts.get(bank as usize + 1).copied().unwrap_or(start)
 }

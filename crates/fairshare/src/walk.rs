@@ -68,7 +68,7 @@ impl Visit {
                 self.frames.pop();
                 continue;
             };
-            let node = node_of(entry);
+            let node = unpack_node(entry);
             let before = next.checked_sub(1).filter(|_| next > start).and_then(|at| self.entries.get(at));
             let equals_last = before.is_some_and(|&before| rule.is_equal(value_of(before), value_of(entry)));
             let is_tied = if next == start { is_tied } else { equals_last };
@@ -87,7 +87,7 @@ impl Visit {
                     else {
                         break;
                     };
-                    if let Some(bank) = tree.bank_number(node_of(equal)) {
+                    if let Some(bank) = tree.bank_number(unpack_node(equal)) {
                         self.push_competitors(rule, tree, sums, bank);
                     }
                     last = equal;
@@ -128,10 +128,10 @@ impl Visit {
                 last = value_of(entry);
                 current = (self.entries.len() - ahead) as u32;
             }
-            if let Some(slot) = rank.get_mut(node_of(entry).index()) {
+            if let Some(slot) = rank.get_mut(unpack_node(entry).index()) {
                 *slot = current;
             }
-            order.push(node_of(entry));
+            order.push(unpack_node(entry));
         }
     }
 
@@ -151,7 +151,7 @@ impl Visit {
     fn push_competitors<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
         self.vanished.push(bank);
         while let Some(current_bank) = self.vanished.pop() {
-            for leaf in tree.leaves_in(current_bank).map(NodeId) {
+            for leaf in tree.list_leaves_in_bank(current_bank).map(NodeId) {
                 if tree.is_active(leaf) {
                     self.entries.push(make_entry::<R>(rule.value(tree, sums, leaf, bank), tree, leaf));
                 }
@@ -188,8 +188,8 @@ impl Visit {
 fn move_associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
     let equal = |a: &Entry, b: &Entry| rule.is_equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {
-        if !run.is_sorted_by_key(|&entry| tree.is_bank(node_of(entry))) {
-            run.sort_unstable_by_key(|&entry| (tree.is_bank(node_of(entry)), entry));
+        if !run.is_sorted_by_key(|&entry| tree.is_bank(unpack_node(entry))) {
+            run.sort_unstable_by_key(|&entry| (tree.is_bank(unpack_node(entry)), entry));
         }
     }
 }
@@ -198,7 +198,7 @@ fn make_entry<R: SiblingRule>(value: f64, tree: &Tree, node: NodeId) -> Entry {
     let position = if R::MERGES_BANKS {
         node.0
     } else {
-        let list = tree.list_index(node) as u32;
+        let list = tree.find_input_index(node) as u32;
         if tree.is_bank(node) { tree.leaf_count().saturating_add(list) } else { list }
     };
     pack_entry(value, position, node)
@@ -213,6 +213,6 @@ fn value_of(entry: Entry) -> f64 {
     f64::from_bits(!((entry >> 64) as u64))
 }
 
-fn node_of(entry: Entry) -> NodeId {
+fn unpack_node(entry: Entry) -> NodeId {
     NodeId(entry as u32)
 }

@@ -94,7 +94,7 @@ impl Ranking {
         let mut below = pairs().skip(common);
         let fork = below.next().map(|(a, b)| (*a, *b))?;
         let mut decisive = fork;
-        while self.are_merged(tree, &decisive) {
+        while self.were_banks_merged(tree, &decisive) {
             let Some((a, b)) = below.next() else { break };
             decisive = (*a, *b);
         }
@@ -159,7 +159,7 @@ impl Ranking {
     /// be used: they lack the minimum usage of `pbs`, and nodes with parent shares under Slurm's formulas.
     fn sum_shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
-        let mut stack = vec![tree.bank_node(self.sums.arena_of(tree, node))];
+        let mut stack = vec![tree.bank_node(self.sums.find_competing_bank_of_node(tree, node))];
         while let Some(bank) = stack.pop() {
             for child in tree.children(bank) {
                 if tree.bank_number(child).is_some_and(|bank| self.sums.vanishes(bank)) {
@@ -178,7 +178,7 @@ impl Ranking {
     }
 
     /// Returns true if two banks were visited as one.
-    fn are_merged(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
+    fn were_banks_merged(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
         !self.policy.uses_list_order(&self.options)
             && tree.is_bank(pair.0.node)
             && tree.is_bank(pair.1.node)

@@ -131,6 +131,6 @@ pub fn read_site_text(path: &Path) -> Result<Option<String>, StoreError> {
 pub fn parse_site_text(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
     let mut data: PolicyData = serde_json::from_str(text)
         .map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))?;
-    data.add_limits_of_queues();
+    data.add_queue_limits();
     Ok(data)
 }

@@ -136,7 +136,7 @@ pub fn load(path: &Path, format: Option<Format>, extras: Extras<'_>) -> Result<O
     Ok(Some(document))
 }
 
-/// Decodes the output of a program and cleans it with [`tidy::blank_surroundings`]. Adds a note if the text is not
+/// Decodes the output of a program and cleans it with [`tidy::erase_lines_around_output`]. Adds a note if the text is not
 /// UTF-8.
 fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<String, StoreError> {
     let text = match tidy::decode_latin_1(&bytes).filter(|_| std::str::from_utf8(&bytes).is_err()) {
@@ -146,7 +146,7 @@ fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result
         }
         None => decode_utf_8(path, bytes)?,
     };
-    let text = tidy::blank_surroundings(&text);
+    let text = tidy::erase_lines_around_output(&text);
     let is_json = text.trim_start().starts_with('{');
     Ok(if is_json { fields::quote_bare_numbers(&text).into_owned() } else { text.into_owned() })
 }

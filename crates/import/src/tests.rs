@@ -16,7 +16,7 @@ fn to_lines(builder: Builder) -> Vec<String> {
         let off = if tree.is_active(node) { "" } else { " off" };
         format!("{depth} {} {shares} {usage}{off}", tree.name(node))
     };
-    tree.walk_list_order().into_iter().map(line).collect()
+    tree.list_nodes_in_input_order().into_iter().map(line).collect()
 }
 
 fn build_tree(builder: Result<Builder, String>) -> Tree {
@@ -105,7 +105,7 @@ root|||0.000000|1000||1.000000||||cpu=0
 ";
 
 #[test]
-fn usage_of_deleted_users_is_own_usage_of_their_account() {
+fn the_usage_of_deleted_users_is_imported_as_own_usage_of_their_account() {
     assert_eq!(detect_format(SSHARE), Some(Format::Sshare));
     // Account c has no users any more, so its usage of 100 is its own usage. In account b, the difference of
     // 1 is rounding. In account a, the difference of 100 is not.

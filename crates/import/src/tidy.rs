@@ -17,7 +17,7 @@ pub(super) fn decode_latin_1(bytes: &[u8]) -> Option<String> {
 }
 
 /// Replaces the lines before and after the output by empty lines, so that line numbers stay, and no-break spaces by spaces.
-pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
+pub(super) fn erase_lines_around_output(text: &str) -> Cow<'_, str> {
     const NO_BREAK_SPACE: char = '\u{a0}';
     let spaced: Cow<'_, str> = if text.contains(NO_BREAK_SPACE) {
         Cow::Owned(text.replace(NO_BREAK_SPACE, " "))
@@ -29,7 +29,7 @@ pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
         let line = lines.get(at).copied().unwrap_or_default();
         let next = || lines.iter().skip(at + 1).find(|line| !line.trim().is_empty());
         let names_json = line.starts_with(CLUSTER) && next().is_some_and(|line| line.starts_with('{'));
-        !line.trim().is_empty() && !is_surrounding(line) && !names_json
+        !line.trim().is_empty() && !is_outside_of_output(line) && !names_json
     };
     let first = (0..lines.len().min(MAX_LINES_BEFORE)).find(|at| is_output(*at));
     let last = (0..lines.len()).rev().find(|at| is_output(*at));
@@ -46,7 +46,7 @@ pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
 
 /// Returns true if the line does not belong to the output but to the terminal, the mail or the log around it: a fence,
 /// a comment, a prompt, or a message of a program.
-pub(super) fn is_surrounding(line: &str) -> bool {
+pub(super) fn is_outside_of_output(line: &str) -> bool {
     let line = line.trim();
     if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {
         return false;

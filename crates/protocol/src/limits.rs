@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read() {
+    fn limits_are_parsed_from_json() {
         assert_eq!(
             read_as_lines(
                 r#"[{"scope": "user", "name": "*", "run-gpus": 16},

@@ -67,17 +67,17 @@ impl Reader {
     /// Returns the number of associations that were read, except those that no job can match.
     pub fn associations(&self) -> usize {
         let left_out = self.left_out.get(<AssociationRecord>::ARRAY).copied().unwrap_or_default();
-        self.records_read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
+        self.count_records_read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
     }
 
-    fn records_read(&self, array: &'static str) -> usize {
+    fn count_records_read(&self, array: &'static str) -> usize {
         self.read.get(array).copied().unwrap_or_default()
     }
 
     /// Converts the records of an array. Counts all of them, and warns of records that no job can match.
     /// Returns the first fault.
     pub fn convert_all<R: Record>(&mut self, wires: Vec<Object<R>>) -> Read<Vec<R::Accepted>> {
-        let first = self.records_read(R::ARRAY);
+        let first = self.count_records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
             let describe = |what: String| describe_fault::<R>(first + at, &what, wire.key_values());
@@ -116,7 +116,7 @@ impl Reader {
         let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
             return Err(WireError::WrongType(R::ARRAY));
         };
-        let first = self.records_read(R::ARRAY);
+        let first = self.count_records_read(R::ARRAY);
         let mut wires: Vec<Object<R>> = Vec::with_capacity(array.len());
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {

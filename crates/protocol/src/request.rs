@@ -3,7 +3,7 @@
 
 use crate::value::{Members, describe};
 use crate::wire::{Read, WireError, read_object};
-use fairshare_engine::engine::answers::{JobSelection, JobsWanted, Open, PageWanted, StandingsWanted};
+use fairshare_engine::engine::answers::{JobFilter, JobSelection, Open, PageFilter, StandingFilter};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE};
 use serde::de::DeserializeOwned;
@@ -83,10 +83,10 @@ impl<'a> Request<'a> {
 }
 
 /// Reads a request `associations` or `usages`.
-pub fn read_page(payload: Option<&str>) -> Read<PageWanted> {
+pub fn read_page(payload: Option<&str>) -> Read<PageFilter> {
     let request = Request::parse(payload)?;
     let (after, user) = (request.read_after_association()?, request.read_user()?);
-    Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
+    Ok(PageFilter { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
 /// Reads a request `tree`. Returns the index of the first leaf, and the maximum number of leaves.
@@ -104,9 +104,9 @@ pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
 }
 
 /// Reads a request `jobs`.
-pub fn read_jobs(payload: Option<&str>) -> Read<JobsWanted> {
+pub fn read_jobs(payload: Option<&str>) -> Read<JobFilter> {
     let request = Request::parse(payload)?;
-    Ok(JobsWanted {
+    Ok(JobFilter {
         after: request.read_after_job()?,
         ids: request.read_ids(MAX_JOBS)?,
         user: request.read_user()?,
@@ -117,9 +117,9 @@ pub fn read_jobs(payload: Option<&str>) -> Read<JobsWanted> {
 }
 
 /// Reads a request `standing`. The second value is true if the sender asks for all users.
-pub fn read_standings(payload: Option<&str>) -> Read<(StandingsWanted, bool)> {
+pub fn read_standings(payload: Option<&str>) -> Read<(StandingFilter, bool)> {
     let request = Request::parse(payload)?;
-    let wanted = StandingsWanted {
+    let wanted = StandingFilter {
         user: request.read_user()?,
         bank: request.read_name("bank")?,
         after: request.read_after_association()?,
@@ -135,7 +135,7 @@ pub fn read_stats(payload: Option<&str>) -> Read<bool> {
 }
 
 /// Reads a request `explain`. Returns the jobs to explain, each once.
-pub fn read_explained(payload: Option<&str>) -> Read<Vec<JobId>> {
+pub fn read_explain_request(payload: Option<&str>) -> Read<Vec<JobId>> {
     let expected = format!("an array of 1 to {MAX_EXPLAINED} job ids");
     let is_valid = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
     let ids = Request::parse(payload)?.read_member("jobs", &expected, is_valid)?;
@@ -146,7 +146,7 @@ pub fn read_explained(payload: Option<&str>) -> Read<Vec<JobId>> {
 
 /// Reads a request `check_job` without the jobspec. Returns the user, the urgency and the number of identical
 /// jobs. The default urgency is the same as for `flux submit`.
-pub fn read_checked(payload: Option<&str>) -> Read<(Option<UserId>, i64, u64)> {
+pub fn read_check_job_request(payload: Option<&str>) -> Read<(Option<UserId>, i64, u64)> {
     let request = Request::parse(payload)?;
     let range = 0..=URGENCY_EXPEDITE;
     let urgency =

@@ -189,7 +189,7 @@ pub struct Beginning {
 
 /// The answer to `policy_begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenPush {
+pub struct BeginPushAnswer {
     /// The number of the push.
     pub push: u64,
     /// The seconds without a part after which the push is aborted.

@@ -182,9 +182,9 @@ impl<'a> Host<'a> {
         // At the start of a window only pending jobs can start.
         let window = self.window_starts.last().copied().filter(|_| self.active.len() > self.ends.len());
         let Some(next) = next_of_job.into_iter().chain(window).reduce(f64::min) else {
-            return self.refresh_last();
+            return self.refresh_once_more();
         };
-        if let Some(at) = self.refresh_before(next, submission == Some(next)) {
+        if let Some(at) = self.find_refresh_before(next, submission == Some(next)) {
             self.refresh_at(at);
             return true;
         }
@@ -229,7 +229,7 @@ impl<'a> Host<'a> {
 
     /// If no other event is left but jobs are pending, refreshes once more, because priorities may change as time
     /// passes.
-    fn refresh_last(&mut self) -> bool {
+    fn refresh_once_more(&mut self) -> bool {
         let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_refresh_done)
         else {
             return false;
@@ -241,7 +241,7 @@ impl<'a> Host<'a> {
 
     /// Returns the time of the first refresh that may affect the start of a job. Returns `None` if there is
     /// none until `next`, the time of the next event.
-    fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
+    fn find_refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]
         if self.is_diligent {

@@ -77,7 +77,7 @@ impl Trace {
     }
 
     /// Replaces each party.
-    pub fn map_parties(&mut self, to: impl FnMut(&Party) -> Party) {
+    pub fn replace_parties(&mut self, to: impl FnMut(&Party) -> Party) {
         self.parties = self.parties.iter().map(to).collect();
         self.numbers.clear();
     }

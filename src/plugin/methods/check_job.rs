@@ -9,16 +9,16 @@ use crate::plugin::{
 };
 use fairshare_engine::engine::answers::{self, CheckedJob, HoldNow, Open};
 use fairshare_engine::ids::UserId;
-use fairshare_protocol::{request::read_checked, wire::WireError};
+use fairshare_protocol::{request::read_check_job_request, wire::WireError};
 
 /// Answers about the jobspec in the request. The plugin reads that jobspec as the callback `job.validate` reads the
 /// jobspec of a submitted job.
 pub fn answer_check_job(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let to_error = |fault| payload_error("check_job", &fault);
-    let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
+    let (user, urgency, count) = read_check_job_request(request.payload).map_err(to_error)?;
     let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
     let heading = make_heading(plugin, host)?;
-    let open = if request.caller.is_privileged() { Open::All } else { plugin.open_to_guests()? };
+    let open = if request.caller.is_privileged() { Open::All } else { plugin.read_guest_access()? };
     let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
         let submitted = Some(heading.now);
@@ -42,8 +42,8 @@ pub fn answer_check_job(plugin: &MfPriority, host: Host<'_, MfPriority>, request
     let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
     let mut checked =
         parsed.map_err(|reason| to_error(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
-    if plugin.hides_others_from(request.caller) {
-        checked.holds.iter_mut().for_each(HoldNow::remove_others);
+    if plugin.hides_other_jobs_from(request.caller) {
+        checked.holds.iter_mut().for_each(HoldNow::remove_job_ids);
         (checked.place, checked.place_of) = (None, 0);
     }
     make_reply(&checked)

@@ -7,7 +7,7 @@ use crate::plugin::{MfPriority, jobspec::read_brief_facts, queue_states::QueueSt
 use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Open, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
-use fairshare_protocol::request::read_explained;
+use fairshare_protocol::request::read_explain_request;
 
 /// The maximum number of held jobs that one request of a guest explains. For each of these jobs, the engine
 /// may visit hundreds of jobs ahead of it, and blocks the job manager meanwhile.
@@ -15,7 +15,7 @@ const MAX_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
 pub fn explain_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let ids = read_explained(request.payload).map_err(|fault| payload_error("explain", &fault))?;
+    let ids = read_explain_request(request.payload).map_err(|fault| payload_error("explain", &fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
     for id in ids {
@@ -35,7 +35,7 @@ pub fn explain_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &R
             Err(reason) => refused.push(Refused { id, reason }),
         }
     }
-    if !plugin.hides_others_from(request.caller) {
+    if !plugin.hides_other_jobs_from(request.caller) {
         let places =
             plugin.engine.view(|view| view.places(jobs.iter().map(|job| job.id))).unwrap_or_default();
         jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
@@ -53,12 +53,12 @@ fn explain_job(
     let Some(user) = plugin.view(|view| view.user_of(id))? else {
         return Ok(Err(unknown()));
     };
-    let (own_user, is_private) = (UserId(caller.userid), plugin.hides_others_from(caller));
+    let (own_user, is_private) = (UserId(caller.userid), plugin.hides_other_jobs_from(caller));
     let is_of_other = !caller.is_privileged() && user != own_user;
     if is_of_other && is_private {
         return Ok(Err(unknown()));
     }
-    if is_of_other && plugin.open_to_guests()? != Open::All {
+    if is_of_other && plugin.read_guest_access()? != Open::All {
         let text = format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
         return Ok(Err(note("not-yours", text)));
     }
@@ -87,7 +87,7 @@ fn remove_jobs_of_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();
         if hold.kept_for.is_some_and(|id| !is_own(id)) {
-            hold.remove_kept_for();
+            hold.remove_reservation_owner();
         }
     }
 }
@@ -114,7 +114,7 @@ fn add_queue_state(queues: &QueueStates, why: &mut Why) {
 impl MfPriority {
     /// Returns the queues of those jobs in an `explain` request that do not run yet, without duplicates.
     pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<QueueName>> {
-        let ids = read_explained(request.payload).unwrap_or_default();
+        let ids = read_explain_request(request.payload).unwrap_or_default();
         let list_names = |view: &View<'_>| {
             ids.iter().filter_map(|id| view.queue_of_unstarted_job(*id)).map(Option::<&_>::cloned).collect()
         };

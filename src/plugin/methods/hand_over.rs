@@ -11,7 +11,7 @@ use fairshare_protocol::{request::read_selection, wire::WireError};
 
 /// Answers with a page of held jobs, and of other jobs that flux-accounting's plugin would end, and with how
 /// that plugin would treat each job.
-pub fn list_fates(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn list_job_outcomes(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let wanted = accept(host, "hand_over", read_selection(request.payload))?;
     let page = plugin.view(|view| engine::hand_over(view, wanted.after, wanted.most))?;
@@ -26,7 +26,7 @@ pub fn list_fates(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 
 /// Removes this plugin's dependencies from held jobs of urgency 0, so that these jobs stay in SCHED. Skips
 /// all other jobs, and jobs that other plugins block too, because those would not reach SCHED.
-pub fn rest_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_rest(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let missing = || WireError::Record("ids: they are missing".to_owned());
     let wanted = read_selection(request.payload).and_then(|wanted| wanted.ids.ok_or_else(missing));

@@ -26,10 +26,10 @@ pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     let mut wanted = read_jobs(request.payload).map_err(|fault| payload_error("jobs", &fault))?;
     wanted.user = select_user(request.caller, wanted.user)?;
     let mut page = plugin.view(|view| answers::jobs_page(view, &wanted, host.now()))?;
-    if plugin.hides_others_from(request.caller) {
+    if plugin.hides_other_jobs_from(request.caller) {
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
-    page.overruled = plugin.others.overruled_job();
+    page.overruled = plugin.others.find_overruled_job();
     make_ordered_reply(&page)
 }
 
@@ -48,7 +48,7 @@ pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: 
     if wanted.user.is_none() && !all {
         wanted.user = Some(UserId(request.caller.userid));
     }
-    let public = plugin.open_to_guests()?;
+    let public = plugin.read_guest_access()?;
     if !request.caller.is_privileged() {
         wanted.open = public;
     }
@@ -101,6 +101,6 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 /// Recounts all live jobs, and answers with the counters that differ from the recount.
 pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
-    check.overruled = plugin.others.overruled_job();
+    check.overruled = plugin.others.find_overruled_job();
     make_reply(&check)
 }

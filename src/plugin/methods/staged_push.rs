@@ -10,7 +10,7 @@ use crate::plugin::services::{
 use crate::plugin::{MfPriority, costs::PushStep, parts::OpenStagedPush};
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::{self, OpenPush, StagedPart, WireError};
+use fairshare_protocol::wire::{self, BeginPushAnswer, StagedPart, WireError};
 
 /// The maximum number of records of one part, so that a part takes a few milliseconds at most.
 const MAX_RECORDS: usize = 1000;
@@ -24,11 +24,11 @@ pub fn answer_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &R
     let beginning = accept(host, "policy_begin", wire::read_policy_begin(request.payload))?;
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     plugin.feed_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
-    plugin.costs.note_step(PushStep::Begin);
+    plugin.costs.record_push_step(PushStep::Begin);
     let expires = beginning.expires;
     let number = plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.begin(beginning);
     host.restart_timer(Timer::Expire.index(), expires as f64);
-    make_reply(&OpenPush { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
+    make_reply(&BeginPushAnswer { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
 }
 
 /// Adds the records of a part to the staged push.
@@ -88,7 +88,7 @@ pub fn answer_commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         return make_reply(&preview.map_err(|fault| refuse_tree(host.plugin(), "policy_commit", &fault))?);
     }
     note_end(plugin, open.number, "it was committed");
-    plugin.costs.note_step(PushStep::End);
+    plugin.costs.record_push_step(PushStep::End);
     let answer = answer_push(plugin, host, Event::PolicyCommit);
     if answer.is_err() {
         note_end(plugin, open.number, "its commit was refused");
@@ -133,7 +133,7 @@ fn note_end(plugin: &MfPriority, number: u64, why: &str) {
 
 fn drop_push(plugin: &MfPriority, host: Host<'_, MfPriority>, open: OpenStagedPush, why: &str) {
     note_end(plugin, open.number, why);
-    plugin.costs.note_step(PushStep::Drop);
+    plugin.costs.record_push_step(PushStep::Drop);
     // An abort changes only staged records, so it has no effects that Flux could refuse.
     let _ = plugin.feed_event(host, None, Event::PolicyAbort);
 }

@@ -15,9 +15,9 @@ use std::{cell::Cell, ffi::CStr};
 
 /// The sum of the changes that all pieces made since the last log line about a push.
 #[derive(Default)]
-pub struct PushInPieces(Cell<Option<Difference>>);
+pub struct PiecewisePush(Cell<Option<Difference>>);
 
-impl PushInPieces {
+impl PiecewisePush {
     fn add_difference(&self, difference: Difference) {
         let mut sum = self.0.get().unwrap_or_default();
         sum.add(difference);
@@ -25,7 +25,7 @@ impl PushInPieces {
     }
 
     /// Returns the sum and resets it. Returns `None` if there was no piece.
-    pub fn take_sum(&self) -> Option<Difference> {
+    pub fn take_difference_sum(&self) -> Option<Difference> {
         self.0.take()
     }
 }
@@ -46,9 +46,9 @@ pub fn update_records<T>(
     log_omitted_warnings(host.plugin(), &reader.warnings);
     let outcome = plugin.feed_request_event(host, event);
     // Even if Flux refused an effect, the data are in force.
-    plugin.note_update();
-    plugin.pieces.add_difference(plugin.view(|view| view.latest_difference())?);
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
+    plugin.record_data_update();
+    plugin.pieces.add_difference(plugin.view(|view| view.last_difference())?);
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(false));
     outcome.map_err(|refused| {
         request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
     })?;
@@ -57,10 +57,10 @@ pub fn update_records<T>(
 
 /// Ends a push in pieces: logs the sum of the changes, and makes Flux ask for all priorities.
 pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
-    if let Some(difference) = plugin.pieces.take_sum() {
+    if let Some(difference) = plugin.pieces.take_difference_sum() {
         let generation = plugin.view(|view| view.generation())?;
         log_push(host.plugin(), "push", generation, difference);
-        plugin.costs.note_step(PushStep::End);
+        plugin.costs.record_push_step(PushStep::End);
     }
     plugin.feed_request_event(host, Event::Reprioritize)?;
     Ok(None)
@@ -74,7 +74,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         accept(host, "policy_update", wire::read_policy_update(request.payload, &mut reader))?;
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
-    plugin.costs.note_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
+    plugin.costs.record_push_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
     if dry_run {
         let difference =
             plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
@@ -93,14 +93,14 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
 pub(super) fn answer_push(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
     let outcome = plugin.feed_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {
-        plugin.costs.note_step(PushStep::Drop);
+        plugin.costs.record_push_step(PushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
-    let (generation, difference) = plugin.view(|view| (view.generation(), view.latest_difference()))?;
+    let (generation, difference) = plugin.view(|view| (view.generation(), view.last_difference()))?;
     log_push(host.plugin(), "policy", generation, difference);
-    plugin.pieces.take_sum();
-    plugin.note_update();
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(true));
+    plugin.pieces.take_difference_sum();
+    plugin.record_data_update();
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(true));
     outcome.map_err(|refused| {
         let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
         request_error(refused.errno, text)

@@ -51,7 +51,7 @@ impl MfPriority {
         let mut todo = VecDeque::from(self.update_snapshot(decide));
         while let Some(action) = todo.pop_front() {
             // The actions that this action caused come before the remaining actions.
-            let next = self.carry_out_action(host, action);
+            let next = self.execute_action(host, action);
             next.into_iter().rev().for_each(|action| todo.push_front(action));
         }
     }
@@ -62,7 +62,7 @@ impl MfPriority {
     }
 
     /// Carries out an action, and returns the actions that follow from it.
-    fn carry_out_action(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
+    fn execute_action(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
         match action {
             Action::Write(changes) => host.write(&changes),
             Action::LookUp(number, key) => host.look_up(&key, number, MissingKey::Report),
@@ -70,17 +70,18 @@ impl MfPriority {
             Action::StepIn(seconds) => host.restart_timer(Timer::Remember.index(), seconds),
             Action::Next => {
                 let now = host.now();
-                return self.update_snapshot(|snapshot, engine| snapshot.begin_next(engine, now));
+                return self.update_snapshot(|snapshot, engine| snapshot.begin_next_task(engine, now));
             }
             Action::Feed(event) => {
                 let outcome = self.feed_event(host, None, *event);
-                return self.update_snapshot(|snapshot, _| snapshot.note_fed_part(outcome.is_ok()));
+                return self.update_snapshot(|snapshot, _| snapshot.continue_after_part(outcome.is_ok()));
             }
             Action::Commit(applying) => {
                 let _ = self.feed_event(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
-                return self
-                    .update_snapshot(|snapshot, engine| snapshot.note_applied(engine, *applying, fault));
+                return self.update_snapshot(|snapshot, engine| {
+                    snapshot.continue_after_commit(engine, *applying, fault)
+                });
             }
             Action::Abort => drop(self.feed_event(host, None, Event::PolicyAbort)),
             Action::Unstage => {

@@ -73,12 +73,12 @@ impl Applying {
                 Ok(ApplyStep::Later)
             }
             ApplyStage::Jobs(at) => {
-                if is_late && let Some(chunk) = self.reading.jobs_chunk(self.sums)? {
+                if is_late && let Some(chunk) = self.reading.get_ended_jobs_chunk(self.sums)? {
                     self.sums += 1;
                     let (_, sums) = jobs::read_chunk(chunk)?;
                     return Ok(ApplyStep::Feed(Box::new(Event::Recalled(Vec::new(), sums))));
                 }
-                let Some(chunk) = self.reading.jobs_chunk(*at)? else {
+                let Some(chunk) = self.reading.get_ended_jobs_chunk(*at)? else {
                     self.stage = ApplyStage::Begin;
                     return Ok(ApplyStep::Later);
                 };
@@ -123,12 +123,12 @@ impl Snapshot {
     }
 
     /// Continues after the engine got a part. `is_accepted` is false if the engine was in use and rejected the part.
-    pub(super) fn note_fed_part(&mut self, is_accepted: bool) -> Vec<Action> {
+    pub(super) fn continue_after_part(&mut self, is_accepted: bool) -> Vec<Action> {
         if is_accepted { vec![Action::StepIn(0.0)] } else { self.abort_applying("the engine is in use") }
     }
 
     /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused the snapshot.
-    pub(super) fn note_applied(
+    pub(super) fn continue_after_commit(
         &mut self,
         engine: &Engine,
         applied: Applying,

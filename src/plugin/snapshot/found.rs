@@ -21,7 +21,7 @@ pub(super) struct Lists {
 
 impl Lists {
     /// Adds the reply to look-up `number`. Returns true if both lists are complete.
-    fn add_reply(&mut self, number: u64, found: &LookUpResult<'_>) -> Result<bool, Fault> {
+    fn add_look_up_reply(&mut self, number: u64, found: &LookUpResult<'_>) -> Result<bool, Fault> {
         let text = |what: &str| match found {
             LookUpResult::Text(text) => Ok(*text),
             LookUpResult::Missing => Err(format!("{what} is missing")),
@@ -53,7 +53,7 @@ impl Snapshot {
             return Vec::new();
         }
         let mut reading = Reading::new(lists.manifest, jobs, groups);
-        let look_ups = reading.next_look_ups();
+        let look_ups = reading.start_next_look_ups();
         self.state = State::Reading(reading);
         look_ups
     }
@@ -78,7 +78,7 @@ impl Snapshot {
                 }
             }
             (State::AwaitingManifest, LookUpResult::Unreadable(fault)) => Err(fault),
-            (State::AwaitingLists(lists), found) => match lists.add_reply(number, &found) {
+            (State::AwaitingLists(lists), found) => match lists.add_look_up_reply(number, &found) {
                 Ok(true) => Ok(self.begin_reading(has_data)),
                 Ok(false) => return Vec::new(),
                 Err(fault) => Err(fault),
@@ -90,7 +90,7 @@ impl Snapshot {
                     self.state = State::Applying(Box::new(Applying::new(reading)));
                     return vec![Action::StepIn(0.0)];
                 }
-                Ok(false) => Ok(reading.next_look_ups()),
+                Ok(false) => Ok(reading.start_next_look_ups()),
                 Err(fault) => Err(fault),
             },
             (State::Reading(reading), LookUpResult::Missing) => {

@@ -49,7 +49,7 @@ struct ChunkList {
 /// A line of a chunk: an ended job, or the evicted usage of an association.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum EndedLine {
+enum EndedJobLine {
     /// Id, user, bank, nodes, cores and GPUs, start, and end. If the queue has a charge factor, the queue
     /// comes next. If there are budgets, and the job ran longer than its time limit, the queue (or an empty
     /// string) and the time limit in seconds come next.
@@ -89,7 +89,7 @@ impl EndedLog {
 
     /// Adds lines for ended jobs and evicted usages. Returns the changes to write, with the list as the last change.
     pub(super) fn add(&mut self, ended: &[Ended], sums: &[EvictedUsage], owner: u32) -> Changes {
-        let lines = ended.iter().map(job_line).chain(sums.iter().map(usage_line));
+        let lines = ended.iter().map(make_job_line).chain(sums.iter().map(make_usage_line));
         let mut changes: Changes = Vec::new();
         for line in lines {
             self.last.push_str(&serde_json::to_string(&line).unwrap_or_default());
@@ -134,10 +134,10 @@ pub(super) fn chunk_keys(hashes: &[String]) -> impl Iterator<Item = String> {
 pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
     for line in chunk.lines() {
-        let line: EndedLine =
+        let line: EndedJobLine =
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
         match line {
-            EndedLine::Ended(id, user, bank, [nodes, cores, gpus], start, end, queue, limit) => {
+            EndedJobLine::Ended(id, user, bank, [nodes, cores, gpus], start, end, queue, limit) => {
                 let queue = queue.filter(|queue| !queue.is_empty());
                 let job = Job {
                     id: JobId(id),
@@ -150,7 +150,7 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
                 };
                 ended.push(Ended { job, end });
             }
-            EndedLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
+            EndedJobLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
                 sums.push(EvictedUsage {
                     user: UserId(user),
                     bank: bank.as_str().into(),
@@ -167,18 +167,18 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
     Ok((ended, sums))
 }
 
-fn job_line(Ended { job, end }: &Ended) -> EndedLine {
+fn make_job_line(Ended { job, end }: &Ended) -> EndedJobLine {
     let Resources { nodes, cores, gpus } = job.ran_on;
     let (id, user, bank) = (job.id.0, job.user.0, job.bank.as_str().to_owned());
     let (ran_on, start) = ([nodes, cores, gpus], job.start);
     let limit = Some(job.limit).filter(|limit| *limit > 0.0 && end - start > *limit);
     let queue = job.queue.as_ref().map(|queue| queue.as_str().to_owned()).or(limit.map(|_| String::new()));
-    EndedLine::Ended(id, user, bank, ran_on, start, *end, queue, limit)
+    EndedJobLine::Ended(id, user, bank, ran_on, start, *end, queue, limit)
 }
 
-fn usage_line(evicted: &EvictedUsage) -> EndedLine {
+fn make_usage_line(evicted: &EvictedUsage) -> EndedJobLine {
     let finite_or_none = |time: f64| time.is_finite().then_some(time);
-    EndedLine::Evicted(
+    EndedJobLine::Evicted(
         evicted.user.0,
         evicted.bank.as_str().to_owned(),
         evicted.sum,

@@ -139,21 +139,21 @@ impl Snapshot {
         }
         self.is_due = is_on && has_data(engine) && self.is_whole;
         self.is_late &= is_on;
-        self.drop_unwanted_work()
+        self.stop_useless_task()
     }
 
     /// Records that a push is in force. A push that replaced only a part of the data is not saved.
-    pub fn note_push(&mut self, is_whole: bool) -> Vec<Action> {
+    pub fn record_push_in_force(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);
         self.is_late = self.is_due && self.state.has_unapplied_jobs();
-        self.drop_unwanted_work()
+        self.stop_useless_task()
     }
 
     /// Stops a task that is not needed any more, because of the setting `remember` or a push, and begins the
     /// next task. A task that changes the KVS continues, so that `stored_keys` matches the KVS. When that
-    /// task ends, [`Snapshot::begin_next`] chooses the next task.
-    fn drop_unwanted_work(&mut self) -> Vec<Action> {
+    /// task ends, [`Snapshot::begin_next_task`] chooses the next task.
+    fn stop_useless_task(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
         if self.is_late && self.state.has_unapplied_jobs() {
@@ -176,18 +176,18 @@ impl Snapshot {
 
     /// Begins the next task after the last task has ended: removes the snapshot, writes it, or waits for jobs
     /// that end.
-    fn begin_next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
+    fn begin_next_task(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
         if is_stale && self.has_chunks() {
             self.state = State::Removing;
             return vec![Action::Write(vec![(ROOT.to_owned(), None)])];
         }
         if !self.is_due {
-            if !self.adds_ended() {
+            if !self.adds_ended_jobs() {
                 return Vec::new();
             }
             // More than `ENDED_BATCH` jobs may have ended in `ENDED_PERIOD`.
-            let is_behind = engine::has_unsaved_ended(&engine.view(), ENDED_BATCH);
+            let is_behind = engine::has_unsaved_jobs(&engine.view(), ENDED_BATCH);
             return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_PERIOD })];
         }
         self.is_due = false;
@@ -206,7 +206,7 @@ impl Snapshot {
     }
 
     /// Returns true if the plugin adds ended jobs to the snapshot.
-    fn adds_ended(&self) -> bool {
+    fn adds_ended_jobs(&self) -> bool {
         self.is_on == Some(true) && self.is_whole && self.has_chunks()
     }
 
@@ -230,7 +230,7 @@ impl Snapshot {
                     self.state = State::Idle;
                     return vec![Action::Next];
                 }
-                let then = match writing.next_input() {
+                let then = match writing.find_next_input() {
                     WriterInput::AsPushed => writing.set_as_pushed(engine::as_pushed(&view)),
                     WriterInput::Page(after, as_pushed) => {
                         let page = engine::associations_page(&view, after, PAGE, as_pushed);
@@ -250,7 +250,7 @@ impl Snapshot {
 
     /// Writes the jobs that ended since the last write.
     fn add_ended(&mut self, engine: &mut Engine) -> Vec<Action> {
-        if !self.adds_ended() || self.is_due || !engine::has_unsaved_ended(&engine.view(), 1) {
+        if !self.adds_ended_jobs() || self.is_due || !engine::has_unsaved_jobs(&engine.view(), 1) {
             return vec![Action::Next];
         }
         let ended = engine.unsaved_ended().take(ENDED_BATCH);
@@ -273,7 +273,7 @@ impl Snapshot {
             WriterStep::Write(changes) => vec![Action::Write(changes)],
             WriterStep::Done(keys) => {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
-                    self.log = writing.into_log();
+                    self.log = writing.into_ended_log();
                 }
                 (self.stored_keys, self.is_doubtful, self.panics) = (keys, false, 0);
                 vec![Action::Next]
@@ -282,12 +282,12 @@ impl Snapshot {
     }
 
     /// Continues after the commit of the last [`Action::Write`].
-    pub fn note_commit(&mut self, outcome: Result<(), String>) -> Vec<Action> {
+    pub fn continue_after_write_commit(&mut self, outcome: Result<(), String>) -> Vec<Action> {
         if matches!(self.state, State::AwaitingManifest) {
             return vec![Action::LookUp(MANIFEST, manifest_key())];
         }
         if let Err(fault) = outcome {
-            return self.note_failed_commit(&fault);
+            return self.handle_failed_commit(&fault);
         }
         let Snapshot { state, stored_keys, is_foreign, .. } = self;
         match state {
@@ -315,7 +315,7 @@ impl Snapshot {
         }
     }
 
-    fn note_failed_commit(&mut self, fault: &str) -> Vec<Action> {
+    fn handle_failed_commit(&mut self, fault: &str) -> Vec<Action> {
         let what = if matches!(self.state, State::Removing) {
             "the snapshot of the last push can't be deleted"
         } else {

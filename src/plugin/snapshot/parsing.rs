@@ -51,7 +51,7 @@ impl Parsing {
         let at = self.at;
         self.at += 1;
         let next = match &mut self.stage {
-            ParseStage::Site => match reading.site_chunk(at)? {
+            ParseStage::Site => match reading.get_site_chunk(at)? {
                 Some(chunk) => return self.add_part(chunk, Vec::new()).map(|()| false),
                 None => ParseStage::Groups,
             },
@@ -110,7 +110,7 @@ impl SnapshotPart {
         let records = self.part.associations.iter_mut();
         for (record, _) in records.zip(&self.is_computed).filter(|(_, is_computed)| **is_computed) {
             let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);
-            let fairshare = standing.fairshare_as_pushed(as_pushed, user, bank);
+            let fairshare = standing.get_pushed_fairshare(as_pushed, user, bank);
             record.fairshare =
                 fairshare.ok_or_else(|| format!("its tree has no user {user} in bank {bank}"))?;
         }

@@ -36,7 +36,7 @@ impl Reading {
     }
 
     /// Returns the look-ups to start now: the number and the key of each.
-    pub(super) fn next_look_ups(&mut self) -> Vec<(u64, String)> {
+    pub(super) fn start_next_look_ups(&mut self) -> Vec<(u64, String)> {
         let pending = self.started - (self.keys.len() - self.missing).min(self.started);
         let end = (self.started + MAX_PENDING.saturating_sub(pending)).min(self.keys.len());
         let range = std::mem::replace(&mut self.started, end)..end;
@@ -62,12 +62,12 @@ impl Reading {
     }
 
     /// Returns chunk `index` of the ended jobs, or `None` if there is no such chunk.
-    pub(super) fn jobs_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
+    pub(super) fn get_ended_jobs_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
         self.chunk(0, self.jobs.len(), index)
     }
 
     /// Returns chunk `index` of the chunks without associations, or `None` if there is no such chunk.
-    pub(super) fn site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
+    pub(super) fn get_site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
         self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
     }
 

@@ -89,11 +89,11 @@ impl Manifest {
         let json = strip_hash("the manifest", text)?;
         /// The keys that the manifests of all formats have.
         #[derive(Deserialize)]
-        struct FormatOnly {
+        struct ManifestFormat {
             format: u32,
         }
         let unreadable_error = |error: serde_json::Error| format!("the manifest can't be read: {error}");
-        let FormatOnly { format } = serde_json::from_str(json).map_err(unreadable_error)?;
+        let ManifestFormat { format } = serde_json::from_str(json).map_err(unreadable_error)?;
         if format != FORMAT {
             return Err(format!("it has format {format}, this plugin reads format {FORMAT}"));
         }
@@ -118,7 +118,7 @@ impl Manifest {
 
     /// Returns the keys of the chunks without associations, and of the list of groups.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
-        self.rest.iter().map(|hash| rest_key(hash)).chain([groups_key(&self.groups)])
+        self.rest.iter().map(|hash| other_chunk_key(hash)).chain([groups_key(&self.groups)])
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn parse_group_list(key: &str, text: &str) -> Result<Vec<Group>, Faul
 }
 
 /// Returns the key of a chunk without associations.
-pub(super) fn rest_key(hash: &str) -> String {
+pub(super) fn other_chunk_key(hash: &str) -> String {
     format!("{ROOT}.rest.{hash}")
 }
 

@@ -59,7 +59,7 @@ struct Kvs {
     stored_keys: HashSet<String>,
 }
 
-fn empty_site() -> SavedSite {
+fn make_empty_site() -> SavedSite {
     SavedSite {
         leaves: Vec::new(),
         queues: Vec::new(),
@@ -91,7 +91,7 @@ impl Kvs {
         let stored_keys = self.stored_keys.clone();
         let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
         loop {
-            let then = match writing.next_input() {
+            let then = match writing.find_next_input() {
                 WriterInput::AsPushed => writing.set_as_pushed(None),
                 WriterInput::Page(after, _) => {
                     let from = after.map_or(0, |(user, bank)| {
@@ -108,14 +108,14 @@ impl Kvs {
                 }
                 WriterInput::Jobs(_) => writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys),
             };
-            if self.carry_out_step(&mut writing, then, &stored_keys) {
+            if self.execute_step(&mut writing, then, &stored_keys) {
                 break;
             }
         }
     }
 
     /// Carries out a step of the writer. Returns true if the snapshot is written.
-    fn carry_out_step(
+    fn execute_step(
         &mut self,
         writing: &mut Writing,
         mut then: WriterStep,
@@ -148,7 +148,7 @@ impl Kvs {
     fn read_associations(&self, owner: u32) -> Vec<SavedAssociation> {
         let mut reading = self.begin_reading(owner);
         loop {
-            let look_ups = reading.next_look_ups();
+            let look_ups = reading.start_next_look_ups();
             assert!(!look_ups.is_empty(), "chunks are missing that were not looked up");
             if look_ups
                 .iter()
@@ -211,7 +211,7 @@ proptest! {
                 }
                 now = all.into_values().collect();
             }
-            kvs.write_snapshot(&empty_site(), &now);
+            kvs.write_snapshot(&make_empty_site(), &now);
             prop_assert_eq!(&kvs.read_associations(7), &now);
             // Each chunk in the KVS is part of the snapshot.
             let lists = [manifest_key(), jobs::list_key()];
@@ -221,13 +221,13 @@ proptest! {
     }
 
     #[test]
-    fn a_removed_association_changes_one_group(all in any_associations(), which in any::<prop::sample::Index>()) {
+    fn a_removed_association_changes_only_one_group_of_snapshot_chunks(all in any_associations(), which in any::<prop::sample::Index>()) {
         let mut kvs = Kvs::default();
-        kvs.write_snapshot(&empty_site(), &all);
+        kvs.write_snapshot(&make_empty_site(), &all);
         let mut fewer = all.clone();
         fewer.remove(which.index(all.len()));
         let before = kvs.stored_keys.clone();
-        kvs.write_snapshot(&empty_site(), &fewer);
+        kvs.write_snapshot(&make_empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
         // At most the list of groups and three chunks are new. If the removed user was the last of a group,
         // its group is joined to the next group.
@@ -299,9 +299,9 @@ fn the_error_names_an_unknown_format() {
 #[test]
 fn a_chunk_with_another_hash_is_refused() {
     let mut kvs = Kvs::default();
-    kvs.write_snapshot(&empty_site(), &[make_association(1, "b", 0.5, None)]);
+    kvs.write_snapshot(&make_empty_site(), &[make_association(1, "b", 0.5, None)]);
     let mut reading = kvs.begin_reading(7);
-    let look_ups = reading.next_look_ups();
+    let look_ups = reading.start_next_look_ups();
     let (last, others) = look_ups.split_last().unwrap();
     for (number, key) in others {
         assert_eq!(reading.add_chunk(*number, &kvs.values[key]), Ok(false));
@@ -337,7 +337,7 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
 }
 
 #[test]
-fn lines_of_ended_jobs_have_a_queue_and_a_time_limit_only_where_they_count() {
+fn snapshot_lines_of_ended_jobs_omit_a_missing_queue_and_time_limit() {
     let ran_on = Resources { nodes: 1, cores: 2, gpus: 3 };
     for (queue, limit, line) in [
         (None, 0.0, r#"[1,7,"b",[1,2,3],1.0,3.5]"#),
@@ -364,8 +364,8 @@ fn lines_of_ended_jobs_have_a_queue_and_a_time_limit_only_where_they_count() {
 }
 
 #[test]
-fn only_a_site_with_budgets_has_a_chunk_of_them() {
-    let mut rest = empty_site();
+fn the_snapshot_has_a_chunk_of_budgets_only_if_the_site_has_budgets() {
+    let mut rest = make_empty_site();
     let chunks = build_chunks(&rest);
     let (target, measure) = (Target::User(UserId(7)), Measure::CoreTime);
     rest.budgets = vec![Budget { target, measure, start: 1, end: 2, deposited: -3, spent: 4, rate: 5 }];
@@ -382,8 +382,8 @@ fn only_a_site_with_budgets_has_a_chunk_of_them() {
 }
 
 #[test]
-fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
-    let mut rest = empty_site();
+fn the_snapshot_has_a_chunk_of_charge_factors_only_if_the_site_has_charge_factors() {
+    let mut rest = make_empty_site();
     let chunks = build_chunks(&rest);
     assert!(chunks.iter().all(|chunk| !chunk.contains("charge")), "{chunks:?}");
     let totals = Resources { nodes: 3, cores: 12, gpus: 0 };
@@ -407,7 +407,7 @@ fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
 }
 
 #[test]
-fn the_chunks_have_the_format_of_the_document() {
+fn snapshot_chunks_have_the_documented_format() {
     let kept = make_association(4, "A", 0.25, Some(7.0));
     let line = super::lines::AssociationLine::new(&kept);
     assert_eq!(
@@ -439,7 +439,7 @@ fn the_chunks_have_the_format_of_the_document() {
         queues: vec![queue],
         projects: vec!["p".into()],
         banks: vec![(("A".into(), 0.0), Some(bank)), (("B".into(), 1.5), None)],
-        ..empty_site()
+        ..make_empty_site()
     };
     let texts: Vec<String> = super::site_chunks::build_chunks(&rest);
     assert_eq!(
@@ -463,7 +463,7 @@ fn after_more_than_three_panics_nothing_is_saved_until_the_configuration_is_read
         assert!(matches!(snapshot.recover()[..], [Action::Write(_)]));
     }
     assert!(matches!(snapshot.recover()[..], [Action::Log(LogLevel::Error, _)]));
-    assert!(snapshot.note_push(true).is_empty());
+    assert!(snapshot.record_push_in_force(true).is_empty());
     assert!(snapshot.recover().is_empty());
     assert!(matches!(snapshot.configure(&engine, true)[..], [Action::Write(_)]));
 }

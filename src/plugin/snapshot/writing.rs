@@ -4,7 +4,7 @@
 use super::jobs::{self, EndedLog};
 use super::lines::{AssociationLine, CompleteGroup, Grouper};
 use super::record::{
-    Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, prepend_hash, rest_key,
+    Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
 };
 use super::site_chunks::build_chunks;
 use fairshare::insert_all;
@@ -109,13 +109,13 @@ impl Writing {
         };
         for chunk in build_chunks(rest) {
             let hash = hash(&chunk);
-            writing.add_chunk(rest_key(&hash), chunk, known);
+            writing.add_chunk(other_chunk_key(&hash), chunk, known);
             writing.manifest.rest.push(hash);
         }
         writing
     }
 
-    pub(super) fn next_input(&self) -> WriterInput<'_> {
+    pub(super) fn find_next_input(&self) -> WriterInput<'_> {
         match (&self.as_pushed, self.jobs) {
             (None, _) => WriterInput::AsPushed,
             (_, Some(first)) => WriterInput::Jobs(first),
@@ -156,7 +156,7 @@ impl Writing {
     }
 
     /// Returns the log of ended jobs, to which the plugin adds jobs that end later.
-    pub(super) fn into_log(self) -> EndedLog {
+    pub(super) fn into_ended_log(self) -> EndedLog {
         self.log.mark_written()
     }
 
@@ -173,7 +173,7 @@ impl Writing {
                 // The list of chunks is written in the last commit, together with the manifest.
                 Some(list) if key == jobs::list_key() => self.list = Some(list),
                 Some(chunk) => self.add_chunk(key, chunk, known),
-                None => self.drop_chunk(&key),
+                None => self.drop_last_chunk(&key),
             }
         }
         self.end_page(known)
@@ -224,7 +224,7 @@ impl Writing {
 
     /// Drops the last chunk of ended jobs, because a longer chunk replaces it. If the chunk is already in the KVS, the
     /// next snapshot deletes it.
-    fn drop_chunk(&mut self, key: &str) {
+    fn drop_last_chunk(&mut self, key: &str) {
         self.keys.remove(key);
         self.batch.retain(|(name, _)| name != key);
     }

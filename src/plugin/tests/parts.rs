@@ -2,7 +2,7 @@
 //! Tests of error texts that name a record, of staged pushes, and of requests for pages.
 
 use super::{association_record, record_without};
-use fairshare_engine::engine::answers::PageWanted;
+use fairshare_engine::engine::answers::PageFilter;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::request::read_page;
@@ -83,12 +83,12 @@ fn policy_begin_takes_its_options_or_their_defaults() {
 }
 
 #[test]
-fn a_request_for_a_page_names_its_begin() {
+fn a_page_request_is_read_with_its_start_its_user_and_its_sizes() {
     let page = |text: &str| read_page(Some(text));
-    assert_eq!(read_page(None), Ok(PageWanted { after: None, user: None, most: 1000, most_held: 2000 }));
+    assert_eq!(read_page(None), Ok(PageFilter { after: None, user: None, most: 1000, most_held: 2000 }));
     assert_eq!(
         page(r#"{"after":[7,"A"],"user":7,"limit":5}"#),
-        Ok(PageWanted {
+        Ok(PageFilter {
             after: Some((UserId(7), "A".to_owned())),
             user: Some(UserId(7)),
             most: 5,

@@ -66,7 +66,7 @@ fn a_tree_is_read_from_banks_and_associations() {
 
 /// A push from an older program may contain a tree without a reset period.
 #[test]
-fn a_tree_without_a_reset_period_has_flux_accountings() {
+fn a_tree_without_a_reset_period_gets_the_default_of_flux_accounting() {
     let mut tree = tree_record();
     tree.as_object_mut().unwrap().remove("reset");
     let site = read_site(json!({"push": 1, "tree": tree})).unwrap();

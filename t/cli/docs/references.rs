@@ -2,7 +2,7 @@
 //! The references of docs/design/ and of other documents: each path exists, and its file has the items and claims that the document names
 //! after the path.
 //!
-//! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `ScanCursor::release_next`, `names_to_remove`. After
+//! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `ScanCursor::release_next`, `select_names_to_remove`. After
 //! the path of a sharness test it quotes claims. A name belongs to the last path before it in the same sentence or table row.
 
 use std::fs;
@@ -26,7 +26,7 @@ fn references_of_the_documents_exist() {
 }
 
 #[test]
-fn a_reference_that_does_not_exist_is_reported() {
+fn a_reference_to_code_that_does_not_exist_is_reported() {
     let top = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let document = "\
 - Code: `t/cli/docs/references.rs` `find_faults`, `Kind::Enum` and `Item::name`.

@@ -86,13 +86,13 @@ fn shares_json(tree: &Tree, node: NodeId) -> Value {
 /// Returns the tree as a plain document.
 fn write_plain_document(tree: &Tree) -> Value {
     let above = |node| tree.parent(node).map(|bank| tree.name(bank).to_owned());
-    let list_order = tree.walk_list_order();
+    let list_order = tree.list_nodes_in_input_order();
     let banks = list_order.iter().filter(|(node, _)| tree.banks().any(|bank| bank == *node));
     let banks = banks.map(|(node, _)| {
         json!({"name": tree.name(*node), "parent": above(*node), "shares": shares_json(tree, *node), "usage": tree.own_usage(*node)})
     });
     let mut leaves: Vec<NodeId> = tree.leaves().collect();
-    leaves.sort_by_key(|leaf| tree.list_index(*leaf));
+    leaves.sort_by_key(|leaf| tree.find_input_index(*leaf));
     let leaves = leaves.into_iter().map(|node| {
         json!({"user": tree.name(node), "bank": above(node), "shares": shares_json(tree, node), "usage": tree.own_usage(node),
             "active": tree.is_active(node)})

@@ -32,7 +32,7 @@ impl Host {
     }
 
     /// Returns the next job, or `None` at the end of the loop. If a plugin makes the loop endless, returns `None` after a limited number of visits.
-    pub(super) fn next_in_loop(&self) -> Option<u64> {
+    pub(super) fn find_next_job_in_loop(&self) -> Option<u64> {
         let mut store = self.store.borrow_mut();
         let active_loop = store.active_loop.as_mut()?;
         let id = active_loop.order.get(active_loop.cursor).copied()?;

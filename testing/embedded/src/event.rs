@@ -121,7 +121,7 @@ impl Host {
             }
             State::Cleanup => self.clean_up(id),
             State::Inactive => {
-                self.retire_job(id);
+                self.finish_inactive_job(id);
                 Ok(())
             }
         }
@@ -148,7 +148,7 @@ impl Host {
     }
 
     /// Makes the last callbacks about a job that became inactive, and destroys its values.
-    fn retire_job(&self, id: u64) {
+    fn finish_inactive_job(&self, id: u64) {
         if self.job(id, |job| job.readonly) != Some(false) {
             return;
         }

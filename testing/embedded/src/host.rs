@@ -35,7 +35,7 @@ pub struct Options {
     pub queues: Vec<String>,
     /// Virtual time at the start, since the epoch.
     pub start: Duration,
-    /// True if all events are recorded for [`Host::take_trace`].
+    /// True if all events are recorded for [`Host::take_recorded_events`].
     pub trace: bool,
 }
 
@@ -197,7 +197,7 @@ impl Host {
     }
 
     /// Removes and returns the recorded events of all jobs, in the order of handling.
-    pub fn take_trace(&self) -> Vec<(u64, Value)> {
+    pub fn take_recorded_events(&self) -> Vec<(u64, Value)> {
         std::mem::take(&mut self.store.borrow_mut().trace)
     }
 

@@ -34,7 +34,7 @@ impl Kvs {
     }
 
     /// Applies the sent changes in order.
-    pub(super) fn apply_sent(&mut self) {
+    pub(super) fn apply_sent_changes(&mut self) {
         for changes in std::mem::take(&mut self.sent) {
             if self.commit_error.is_some() && !changes.is_empty() {
                 continue;
@@ -45,7 +45,7 @@ impl Kvs {
                     self.written += text.len() as u64;
                     self.texts.insert(key, text);
                 } else {
-                    let below: Vec<String> = self.keys_below(&key).cloned().collect();
+                    let below: Vec<String> = self.list_keys_below(&key).cloned().collect();
                     below.iter().chain([&key]).for_each(|name| drop(self.texts.remove(name)));
                 }
             }
@@ -61,7 +61,7 @@ impl Kvs {
         let directories: BTreeSet<String> = keys.iter().flat_map(directories_above).collect();
         let bytes = directories.iter().map(|directory| {
             let names: BTreeSet<&str> = self
-                .keys_below(directory)
+                .list_keys_below(directory)
                 .filter_map(|key| key.get(directory.len() + 1..)?.split('.').next())
                 .collect();
             DIRECTORY + names.iter().map(|name| ENTRY + name.len()).sum::<usize>()
@@ -70,7 +70,7 @@ impl Kvs {
     }
 
     /// Returns the keys below `key`.
-    fn keys_below(&self, key: &str) -> impl Iterator<Item = &String> {
+    fn list_keys_below(&self, key: &str) -> impl Iterator<Item = &String> {
         let prefix = format!("{key}.");
         self.texts
             .range(prefix.clone()..)
@@ -79,7 +79,7 @@ impl Kvs {
     }
 
     /// Drops the changes that plugins have sent and that are not applied yet.
-    pub(super) fn drop_sent(&mut self) {
+    pub(super) fn drop_sent_changes(&mut self) {
         self.sent.clear();
     }
 
@@ -94,7 +94,7 @@ impl Kvs {
         }
         match self.texts.get(key) {
             Some(text) => Ok(text.clone()),
-            None if self.keys_below(key).next().is_some() => Err(Errno::EISDIR),
+            None if self.list_keys_below(key).next().is_some() => Err(Errno::EISDIR),
             None => Err(Errno::ENOENT),
         }
     }

@@ -60,7 +60,8 @@ pub fn run(args: &PlayArgs) -> Outcome {
     };
     let host = Host::new(options).map_err(failure)?;
     host.set_response("job-manager.queue-status", Some(r#"{"enable": true, "start": true}"#));
-    host.load(plugin, Some(&make_conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
+    host.load(plugin, Some(&make_plugin_conf(document.get("document").unwrap_or(&Value::Null))))
+        .map_err(failure)?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
     if *trace {
@@ -91,7 +92,7 @@ pub fn run(args: &PlayArgs) -> Outcome {
 
 /// Returns the load-time configuration of the plugin, with `document` unless it is null. The snapshot is disabled,
 /// because scenarios do not contain snapshots. The plugin uses the pushed fair-shares.
-fn make_conf(document: &Value) -> Value {
+fn make_plugin_conf(document: &Value) -> Value {
     match document {
         Value::Null => json!({"remember": false, "live": false}),
         document => json!({"config": add_defaults(document), "remember": false, "live": false}),
@@ -117,7 +118,7 @@ fn number(step: &Value, key: &str) -> u64 {
 impl Play {
     /// Performs one step. Returns the line that `--trace` prints for the step.
     fn perform_traced_step(&mut self, index: usize, step: &Value) -> Value {
-        self.host.take_trace();
+        self.host.take_recorded_events();
         let answers = match step.get("batch").and_then(Value::as_array) {
             Some(batch) => self.submit_batch(batch),
             None => vec![self.perform_step(step).unwrap_or_else(Some)],
@@ -128,7 +129,7 @@ impl Play {
         let event = |(id, entry): (u64, Value)| {
             json!([id, entry.get("name"), entry.get("context"), entry.get("timestamp")])
         };
-        let trace: Vec<Value> = self.host.take_trace().into_iter().map(event).collect();
+        let trace: Vec<Value> = self.host.take_recorded_events().into_iter().map(event).collect();
         let query = self.plugin.file_name().and_then(|name| self.host.query(&name.to_string_lossy()).ok());
         let check = self.host.request("job-manager.mf_priority.check", None, OWNER).ok().flatten();
         let check = check.and_then(|text| serde_json::from_str::<Value>(&text).ok());
@@ -183,7 +184,7 @@ impl Play {
     }
 
     fn change_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
-        let conf = Some(make_conf(value));
+        let conf = Some(make_plugin_conf(value));
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let basename = basename.ok_or("the plugin has no name")?;
         match verb {

@@ -119,7 +119,7 @@ impl Host {
     /// Returns the error text of the command.
     pub fn load(&self, path: &Path, conf: Option<&Value>) -> Result<(), String> {
         let plugin = self.open_plugin(path, conf)?;
-        self.replay_to(&plugin);
+        self.replay_jobs_to_plugin(&plugin);
         self.reprioritize_all();
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Host {
     /// `init` must conform to flux_plugin_init(3).
     pub unsafe fn load_linked(&self, basename: &str, init: Init, conf: Option<&Value>) -> Result<(), String> {
         let plugin = self.initialize_plugin(Path::new(basename), conf, None, init)?;
-        self.replay_to(&plugin);
+        self.replay_jobs_to_plugin(&plugin);
         self.reprioritize_all();
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Host {
         Ok(plugin)
     }
 
-    fn replay_to(&self, plugin: &Rc<Plugin>) {
+    fn replay_jobs_to_plugin(&self, plugin: &Rc<Plugin>) {
         let mut jobs: Vec<(State, u64)> = self
             .store
             .borrow()

@@ -56,7 +56,7 @@ impl Host {
         if !self.begin_loop() {
             return self.report_violation("a reprioritize loop in the reprioritize loop".into());
         }
-        while let Some(id) = self.next_in_loop() {
+        while let Some(id) = self.find_next_job_in_loop() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
                 continue;
             }

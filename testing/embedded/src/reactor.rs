@@ -121,7 +121,7 @@ impl Agenda {
         self.due.values().any(|due| *due == what)
     }
 
-    fn pop_due(&mut self) -> Option<DueEvent> {
+    fn pop_due_event(&mut self) -> Option<DueEvent> {
         let (&at, _) = self.due.first_key_value()?;
         if at.0 > self.now { None } else { self.due.remove(&at) }
     }
@@ -223,7 +223,7 @@ impl Agenda {
 
     /// Responds to the futures that wait for a commit. Returns true if there were any.
     pub(super) fn answer_committed(&mut self) -> bool {
-        self.kvs.apply_sent();
+        self.kvs.apply_sent_changes();
         let is_waiting =
             |f: &Future| matches!(f.wanted, FutureRequest::Commit) && f.then.is_some() && f.due.is_none();
         let mut waiting: Vec<usize> =

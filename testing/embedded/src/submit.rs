@@ -88,8 +88,8 @@ impl Host {
             .post_event(id, "submit", Some(context))
             .map_err(|_| "error posting submit event".to_string());
         let accepted = posted
-            .and_then(|()| self.ask_before_acceptance(id, "job.create"))
-            .and_then(|()| self.ask_before_acceptance(id, "job.validate"))
+            .and_then(|()| self.ask_plugins_before_accept(id, "job.create"))
+            .and_then(|()| self.ask_plugins_before_accept(id, "job.validate"))
             .and_then(|()| self.check_dependencies(id));
         if let Err(text) = accepted {
             let _ = self.post_event(id, "invalidate", None);
@@ -105,7 +105,7 @@ impl Host {
         Ok(id)
     }
 
-    fn ask_before_acceptance(&self, id: u64, topic: &str) -> Result<(), String> {
+    fn ask_plugins_before_accept(&self, id: u64, topic: &str) -> Result<(), String> {
         if !self.has_handler(topic) {
             return Ok(());
         }

@@ -71,8 +71,8 @@ pub(super) fn plan_run(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnM
         usages.push(usage);
     }
     changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::FluxAccounting)?;
-    if clock.next_end() != clock.end {
-        changes.period_end = Some(clock.next_end());
+    if clock.next_period_end() != clock.end {
+        changes.period_end = Some(clock.next_period_end());
         tally.boundaries = 1;
     }
     Ok(Plan { ledger, bins, changes, marks: None, tally })

@@ -51,13 +51,13 @@ pub fn is_used_up(budget: &BudgetRecord, now: f64) -> bool {
 /// Returns the time, in seconds since the epoch, until which a budget lasts at its current rate, but at most the end of its window.
 /// Returns `None` if the window does not include `now`, or if the budget is used up.
 pub fn lasts_until(budget: &BudgetRecord, now: f64) -> Option<f64> {
-    let end = || runway_end(left(budget), budget.rate, budget.end, now);
+    let end = || estimate_budget_end(left(budget), budget.rate, budget.end, now);
     contains(budget, now).then(end).flatten()
 }
 
 /// Returns the time, in seconds since the epoch, until which the amount `not_spent` lasts at `rate` per day,
 /// but at most `end`, the end of the window. Returns `None` if nothing is left.
-pub fn runway_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> {
+pub fn estimate_budget_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Option<f64> {
     // If the rate is 0, the division returns infinity.
     (not_spent > 0).then(|| (now + not_spent as f64 / rate as f64 * DAY).min(end as f64))
 }
@@ -72,7 +72,7 @@ impl Budgets {
         now: f64,
     ) -> Result<Budgets> {
         let mut budgets: BTreeMap<_, BudgetRecord> = BTreeMap::new();
-        for Deposit { budget, .. } in snapshot.deposits_in_force()? {
+        for Deposit { budget, .. } in snapshot.list_deposits_in_force()? {
             let key = (budget.scope.clone(), budget.name.clone(), budget.unit, budget.start);
             let add_deposit = |known: &mut BudgetRecord| add(&mut known.deposited, budget.deposited);
             budgets.entry(key).and_modify(add_deposit).or_insert(budget);
@@ -92,7 +92,7 @@ impl Budgets {
             .filter_map(|it| Some(((it.username.as_deref()?, it.bank.as_str()), it.counted_until?)))
             .collect();
         let week = now - RATE_DAYS as f64 * DAY;
-        let ledger = snapshot.ledger_to_recount(&mut |_| ())?;
+        let ledger = snapshot.read_ledger_for_recount(&mut |_| ())?;
         let targets = budgets.all.clone();
         let index = BudgetIndex::new(&ledger, &targets);
         let charges = snapshot.charge_history()?;
@@ -117,7 +117,7 @@ impl Budgets {
             }
         };
         snapshot.ended_jobs(Which::EndedSince(week.min(earliest as f64)), &mut count_job)?;
-        running.iter().for_each(|job| count_job(job.record_until(now)));
+        running.iter().for_each(|job| count_job(job.record_as_ended_at(now)));
         if unreadable > 0 {
             let text = format!(
                 "budgets: {unreadable} job records have invalid resources or times and are not counted"
@@ -126,7 +126,7 @@ impl Budgets {
         }
         for budget in &mut budgets.all {
             budget.rate = (budget.rate + RATE_DAYS / 2) / RATE_DAYS;
-            let stored = snapshot.stored_spent(budget)?.filter(|(stored, _)| *stored > budget.spent);
+            let stored = snapshot.read_spent_amount(budget)?.filter(|(stored, _)| *stored > budget.spent);
             if let Some((stored, true)) = stored {
                 budget.spent = stored;
             } else if stored.is_some() {
@@ -142,9 +142,9 @@ impl Budgets {
 
     /// Stores the spent amounts. A later recount compares the records with them. Lowers an amount only if `can_lower` is true, so
     /// that the site notices a loss of records.
-    pub fn store_spent(&self, snapshot: &Snapshot<'_>, can_lower: bool) -> Result<()> {
+    pub fn store_spent_amounts(&self, snapshot: &Snapshot<'_>, can_lower: bool) -> Result<()> {
         if !self.all.is_empty() {
-            snapshot.write_spent(&self.all, can_lower)?;
+            snapshot.write_spent_amounts(&self.all, can_lower)?;
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ pub fn find_job_charge(
     budget: &BudgetRecord,
     id: u64,
 ) -> Result<Option<(f64, i64)>> {
-    let ledger = snapshot.ledger_to_recount(&mut |_| ())?;
+    let ledger = snapshot.read_ledger_for_recount(&mut |_| ())?;
     let index = BudgetIndex::new(&ledger, std::slice::from_ref(budget));
     let charges = snapshot.charge_history()?;
     let mut found = None;
@@ -199,7 +199,7 @@ pub fn find_job_charge(
 
 /// Returns the start of the earliest window that ends after `now`, in seconds since the epoch. Returns infinity if there is no such window.
 pub(super) fn find_earliest_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
-    let deposits = snapshot.deposits_in_force()?;
+    let deposits = snapshot.list_deposits_in_force()?;
     let current = deposits.iter().filter(|deposit| deposit.budget.end as f64 > now);
     Ok(current.map(|deposit| deposit.budget.start as f64).fold(f64::INFINITY, f64::min))
 }
@@ -225,7 +225,7 @@ impl ChargedRun {
     fn read(job: &EndedJob<'_>, charges: &ChargeHistory) -> Option<ChargedRun> {
         let ((t_run, end), (ran_on, start)) = job.times.zip(resources::count_job(job))?;
         let start = start.unwrap_or(t_run);
-        let terms = job.jobspec.map(resources::read_terms).unwrap_or_default();
+        let terms = job.jobspec.map(resources::read_jobspec_terms).unwrap_or_default();
         let limit = job.time_limit.or(terms.duration).filter(|limit| *limit > 0.0).unwrap_or(f64::INFINITY);
         let queue = terms.queue.as_deref().or(job.running.and_then(|(_, queue)| queue));
         let factor = charges.factor(queue, start);

@@ -9,7 +9,7 @@ use crate::store::{EndedJob, Ledger, Snapshot, UsageSettings, Which};
 use fairshare::periods::Resources;
 
 /// Returns the usage per second of a job that started at `start`: the weighted sum of its resources, times the charge factor of its queue.
-pub(super) fn rate_of_job(
+pub(super) fn compute_usage_rate_of_job(
     settings: &UsageSettings,
     job: &EndedJob<'_>,
     ran_on: Resources,
@@ -22,13 +22,13 @@ pub(super) fn rate_of_job(
 }
 
 /// Returns the usage of a job that ran from `start` to `end`, rounded to five decimals.
-pub(super) fn usage_of_job(
+pub(super) fn compute_usage_of_job(
     settings: &UsageSettings,
     job: &EndedJob<'_>,
     ran_on: Resources,
     (start, end): (f64, f64),
 ) -> f64 {
-    round5(rate_of_job(settings, job, ran_on, start) * (end - start))
+    round5(compute_usage_rate_of_job(settings, job, ran_on, start) * (end - start))
 }
 
 /// The usage of one job.
@@ -68,7 +68,7 @@ impl Charges {
             else {
                 return;
             };
-            let usage = usage_of_job(&settings, &job, ran_on, (from, to));
+            let usage = compute_usage_of_job(&settings, &job, ran_on, (from, to));
             if usage > 0.0 && usage.is_finite() && from < to {
                 jobs.push(Charge { account, from, to, usage });
             }

@@ -59,7 +59,7 @@ fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {
         let period_start = run.periods.start(run.start.period);
-        let newest = run.stored_newest(at).min(run.now).max(period_start);
+        let newest = run.read_stored_newest_end(at).min(run.now).max(period_start);
         *present *= growth_factor(run, newest - period_start);
     }
     values

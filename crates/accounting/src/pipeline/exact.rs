@@ -70,7 +70,8 @@ pub(super) fn plan_with(
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
     let marks = snapshot.marks()?;
-    let ledger = if recount { snapshot.ledger_to_recount(progress)? } else { snapshot.ledger(progress)? };
+    let ledger =
+        if recount { snapshot.read_ledger_for_recount(progress)? } else { snapshot.ledger(progress)? };
     let key = |account: &Account| Marks::key(&account.user, ledger.bank_name(account));
     let keys: Vec<u64> = ledger.accounts.iter().map(key).collect();
     let known = keys.iter().map(|key| marks.as_ref().map_or(0.0, |marks| marks.newest(*key))).collect();
@@ -91,7 +92,7 @@ pub(super) fn plan_with(
     };
     run.start = Start::new(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
-    let mut selection = RecordSelection::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
+    let mut selection = RecordSelection::new(&ledger, &run, snapshot.has_job_bank_column()?, &mut tally);
     selection.read_records(snapshot, &run)?;
     let RecordSelection { jobs, newest, unplaced, .. } = selection;
     tally.waiting = unplaced.len();
@@ -134,7 +135,7 @@ pub(super) fn plan_with(
         }
         // A usage that is not the sum of its bins was set by an administrator and is pushed as it is stored.
         if (*usage > 0.0 || counted.credits.is_some())
-            && (counted.usage.is_some() || is_sum_of(*usage, bins.by_account.get(at)))
+            && (counted.usage.is_some() || equals_sum_of_bins(*usage, bins.by_account.get(at)))
         {
             continuous.push(Continuous { key: *key, usage: *usage, bins: counted.continuous });
         }
@@ -142,24 +143,29 @@ pub(super) fn plan_with(
     }
     continuous.sort_unstable_by_key(|known| known.key);
     credits.sort_unstable_by_key(|known| known.key);
-    let boundaries = u64::try_from(current.saturating_sub(run.start.period_of_removed(&run))).unwrap_or(0);
+    let boundaries =
+        u64::try_from(current.saturating_sub(run.start.find_period_of_removed_users(&run))).unwrap_or(0);
     if boundaries > 0 {
-        changes.removed =
-            bins.removed.iter().flat_map(|bins| shift_removed(bins, boundaries, settings.decay)).collect();
+        changes.removed = bins
+            .removed
+            .iter()
+            .flat_map(|bins| shift_removed_bins(bins, boundaries, settings.decay))
+            .collect();
     }
     changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::Exact)?;
-    changes.period_end = run.new_period_end();
+    changes.period_end = run.compute_new_period_end();
     for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
         let stored = account.counted.and_then(|counted| counted.newest).unwrap_or(0.0);
         if *newest != stored {
             changes.newest.push((at, *newest));
         }
     }
-    let marks = next_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
+    let marks =
+        build_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
-fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
+fn equals_sum_of_bins(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
     let total: f64 = bins.into_iter().flatten().map(|bin| bin.value).sum();
     (usage - total).abs() <= 1e-6 * usage
 }
@@ -198,11 +204,12 @@ fn count_account(
             }
         }
     }
-    let is_repaired =
-        run.start.take_over && run.is_foreign(at) && remove_duplicate_past(&mut values, account.usage);
+    let is_repaired = run.start.take_over
+        && run.is_foreign(at)
+        && subtract_duplicate_past_usage(&mut values, account.usage);
     let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
     let credits = run.credits.count(run, at, kept_bins);
-    let is_credited = credits.is_some() || run.was_credited(at);
+    let is_credited = credits.is_some() || run.has_counted_credits(at);
     if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited {
         return Some(CountedUsage { usage: None, continuous, credits });
     }
@@ -239,7 +246,7 @@ fn count_account(
 
 /// Moves the bins of removed users to older periods and decays them, because these users may return. Updates
 /// existing rows only; usage that would need a new row is dropped.
-fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
+fn shift_removed_bins(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let bin_index = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| bin_index(bin).saturating_add(1))];
     for bin in stored {
@@ -254,7 +261,7 @@ fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(Stor
 
 /// If bin 0 also contains the past usage, subtracts it and returns true. The head of the file describes the
 /// cause.
-fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
+fn subtract_duplicate_past_usage(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
     let is_counted_twice = past > 0.0 && usage == *present && *present >= past;
@@ -282,7 +289,7 @@ impl Run<'_> {
     /// Returns the new end of the half-life period, or `None` if the stored end does not change. The stored
     /// end is the end of the first period until that period is over, and then the start of the current
     /// period. If the clock was ahead, the stored end is in the future; only a recount replaces it.
-    fn new_period_end(&self) -> Option<f64> {
+    fn compute_new_period_end(&self) -> Option<f64> {
         let is_ahead = self.start.recount.is_some() && self.current < -1;
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
     }
@@ -290,14 +297,15 @@ impl Run<'_> {
     /// Returns true if, since the last run of the exact rule, another program has counted jobs of the association or
     /// removed their usage.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
-        self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
+        self.marks.is_none()
+            || self.known.get(at).is_none_or(|known| *known != self.read_stored_newest_end(at))
     }
 
     /// Returns true if flux-accounting counted the job in bin 0 after the last run of the exact rule, and bin 0 now
     /// belongs to a later period. This happens because flux-accounting skips the first boundary.
-    pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
+    pub(super) fn was_counted_in_older_bin(&self, at: usize, ended: f64) -> bool {
         let has_same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
-        let is_counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);
+        let is_counted = ended > self.known_newest(at) && ended <= self.read_stored_newest_end(at);
         let period = self.periods.index(ended);
         has_same_end && is_counted && self.start.period < period && period <= self.current
     }
@@ -311,7 +319,7 @@ impl Run<'_> {
     }
 
     /// Returns true if the last run counted credits of the association.
-    fn was_credited(&self, at: usize) -> bool {
+    fn has_counted_credits(&self, at: usize) -> bool {
         let key = self.keys.get(at);
         self.marks.zip(key).is_some_and(|(marks, key)| marks.credited(*key).is_some())
     }
@@ -327,7 +335,7 @@ impl Run<'_> {
     }
 
     /// Returns true for a job that ended at or before the cut-off of its bank or of the site.
-    pub(super) fn is_cut_off(&self, at: usize, ended: f64) -> bool {
+    pub(super) fn is_before_cut_off(&self, at: usize, ended: f64) -> bool {
         let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
         let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
         ended <= ignored || ended <= self.start.since
@@ -335,7 +343,7 @@ impl Run<'_> {
 
     /// Returns the end of the association's newest counted job in the database, or 0 if the database has
     /// none.
-    pub(super) fn stored_newest(&self, at: usize) -> f64 {
+    pub(super) fn read_stored_newest_end(&self, at: usize) -> f64 {
         let counted = self.ledger.accounts.get(at).and_then(|account| account.counted);
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
@@ -343,7 +351,7 @@ impl Run<'_> {
     /// Returns the time to store as the end of the newest counted job. If this time is far in the future, it
     /// comes from a wrong clock, and a requested recount stores `now` instead. Otherwise later runs would
     /// skip all jobs that end before that time.
-    pub(super) fn limit_newest(&self, ended: f64) -> f64 {
+    pub(super) fn limit_newest_end_time(&self, ended: f64) -> f64 {
         let is_ahead = ended > self.now + AHEAD;
         if is_ahead && self.start.is_requested() { self.now } else { ended }
     }
@@ -361,7 +369,7 @@ impl Run<'_> {
 }
 
 /// Returns the marks for the next run, or `None` if the stored marks are up to date.
-fn next_marks(
+fn build_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,
@@ -377,7 +385,7 @@ fn next_marks(
     let last_job = snapshot.last_job()?.map(|(_, id)| id);
     let marks = Marks {
         period_start,
-        period_end: run.new_period_end().unwrap_or(period_end),
+        period_end: run.compute_new_period_end().unwrap_or(period_end),
         half_life,
         decay,
         reset_period,

@@ -61,7 +61,7 @@ impl Ranked {
         let ranking = tree.rank(policy, options).map_err(|error| rank_error(error.to_string()))?;
         let change = |node: NodeId| {
             let fairshare = ranking.fairshare(node)?;
-            let stored = *stored.get(tree.list_index(node))?;
+            let stored = *stored.get(tree.find_input_index(node))?;
             (stored.fairshare != Some(fairshare)).then_some(Change { node, stored, fairshare })
         };
         let mut changes: Vec<Change> = tree.leaves().filter_map(change).collect();

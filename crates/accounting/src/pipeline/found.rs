@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::charges::{rate_of_job, usage_of_job};
+use super::charges::{compute_usage_of_job, compute_usage_rate_of_job};
 use super::exact::Run;
 use super::grouped::CountedJob;
 use super::periods::round5;
@@ -52,7 +52,7 @@ impl<'a> RecordSelection<'a> {
             accounts_by_job: AccountIndex::new(ledger),
             foreign: accounts().map(|at| !recount && (marks_are_lost || run.is_foreign(at))).collect(),
             jobs: Vec::new(),
-            newest: accounts().map(|at| run.limit_newest(run.stored_newest(at))).collect(),
+            newest: accounts().map(|at| run.limit_newest_end_time(run.read_stored_newest_end(at))).collect(),
             names_banks,
             is_same: run.marks.is_some_and(|marks| marks.associations == run.hash_associations()),
             nameless: None,
@@ -81,7 +81,7 @@ impl<'a> RecordSelection<'a> {
         }
         if run.marks.is_none() && run.start.recount.is_none() {
             self.accounts_by_job.add_former_userids(&snapshot.former_userids(run.ledger)?);
-            self.nameless = Some(find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
+            self.nameless = Some(find_accounts_with_jobs_without_bank(run, &self.accounts_by_job, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
         // If another program stored an earlier end of the newest counted job, records that were counted
@@ -100,7 +100,7 @@ impl<'a> RecordSelection<'a> {
         if self.unplaced.len() > passed_on {
             self.count_former_users(snapshot, run)?;
         }
-        run.running.iter().for_each(|job| self.count_record(run, job.record_until(run.now), true));
+        run.running.iter().for_each(|job| self.count_record(run, job.record_as_ended_at(run.now), true));
         Ok(())
     }
 
@@ -119,32 +119,32 @@ impl<'a> RecordSelection<'a> {
 
     /// Counts a record, unless it is counted already. `is_new` is true if no earlier run has read the record.
     fn count_record(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
-        let Some((started, ended)) = job.times else { return self.add_unreadable(job.id) };
+        let Some((started, ended)) = job.times else { return self.add_unreadable_record(job.id) };
         let Some((at, by_default)) = self.accounts_by_job.find_account(&job) else {
             if is_new {
-                self.add_unplaced(run, &job, ended);
+                self.add_job_without_account(run, &job, ended);
             }
             return;
         };
-        let stored = run.stored_newest(at);
+        let stored = run.read_stored_newest_end(at);
         let recount = run.start.recount.is_some();
         let is_foreign = self.foreign.get(at).copied().unwrap_or(true);
         let is_passed_over = self.is_passed_over(run, at, &job, ended);
-        let must_move = is_foreign && is_new && !is_passed_over && run.is_in_older_bin(at, ended);
+        let must_move = is_foreign && is_new && !is_passed_over && run.was_counted_in_older_bin(at, ended);
         if if is_foreign && !is_passed_over { ended <= stored && !must_move } else { !is_new } {
             return;
         }
-        if run.is_cut_off(at, ended) {
+        if run.is_before_cut_off(at, ended) {
             self.tally.ignored += 1;
             return;
         }
         let ran_on = job.running.map(|(ran_on, _)| ran_on).or_else(|| resources::count(job.r?));
-        let Some(ran_on) = ran_on else { return self.add_unreadable(job.id) };
+        let Some(ran_on) = ran_on else { return self.add_unreadable_record(job.id) };
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
         // If the clock was set back during the job, or if the record lacks the end, the difference is negative.
         let seconds = (ended - started).max(0.0);
-        let rate = rate_of_job(run.settings, &job, ran_on, started);
+        let rate = compute_usage_rate_of_job(run.settings, &job, ran_on, started);
         let usage = round5(rate * seconds);
         let continuous = zero_negligible(rate * run.half_life().accrued(seconds));
         let group = u32::try_from(at).unwrap_or(u32::MAX);
@@ -159,7 +159,7 @@ impl<'a> RecordSelection<'a> {
         self.tally.late += usize::from(!recount && ended < stored);
         self.tally.from_the_future += usize::from(periods_ago < 0);
         if let Some(newest) = self.newest.get_mut(at) {
-            *newest = newest.max(run.limit_newest(ended));
+            *newest = newest.max(run.limit_newest_end_time(ended));
         }
         self.jobs.push(CountedJob { group, age, ended, usage, continuous });
     }
@@ -170,7 +170,7 @@ impl<'a> RecordSelection<'a> {
     /// of the bank, so `is_same` is false. A second `clear-usage` with the same cut-off is not noticed.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
         // If the stored end is earlier than in the marks, `clear-usage` removed the usage of the jobs that the exact rule had counted.
-        let was_read = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
+        let was_read = run.start.last_row.is_some() && run.read_stored_newest_end(at) >= run.known_newest(at);
         let is_late = self.is_same && was_read && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
         is_late
@@ -181,14 +181,14 @@ impl<'a> RecordSelection<'a> {
                 }
     }
 
-    fn add_unreadable(&mut self, id: &str) {
+    fn add_unreadable_record(&mut self, id: &str) {
         self.tally.unreadable_count += 1;
         if self.tally.unreadable.len() < MAX_NAMES {
             self.tally.unreadable.push(id.to_owned());
         }
     }
 
-    fn add_unplaced(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
+    fn add_job_without_account(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
         if run.periods.index(ended) < self.oldest_kept {
             return;
         }
@@ -208,7 +208,7 @@ impl<'a> RecordSelection<'a> {
 
 /// Returns for each association whether its stored usage equals the usage of all its jobs when jobs without a bank
 /// are counted.
-pub(super) fn find_accounts_with_nameless_jobs(
+pub(super) fn find_accounts_with_jobs_without_bank(
     run: &Run<'_>,
     accounts_by_job: &AccountIndex<'_>,
     snapshot: &Snapshot<'_>,
@@ -223,10 +223,10 @@ pub(super) fn find_accounts_with_nameless_jobs(
             return;
         };
         let age = run.start.period.saturating_sub(run.periods.index(to)).max(0);
-        if to > run.stored_newest(at) || run.is_cut_off(at, to) || age >= kept {
+        if to > run.read_stored_newest_end(at) || run.is_before_cut_off(at, to) || age >= kept {
             return;
         }
-        let usage = usage_of_job(run.settings, &job, ran_on, (from, to.max(from)));
+        let usage = compute_usage_of_job(run.settings, &job, ran_on, (from, to.max(from)));
         if let Some(sum) = sums.get_mut(at) {
             *sum += periods::decay_at_boundaries(
                 usage,

@@ -35,7 +35,7 @@ pub mod watch;
 pub use error::PipelineError;
 use error::Result;
 pub use periods::Periods;
-pub use recount::{Difference, Recount, usages_with_half_life};
+pub use recount::{Difference, Recount, compute_usages_with_half_life};
 pub use start::StoredPeriods;
 use strum::{Display, EnumString};
 

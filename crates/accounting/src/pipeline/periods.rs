@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_belongs_to_the_later_period() {
+    fn a_period_boundary_belongs_to_the_period_that_begins_there() {
         let periods = Periods::new(1_000.5, 100.0).expect("sound");
         for (instant, index) in
             [(1_000.5, 0), (1_100.4, 0), (1_100.5, 1), (1_000.4, -1), (900.5, -1), (900.4, -2)]

@@ -40,7 +40,7 @@ impl Recount {
     /// the whole history.
     pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;
-        let next = next_changes(snapshot, now, progress)?;
+        let next = plan_changes_of_next_run(snapshot, now, progress)?;
         let plan = exact::plan_run(snapshot, now, true, progress)?;
         let associations = (0..plan.ledger.accounts.len())
             .filter_map(|index| compare_association(&plan, next.as_ref(), index))
@@ -53,7 +53,7 @@ impl Recount {
 /// Returns the usage that the exact rule would store for each association, with its user and bank, if the half-life became `half_life`
 /// seconds at the time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`. With
 /// `running`, returns the usage that the plugin would have after the next sync: with continuous decay, and including the running jobs.
-pub fn usages_with_half_life(
+pub fn compute_usages_with_half_life(
     snapshot: &Snapshot<'_>,
     half_life: f64,
     now: f64,
@@ -71,7 +71,7 @@ pub fn usages_with_half_life(
         let bank = ledger.bank_name(account);
         let usage = match (&plan.marks, running) {
             (Some(marks), Some(_)) => marks.live_usage(Marks::key(&account.user, bank)).max(0.0),
-            _ => usage_after(&plan, &plan.changes, index)?,
+            _ => get_usage_after_changes(&plan, &plan.changes, index)?,
         };
         Some((account.user.clone(), bank.to_owned(), usage))
     });
@@ -80,7 +80,7 @@ pub fn usages_with_half_life(
 
 /// Returns the changes of the next run without a recount. Returns `None` if that run would fail because of
 /// the clock or a stored value.
-fn next_changes(
+fn plan_changes_of_next_run(
     snapshot: &Snapshot<'_>,
     now: f64,
     progress: &mut dyn FnMut(u64),
@@ -98,20 +98,17 @@ fn next_changes(
 /// Compares the stored usage and bins of an association with the recount. Returns `None` if they are equal.
 fn compare_association(plan: &Plan, next: Option<&UsageChanges>, index: usize) -> Option<Difference> {
     let stored = plan.ledger.accounts.get(index)?.usage;
-    let recounted_bins = bins_after(plan, &plan.changes, index);
-    let recounted = usage_after(plan, &plan.changes, index)?;
+    let recounted_bins = get_bins_after_changes(plan, &plan.changes, index);
+    let recounted = get_usage_after_changes(plan, &plan.changes, index)?;
     let is_equal = |usage: f64, bins: &BTreeMap<i64, f64>| {
         is_close(usage, recounted) && are_close(bins, &recounted_bins)
     };
     let is_due = next.is_some_and(|next| {
-        usage_after(plan, next, index).is_some_and(|usage| is_equal(usage, &bins_after(plan, next, index)))
+        get_usage_after_changes(plan, next, index)
+            .is_some_and(|usage| is_equal(usage, &get_bins_after_changes(plan, next, index)))
     });
-    (!is_equal(stored, &bins_after(plan, &UsageChanges::default(), index))).then_some(Difference {
-        index,
-        stored,
-        recounted,
-        is_due,
-    })
+    (!is_equal(stored, &get_bins_after_changes(plan, &UsageChanges::default(), index)))
+        .then_some(Difference { index, stored, recounted, is_due })
 }
 
 /// Returns the banks whose stored usage differs from the recount.
@@ -126,7 +123,7 @@ fn compare_banks(plan: &Plan, next: Option<&UsageChanges>) -> Vec<Difference> {
 }
 
 /// Returns the usage of an association as it is after `changes`.
-fn usage_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Option<f64> {
+fn get_usage_after_changes(plan: &Plan, changes: &UsageChanges, index: usize) -> Option<f64> {
     let found = changes.usages.binary_search_by_key(&index, |(at, _)| *at).ok();
     let changed = found.and_then(|found| changes.usages.get(found)).map(|(_, usage)| *usage);
     changed.or_else(|| plan.ledger.accounts.get(index).map(|account| account.usage))
@@ -134,11 +131,11 @@ fn usage_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Option<f64>
 
 /// Returns the bins of an association as they are after `changes`, the current period first.
 pub(super) fn list_bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Vec<f64> {
-    bins_after(plan, changes, index).into_values().collect()
+    get_bins_after_changes(plan, changes, index).into_values().collect()
 }
 
 /// Returns the bins of an association, by period, as they are after `changes`.
-fn bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64, f64> {
+fn get_bins_after_changes(plan: &Plan, changes: &UsageChanges, index: usize) -> BTreeMap<i64, f64> {
     let dropped = changes.dropped.binary_search_by_key(&index, |(at, _)| *at).ok();
     let first_gone = dropped.and_then(|found| changes.dropped.get(found)).map(|(_, first)| *first);
     let stored = plan.bins.by_account.get(index).into_iter().flatten();

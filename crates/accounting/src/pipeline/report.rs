@@ -122,7 +122,7 @@ impl Usage {
                 defaults.insert(account.userid, ledger.bank_name(account));
             }
         }
-        let banks = banks_below(&ledger, query.banks);
+        let banks = include_banks_below(&ledger, query.banks);
         let unknown = Unknown::find(&ledger, query.users, query.banks);
         let mut usage = Usage { unknown, ..Usage::default() };
         let running = query.running.iter().map(|job| (job.id.to_string(), job));
@@ -145,7 +145,7 @@ impl Usage {
             running.remove(job.id);
             count_job(job);
         })?;
-        running.values().for_each(|job| count_job(job.record_until(query.now)));
+        running.values().for_each(|job| count_job(job.record_as_ended_at(query.now)));
         Ok(usage)
     }
 
@@ -195,7 +195,7 @@ impl Usage {
 }
 
 /// Returns `banks` and all banks below them.
-pub fn banks_below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
+pub fn include_banks_below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
     let mut names: HashSet<&str> = banks.iter().map(String::as_str).collect();
     loop {
         let before = names.len();

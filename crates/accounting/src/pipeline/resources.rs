@@ -120,7 +120,7 @@ pub struct Terms<'a> {
 }
 
 /// Returns bank, queue and duration of a jobspec, or no values if it is invalid.
-pub fn read_terms(jobspec: &str) -> Terms<'_> {
+pub fn read_jobspec_terms(jobspec: &str) -> Terms<'_> {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -136,17 +136,17 @@ pub fn read_terms(jobspec: &str) -> Terms<'_> {
 
 /// Counts the resources in an R. Returns `None` if it is invalid.
 pub fn count(r: &str) -> Option<Resources> {
-    count_with_start(r).map(|(resources, _)| resources)
+    read_resources_and_start(r).map(|(resources, _)| resources)
 }
 
 /// Returns the resources of a job, and its start if its R has one. Returns `None` if R is invalid.
 pub(super) fn count_job(job: &EndedJob<'_>) -> Option<(Resources, Option<f64>)> {
-    job.running.map_or_else(|| count_with_start(job.r?), |(resources, _)| Some((resources, None)))
+    job.running.map_or_else(|| read_resources_and_start(job.r?), |(resources, _)| Some((resources, None)))
 }
 
 /// Counts the resources in an R, and returns the start of the job in seconds since the epoch, or `None` if R has no valid start.
 /// Returns `None` if R is invalid.
-fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
+fn read_resources_and_start(r: &str) -> Option<(Resources, Option<f64>)> {
     // Reject an array, which serde would read as an object.
     if r.trim_start().starts_with('[') {
         return None;
@@ -162,7 +162,7 @@ fn count_with_start(r: &str) -> Option<(Resources, Option<f64>)> {
     let mut ranks = Ranks::default();
     for entry in &execution.entries {
         let mut nodes = 0;
-        entry.rank.visit_ranges(|low, high| {
+        entry.rank.visit_id_ranges(|low, high| {
             ranks.add(low, high);
             nodes += u64::from(high - low) + 1;
         })?;
@@ -184,7 +184,7 @@ impl Ids<'_> {
     }
 
     /// Calls `call` for each range. Returns `None` if the text is not an idset (RFC 22).
-    fn visit_ranges(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
+    fn visit_id_ranges(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
         match self {
             Ids::One(id) => {
                 call(*id, *id);

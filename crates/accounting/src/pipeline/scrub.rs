@@ -22,16 +22,16 @@ pub struct Scrubbed {
 pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed> {
     snapshot.check_usage_schema()?;
     let requested = before;
-    let stored = before.min(find_oldest_stored_start(snapshot, now)?);
+    let stored = before.min(find_oldest_period_start(snapshot, now)?);
     let before = stored.min(budgets::find_earliest_start(snapshot, now)?);
     let removed = snapshot.count_jobs_before(before)?;
     let needed = snapshot.count_jobs_before(requested)? - removed;
     if removed > 0 {
-        budgets::Budgets::count(snapshot, None, &[], now)?.store_spent(snapshot, false)?;
+        budgets::Budgets::count(snapshot, None, &[], now)?.store_spent_amounts(snapshot, false)?;
         snapshot.mark_final(before, now)?;
         let marks = snapshot.marks()?;
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());
-        let row = row.map(|id| snapshot.row_of_job(id)).transpose()?.flatten();
+        let row = row.map(|id| snapshot.find_row_of_job(id)).transpose()?.flatten();
         snapshot.remove_jobs_before(before)?;
         // If the record that `marks` names was removed, the marks must name an earlier record.
         if let Some((marks, row)) = marks.zip(row) {
@@ -45,7 +45,7 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed>
 }
 
 /// Returns the start of the oldest period that is still stored.
-fn find_oldest_stored_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
+fn find_oldest_period_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64> {
     let settings = snapshot.usage_settings()?;
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;

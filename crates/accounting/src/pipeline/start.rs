@@ -61,12 +61,12 @@ impl Start {
             start.take_over = accounts.clone().any(|at| run.is_foreign(at));
             start.uncounted = accounts
                 .into_iter()
-                .any(|at| run.known.get(at).is_some_and(|known| run.stored_newest(at) < *known));
+                .any(|at| run.known.get(at).is_some_and(|known| run.read_stored_newest_end(at) < *known));
             start.last_row = match &marks.last_job {
                 None => Some(i64::MIN),
-                Some(id) => snapshot.row_of_job(id)?,
+                Some(id) => snapshot.find_row_of_job(id)?,
             };
-            if let Some(period) = period_in_marks(marks, settings, run.periods) {
+            if let Some(period) = find_period_in_marks(marks, settings, run.periods) {
                 start.period = period;
                 if start.period > run.current {
                     return Err(PipelineError::ClockWentBack { was: marks.ran });
@@ -78,7 +78,7 @@ impl Start {
             start.recount = Some(CHANGED);
             return Ok(start);
         }
-        start.period = period_in_flux_accounting(run.current);
+        start.period = find_period_in_flux_accounting(run.current);
         start.take_over = true;
         Ok(start)
     }
@@ -90,28 +90,28 @@ impl Start {
 
     /// Returns the period of bin 0 of users that were removed from their bank. Their jobs no longer count, so a
     /// recount of the other bins only decays theirs, from this period on.
-    pub(super) fn period_of_removed(&self, run: &Run<'_>) -> i64 {
+    pub(super) fn find_period_of_removed_users(&self, run: &Run<'_>) -> i64 {
         let Some(why) = self.recount else { return self.period };
         match run.marks {
             // After a change of the half-life the number of crossed boundaries is unknown.
             Some(marks) if marks.half_life != run.settings.half_life => run.current,
             None if why == CHANGED => run.current,
             marks => marks
-                .and_then(|marks| period_in_marks(marks, run.settings, run.periods))
-                .unwrap_or_else(|| period_in_flux_accounting(run.current)),
+                .and_then(|marks| find_period_in_marks(marks, run.settings, run.periods))
+                .unwrap_or_else(|| find_period_in_flux_accounting(run.current)),
         }
     }
 }
 
 /// Returns the period of bin 0 according to the marks. Returns `None` if the end of the half-life period has
 /// changed since the last run.
-fn period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
+fn find_period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
 /// Returns the period of bin 0 according to flux-accounting: the period that begins at the stored end, or the first
 /// period before it.
-fn period_in_flux_accounting(current: i64) -> i64 {
+fn find_period_in_flux_accounting(current: i64) -> i64 {
     current.min(0)
 }
 
@@ -129,16 +129,16 @@ impl StoredPeriods {
         let (end, half_life) = (settings.period_end, settings.half_life);
         let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
         let marks = snapshot.marks()?;
-        let first = marks.and_then(|marks| period_in_marks(&marks, &settings, periods));
+        let first = marks.and_then(|marks| find_period_in_marks(&marks, &settings, periods));
         Ok(StoredPeriods {
             periods,
-            first: first.unwrap_or_else(|| period_in_flux_accounting(periods.index(now))),
+            first: first.unwrap_or_else(|| find_period_in_flux_accounting(periods.index(now))),
         })
     }
 
     /// Returns the number of boundaries that have passed since the last run. The next run decays the usage at
     /// each of them. Returns 0 if the number is unknown.
-    pub fn count_due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
+    pub fn count_due_boundaries(snapshot: &Snapshot<'_>, now: f64) -> u32 {
         let passed = StoredPeriods::read(snapshot, now)
             .map_or(0, |stored| stored.periods.index(now).saturating_sub(stored.first).max(0));
         u32::try_from(passed).unwrap_or(u32::MAX)
@@ -157,6 +157,6 @@ fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool> 
     let begin = settings.period_end - settings.half_life;
     let is_same_change = settings.reconfigured > 0.0
         && (begin - settings.reconfigured).abs() < SAME_CHANGE
-        && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0);
+        && (0..run.ledger.accounts.len()).all(|at| run.read_stored_newest_end(at) == 0.0);
     Ok(is_same_change && snapshot.bins(run.ledger)?.by_account.iter().flatten().all(|bin| bin.value == 0.0))
 }

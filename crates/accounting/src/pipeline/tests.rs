@@ -146,10 +146,10 @@ impl Site {
 
     /// Runs the exact rule and stores the result.
     fn run(&self, now: f64) -> Result<Tally, PipelineError> {
-        self.run_by(Rule::Exact, now)
+        self.run_sync_by_rule(Rule::Exact, now)
     }
 
-    fn run_by(&self, rule: Rule, now: f64) -> Result<Tally, PipelineError> {
+    fn run_sync_by_rule(&self, rule: Rule, now: f64) -> Result<Tally, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
         let plan = Plan::new(&snapshot, rule, now, &mut |_| ())?;

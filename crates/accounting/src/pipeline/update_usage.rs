@@ -51,22 +51,22 @@ impl Clock {
         }
         if !new.any && self.end < last_boundary {
             let past = self.decay_bins(bins);
-            store_present(bins, new.usage);
+            store_present_value(bins, new.usage);
             return Ok(Some(past));
         }
         if new.last - self.end < self.half_life {
             let present = new.usage + bins.first().ok_or(NoBins)?.value;
             let past = bins.iter().skip(1).fold(0.0, |sum, bin| sum + bin.value);
-            store_present(bins, present);
+            store_present_value(bins, present);
             return Ok(Some(present + past));
         }
         let usage = new.usage + self.decay_bins(bins);
-        store_present(bins, usage);
+        store_present_value(bins, usage);
         Ok(Some(usage))
     }
 
     /// Returns the `end_half_life_period` that this run stores.
-    pub(super) fn next_end(self) -> f64 {
+    pub(super) fn next_period_end(self) -> f64 {
         if self.end < self.now - self.half_life { self.end + self.half_life } else { self.end }
     }
 
@@ -90,7 +90,7 @@ impl Clock {
 }
 
 /// Stores the value of the current period. Adds a row if the period has none.
-fn store_present(bins: &mut Vec<Bin>, value: f64) {
+fn store_present_value(bins: &mut Vec<Bin>, value: f64) {
     match bins.iter_mut().find(|bin| bin.period == 0) {
         Some(bin) => bin.value = value,
         None => bins.insert(0, Bin { period: 0, value, own: true }),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_of_update_usage_stores_its_own_total() {
+    fn each_branch_of_update_usage_stores_the_total_of_flux_accounting() {
         let jobs = |last| NewJobs { any: true, usage: 100.0, last };
         let early = Clock { now: 1_900.0, ..CLOCK };
         assert_eq!(update_values(early, [1.0, 2.0, 3.0], NewJobs::default()), (None, vec![1.0, 2.0, 3.0]));
@@ -130,7 +130,7 @@ mod tests {
             update_values(CLOCK, [8.0, 4.0, 2.0], jobs(2_000.0)),
             (Some(106.0), vec![106.0, 4.0, 2.0])
         );
-        assert_eq!((CLOCK.next_end(), early.next_end()), (2_000.0, 1_000.0));
+        assert_eq!((CLOCK.next_period_end(), early.next_period_end()), (2_000.0, 1_000.0));
         // update-usage copies each period over the next older one, one after the other.
         assert_eq!(
             update_values(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()),
@@ -142,7 +142,7 @@ mod tests {
             update_values(just, [8.0, 4.0, 2.0], NewJobs::default()),
             (Some(14.0), vec![8.0, 4.0, 2.0])
         );
-        assert_eq!(just.next_end(), 1_000.0);
+        assert_eq!(just.next_period_end(), 1_000.0);
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl Snapshot<'_> {
             return Ok(());
         }
         let number =
-            self.needed_table("job_usage_per_association_table").ok().and_then(|table| table.row_number());
+            self.required_table("job_usage_per_association_table").ok().and_then(|table| table.row_number());
         let sql = format!(
             "UPDATE job_usage_per_association_table SET value = ?2 WHERE {} = ?1",
             number.unwrap_or("rowid")

@@ -78,7 +78,7 @@ impl Deposit {
 
 impl Snapshot<'_> {
     /// Returns the deposits of all budgets that no later deposit removed, in the order of their numbers.
-    pub fn deposits_in_force(&self) -> StoreResult<Vec<Deposit>> {
+    pub fn list_deposits_in_force(&self) -> StoreResult<Vec<Deposit>> {
         let mut in_force = Vec::new();
         for deposit in self.deposits()? {
             match deposit.budget.deposited {
@@ -91,7 +91,7 @@ impl Snapshot<'_> {
 
     /// Returns all deposits and removals in the order of their numbers.
     pub fn deposits(&self) -> StoreResult<Vec<Deposit>> {
-        self.read_own_table(TABLE, NAMES, Deposit::read)
+        self.read_project_table(TABLE, NAMES, Deposit::read)
     }
 
     /// Stores a deposit and returns its number. `deposit.id` is ignored.
@@ -123,7 +123,7 @@ impl Snapshot<'_> {
 
     /// Returns the amount that the last sync stored as spent from a budget in its window, in unit-milliseconds. The flag is true if
     /// the amount is final, because scrub has removed records. Returns `None` if the last sync did not have this budget.
-    pub fn stored_spent(&self, budget: &BudgetRecord) -> StoreResult<Option<(i64, bool)>> {
+    pub fn read_spent_amount(&self, budget: &BudgetRecord) -> StoreResult<Option<(i64, bool)>> {
         let Some(table) = self.table("fairshare_spent_table")? else { return Ok(None) };
         let BudgetRecord { scope, name, unit, start, .. } = budget;
         let is_final = if table.has_column("final") { "final" } else { "0" };
@@ -144,7 +144,7 @@ impl Snapshot<'_> {
     }
 
     /// Stores the spent amount of each budget. Lowers a stored amount only if `can_lower` is true.
-    pub fn write_spent(&self, budgets: &[BudgetRecord], can_lower: bool) -> StoreResult<()> {
+    pub fn write_spent_amounts(&self, budgets: &[BudgetRecord], can_lower: bool) -> StoreResult<()> {
         let lacks_final = self.table("fairshare_spent_table")?.is_some_and(|it| !it.has_column("final"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(if lacks_final { ADD_FINAL } else { CREATE_SPENT })?;

@@ -53,7 +53,7 @@ impl Snapshot<'_> {
     }
 
     fn read_rules(&self) -> StoreResult<Vec<ChargeByChange>> {
-        self.read_own_table(RULES, ["since", "charge_by", "nodes", "cores", "gpus"], |cells| {
+        self.read_project_table(RULES, ["since", "charge_by", "nodes", "cores", "gpus"], |cells| {
             let count = |at| Ok::<_, String>(u64::try_from(cells.integer(at)?).unwrap_or(0));
             let totals = Resources { nodes: count(2)?, cores: count(3)?, gpus: count(4)? };
             let charge_by = ChargeBy::parse(cells.text(1)?).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Snapshot<'_> {
     /// Reads the stored charge factors and rules. Invalid factors, which only another program can have stored, are ignored.
     pub fn charge_history(&self) -> StoreResult<ChargeHistory> {
         let rules = self.read_rules()?;
-        let changes = self.read_own_table(TABLE, ["queue", "since", "factor"], |cells| {
+        let changes = self.read_project_table(TABLE, ["queue", "since", "factor"], |cells| {
             Ok(ChargeChange {
                 queue: cells.text(0)?.into(),
                 since: cells.number(1)?,
@@ -113,7 +113,7 @@ impl Snapshot<'_> {
         // A plugin that was reloaded has not seen earlier changes. For example, the configuration of a queue
         // may have lost a stored factor before the load.
         let seen = match reported.seen_since {
-            Some(since) => stored.continued_by(&seen, since),
+            Some(since) => stored.continue_with_history(&seen, since),
             None => seen,
         };
         for ChargeChange { queue, since, factor } in seen.changes() {

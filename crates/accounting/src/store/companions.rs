@@ -64,7 +64,7 @@ impl DatabaseFile {
 
     /// Waits up to `wait` while a companion file prevents opening the database. A write in progress removes
     /// its companion file at its end. If the file still prevents opening after `wait`, returns the reason.
-    pub(super) fn wait_until_safe(&self, access: Access, wait: Duration) -> Result<(), Reason> {
+    pub(super) fn wait_until_openable(&self, access: Access, wait: Duration) -> Result<(), Reason> {
         let begun = Instant::now();
         while let Some(reason) = self.find_obstacle(access) {
             let left = wait.saturating_sub(begun.elapsed());

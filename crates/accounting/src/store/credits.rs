@@ -79,7 +79,7 @@ impl Credit {
 impl Snapshot<'_> {
     /// Returns all credits in the order in which they were added.
     pub fn credits(&self) -> StoreResult<Vec<Credit>> {
-        self.read_own_table(TABLE, NAMES, Credit::read)
+        self.read_project_table(TABLE, NAMES, Credit::read)
     }
 
     /// Returns the credits that no run of the exact rule has counted, in the order in which they were added.

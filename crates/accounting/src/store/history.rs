@@ -23,8 +23,8 @@ pub struct PastJob<'a> {
 
 impl Snapshot<'_> {
     /// Calls `each` with each record of an ended job, in the order of submission.
-    pub fn past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> StoreResult<()> {
-        let table = self.needed_table("jobs")?;
+    pub fn visit_past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> StoreResult<()> {
+        let table = self.required_table("jobs")?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let sql = format!(
             "SELECT userid, t_submit, t_run, t_inactive, R, {}, {}, {} FROM jobs ORDER BY t_submit, CAST(id AS integer)",
@@ -56,6 +56,6 @@ impl Snapshot<'_> {
             Ok(())
         };
         read().map_err(|error| self.sqlite_error(&error))?;
-        self.check_unchanged()
+        self.check_database_unchanged()
     }
 }

@@ -95,7 +95,7 @@ impl Snapshot<'_> {
     /// Adds records, except records whose job id exists already. Returns the number of added records. Committing
     /// the snapshot stores them.
     pub fn insert_jobs(&self, records: &[JobRecord]) -> StoreResult<u64> {
-        let table = self.needed_table("jobs")?;
+        let table = self.required_table("jobs")?;
         let missing: Vec<&str> =
             COLUMNS.split(' ').take(NEEDED_COUNT).filter(|name| !table.has_column(name)).collect();
         if !missing.is_empty() {
@@ -136,21 +136,21 @@ impl Snapshot<'_> {
 
     /// Returns the end of the newest job on record that ended at or before `until`, or `None` if there is none.
     pub fn newest_inactive(&self, until: f64) -> StoreResult<Option<f64>> {
-        self.needed_table("jobs")?;
+        self.required_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the end of the oldest job on record that has an end, or `None` if there is none.
     pub fn oldest_inactive(&self) -> StoreResult<Option<f64>> {
-        self.needed_table("jobs")?;
+        self.required_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
         self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Calls `each` with the selected records, in the order of rows or of the given ids.
     pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> StoreResult<()> {
-        let table = self.needed_table("jobs")?;
+        let table = self.required_table("jobs")?;
         let number = self.job_rows()?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let (bank, project, time_limit) = (has("bank"), has("project"), has("requested_duration"));
@@ -183,16 +183,16 @@ impl Snapshot<'_> {
             }
         };
         read().map_err(|error| self.sqlite_error(&error))?;
-        self.check_unchanged()
+        self.check_database_unchanged()
     }
 
     /// Returns true if records have a column for the bank (since schema 24).
-    pub fn jobs_name_banks(&self) -> StoreResult<bool> {
-        Ok(self.needed_table("jobs")?.has_column("bank"))
+    pub fn has_job_bank_column(&self) -> StoreResult<bool> {
+        Ok(self.required_table("jobs")?.has_column("bank"))
     }
 
     /// Returns the row of a record, or `None` if it was removed.
-    pub fn row_of_job(&self, id: &str) -> StoreResult<Option<i64>> {
+    pub fn find_row_of_job(&self, id: &str) -> StoreResult<Option<i64>> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
         self.transaction
             .query_row(&sql, [id], |row| row.get(0))
@@ -233,7 +233,7 @@ impl Snapshot<'_> {
     }
 
     fn job_rows(&self) -> StoreResult<&'static str> {
-        self.needed_table("jobs")?.row_number().ok_or_else(|| {
+        self.required_table("jobs")?.row_number().ok_or_else(|| {
             self.error(Reason::Schema(
                 "table jobs has no row numbers (rowid): it is a view or a table WITHOUT ROWID".to_owned(),
             ))

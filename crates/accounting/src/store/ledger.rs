@@ -231,7 +231,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads all associations and banks for a recount. A recount replaces their usage, so an invalid usage is read as NaN.
-    pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
+    pub fn read_ledger_for_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
         self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
     }
 
@@ -359,7 +359,7 @@ impl Snapshot<'_> {
 
     /// Returns the name of the row number of a table. Fails if the table has none.
     pub(super) fn row_number(&self, name: &'static str) -> StoreResult<&'static str> {
-        self.needed_table(name)?.row_number().ok_or_else(|| {
+        self.required_table(name)?.row_number().ok_or_else(|| {
             self.error(Reason::Schema(format!(
                 "{name} has no row numbers (rowid), which writes need: it is a view, a table WITHOUT ROWID, \
                  or has columns named rowid, _rowid_ and oid; nothing was changed"
@@ -383,7 +383,7 @@ impl Snapshot<'_> {
             let cells = Cells { table, row, number, columns };
             each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
         }
-        self.check_unchanged()
+        self.check_database_unchanged()
     }
 }
 

@@ -124,7 +124,7 @@ impl Marks {
     }
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Marks> {
-        let mut credits = read_words(row.get_ref(13)?);
+        let mut credits = read_u64_values(row.get_ref(13)?);
         Ok(Marks {
             period_start: row.get(0)?,
             period_end: row.get(1)?,
@@ -135,14 +135,14 @@ impl Marks {
             since: row.get(6)?,
             last_job: row.get(7)?,
             ran: row.get(8)?,
-            counted: read_words(row.get_ref(9)?)
+            counted: read_u64_values(row.get_ref(9)?)
                 .collect::<Vec<_>>()
                 .chunks_exact(2)
                 .filter_map(|pair| Some((*pair.first()?, f64::from_bits(*pair.get(1)?))))
                 .collect(),
-            unplaced: read_words(row.get_ref(10)?).collect(),
+            unplaced: read_u64_values(row.get_ref(10)?).collect(),
             associations: u64::from_ne_bytes(row.get::<_, i64>(11)?.to_ne_bytes()),
-            continuous: read_bins(read_words(row.get_ref(12)?))
+            continuous: read_bins(read_u64_values(row.get_ref(12)?))
                 .map(|(key, usage, bins)| Continuous { key, usage, bins })
                 .collect(),
             last_credit: credits.next().map_or(0, u64::cast_signed),
@@ -151,7 +151,7 @@ impl Marks {
     }
 }
 
-fn read_words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
+fn read_u64_values(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     let bytes = blob.as_blob().unwrap_or_default();
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }

@@ -103,17 +103,17 @@ type Stamp = (u64, Option<SystemTime>);
 impl Database {
     /// Opens an existing database and never creates one. Waits up to `wait` for locks of other processes.
     pub fn open(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
-        Self::open_for(path, access, wait).map_err(|error| error.with_access(access))
+        Self::open_with_access(path, access, wait).map_err(|error| error.with_access(access))
     }
 
-    fn open_for(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
+    fn open_with_access(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
         if access == Access::Write
             && let Some(user) = links::find_foreign_link(path, rustix::process::geteuid().as_raw())
         {
             return Err(StoreError::new(path, Reason::Linked(user)));
         }
-        let (file, journal) = probe_file(path)?;
-        file.wait_until_safe(access, wait).map_err(|reason| StoreError::new(path, reason))?;
+        let (file, journal) = check_file_before_open(path)?;
+        file.wait_until_openable(access, wait).map_err(|reason| StoreError::new(path, reason))?;
         let (connection, unlocked) = match access {
             Access::Read => connect_to_read(path, &file, journal, wait)?,
             Access::Write => (connect_to_write(path, &file, wait)?, None),
@@ -155,7 +155,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns an error if another program wrote to the database while it was read without locks.
-    fn check_unchanged(&self) -> StoreResult<()> {
+    fn check_database_unchanged(&self) -> StoreResult<()> {
         let Some(before) = self.unlocked else { return Ok(()) };
         if read_stamp(self.path).is_ok_and(|now| now == before) {
             return Ok(());
@@ -208,7 +208,7 @@ fn connect_to_read(
     };
     match connect(&file.path, flags, Access::Read, wait) {
         Ok(connection) => Ok((connection, None)),
-        Err(error) if journal == Journal::WriteAhead && needs_log(&error) => {
+        Err(error) if journal == Journal::WriteAhead && needs_write_ahead_log(&error) => {
             connect_without_log(path, file, wait)
         }
         Err(error) => Err(StoreError::from_sqlite(path, wait, &error)),
@@ -238,7 +238,7 @@ fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rus
 }
 
 /// Returns true if SQLite failed because the user may not create the files of a write-ahead log.
-fn needs_log(error: &rusqlite::Error) -> bool {
+fn needs_write_ahead_log(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly)
             && error.extended_code != ffi::SQLITE_READONLY_ROLLBACK
@@ -296,7 +296,7 @@ enum Journal {
 
 /// Checks a file before SQLite opens it, because SQLite treats an empty file, or one that ends within its first page,
 /// as a new database without tables.
-fn probe_file(path: &Path) -> StoreResult<(DatabaseFile, Journal)> {
+fn check_file_before_open(path: &Path) -> StoreResult<(DatabaseFile, Journal)> {
     let fail = |reason| Err(StoreError::new(path, reason));
     // A path that does not exist or has no canonical form (a pipe) causes an error below.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -7,7 +7,7 @@ use super::{Snapshot, StoreResult};
 
 impl Snapshot<'_> {
     /// Returns the rows of one of our tables in the order in which they were added. Returns no rows if the table does not exist.
-    pub(super) fn read_own_table<T, const COUNT: usize>(
+    pub(super) fn read_project_table<T, const COUNT: usize>(
         &self,
         name: &'static str,
         columns: [&'static str; COUNT],

@@ -59,7 +59,7 @@ impl Pace {
     }
 
     /// Returns the usage that remains after `seconds` of continuous decay.
-    pub fn remaining_after(&self, seconds: f64) -> f64 {
+    pub fn compute_fraction_after(&self, seconds: f64) -> f64 {
         let half_life = self.half_life();
         if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
     }
@@ -170,7 +170,7 @@ mod tests {
     use super::Pace;
 
     #[test]
-    fn boundaries_are_one_period_apart() {
+    fn period_boundaries_are_one_period_apart() {
         let pace = Pace { period: 10.0, boundary: Some(103.0), ..Pace::default() };
         let next = [80.0, 93.0, 99.9, 103.0, 112.9, 113.0].map(|now| pace.next_boundary(now));
         assert_eq!(next, [83.0, 103.0, 103.0, 113.0, 113.0, 123.0]);

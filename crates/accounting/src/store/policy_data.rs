@@ -65,7 +65,7 @@ pub struct PolicyData {
 impl PolicyData {
     /// Returns the limits of queues on all associations together, as queue, root bank, measure and value. Values
     /// below 0 become 0.
-    fn limits_of_queues(&self) -> impl Iterator<Item = (&str, &str, &'static str, i64)> {
+    fn list_queue_limits(&self) -> impl Iterator<Item = (&str, &str, &'static str, i64)> {
         let is_root = |bank: &&BankRecord| bank.parent.as_ref().is_some_and(String::is_empty);
         let root = self.banks.iter().find(is_root).map(|bank| bank.bank.as_str());
         self.queues.iter().filter_map(move |queue| Some((queue, root?))).flat_map(|(queue, root)| {
@@ -78,9 +78,9 @@ impl PolicyData {
 
     /// Adds the limits of queues to the limits that a push sends. If the site has set the same limit, the
     /// lower value is sent.
-    pub fn add_limits_of_queues(&mut self) {
+    pub fn add_queue_limits(&mut self) {
         let all: Vec<(String, String, &str, i64)> = self
-            .limits_of_queues()
+            .list_queue_limits()
             .map(|(queue, root, measure, value)| (queue.to_owned(), root.to_owned(), measure, value))
             .collect();
         for (queue, name, measure, value) in all {
@@ -145,7 +145,7 @@ impl Snapshot<'_> {
         let charges = history.changes().map(ChargeRecord::from).collect();
         let charge_by = history.rules().iter().copied().map(ChargeByRecord::from).collect();
         let tree = self.make_tree_record(&banks, &mut associations, now)?;
-        self.check_unchanged()?;
+        self.check_database_unchanged()?;
         let mut data = PolicyData {
             associations,
             queues,
@@ -162,12 +162,12 @@ impl Snapshot<'_> {
             lost_limits,
             uncounted_credits: self.uncounted_credits()?,
         };
-        data.add_limits_of_queues();
+        data.add_queue_limits();
         Ok(data)
     }
 
-    /// Returns the limits of [`PolicyData::limits_of_queues`], in the form of the database.
-    pub fn limits_of_queues(&self) -> StoreResult<Vec<StoredLimit>> {
+    /// Returns the limits of [`PolicyData::list_queue_limits`], in the form of the database.
+    pub fn list_queue_limits(&self) -> StoreResult<Vec<StoredLimit>> {
         let mut notes = Vec::new();
         let queues = self.read_records(&mut notes)?.unwrap_or_default();
         let data =
@@ -180,7 +180,7 @@ impl Snapshot<'_> {
             value,
             is_given: false,
         };
-        Ok(data.limits_of_queues().map(to_limit).collect())
+        Ok(data.list_queue_limits().map(to_limit).collect())
     }
 
     fn read_config_record(&self, notes: &mut Vec<String>) -> StoreResult<ConfigRecord> {
@@ -214,7 +214,7 @@ impl Snapshot<'_> {
         &self,
         notes: &mut Vec<String>,
     ) -> StoreResult<Vec<R>> {
-        self.needed_table(R::TABLE)?;
+        self.required_table(R::TABLE)?;
         Ok(self.read_records(notes)?.unwrap_or_default())
     }
 

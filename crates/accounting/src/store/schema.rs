@@ -102,7 +102,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the columns of a table, or an error if the table does not exist.
-    pub(super) fn needed_table(&self, name: &'static str) -> StoreResult<Table> {
+    pub(super) fn required_table(&self, name: &'static str) -> StoreResult<Table> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
     }
 

@@ -30,7 +30,7 @@ pub struct StoredLimit {
 impl StoredLimit {
     /// Returns an error text, with a remedy, for a limit that the plugin would reject. Only another program can have
     /// stored such a limit.
-    fn find_fault(&self) -> Option<String> {
+    fn find_limit_fault(&self) -> Option<String> {
         let StoredLimit { scope, name, measure, value, .. } = self;
         let what = match Amount::parse(measure) {
             None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
@@ -72,7 +72,7 @@ impl UserIds {
 impl Snapshot<'_> {
     /// Returns all stored limits, sorted.
     pub fn stored_limits(&self) -> StoreResult<Vec<StoredLimit>> {
-        let mut limits = self.read_own_table(TABLE, COLUMNS, |cells| {
+        let mut limits = self.read_project_table(TABLE, COLUMNS, |cells| {
             Ok(StoredLimit {
                 scope: cells.text(0)?.to_owned(),
                 name: cells.text(1)?.to_owned(),
@@ -154,7 +154,7 @@ impl Snapshot<'_> {
     /// Returns the limits in the form that the plugin reads, and the limits on users that are no longer in the database.
     pub(super) fn read_limit_records(&self) -> StoreResult<(Vec<LimitRecord>, Vec<StoredLimit>)> {
         let stored = self.stored_limits()?;
-        if let Some(fault) = stored.iter().find_map(StoredLimit::find_fault) {
+        if let Some(fault) = stored.iter().find_map(StoredLimit::find_limit_fault) {
             return Err(self.error(Reason::Value(fault)));
         }
         let mut lost = Vec::new();

@@ -25,7 +25,7 @@ fn reads_without_locks_are_checked_for_changes_afterwards() {
         ("associations", &|snapshot| snapshot.ledger(&mut |_| ()).map(drop)),
         ("bins", &|snapshot| snapshot.bins(&super::Ledger::default()).map(drop)),
         ("records", &|snapshot| snapshot.ended_jobs(Which::All, &mut |_| ())),
-        ("history", &|snapshot| snapshot.past_jobs(&mut |_| ())),
+        ("history", &|snapshot| snapshot.visit_past_jobs(&mut |_| ())),
     ];
     for (what, read) in readings {
         let mut database = Database::open(&path, Access::Read, Duration::ZERO).expect("a database");

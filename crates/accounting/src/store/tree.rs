@@ -102,7 +102,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the estimated number of associations, for a progress bar.
-    pub fn association_estimate(&self) -> u64 {
+    pub fn estimate_association_count(&self) -> u64 {
         self.transaction
             .query_row("SELECT max(_rowid_) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
             .ok()
@@ -127,7 +127,7 @@ impl Snapshot<'_> {
 
     /// Returns user, bank and usage by period of each association whose credits the last run counted. If `of`
     /// is given, returns only this association.
-    pub fn credited_bins(
+    pub fn read_credited_bins(
         &self,
         of: Option<(&str, &str)>,
     ) -> StoreResult<Vec<(String, String, Vec<UsageBin>)>> {
@@ -178,10 +178,10 @@ impl Snapshot<'_> {
             }
         }
         outcome.map_err(|error| self.sqlite_error(&error))?;
-        for (user, bank, credits) in self.credited_bins(of)? {
+        for (user, bank, credits) in self.read_credited_bins(of)? {
             credits.into_iter().for_each(|bin| take(&user, &bank, bin));
         }
-        self.check_unchanged()
+        self.check_database_unchanged()
     }
 
     /// Writes fair-shares into the transaction. `changes` are (row, fair-share); ascending rows are fastest.

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_compared_with_the_literal_of_its_default() {
+    fn a_column_value_is_compared_with_the_default_in_the_schema() {
         for (cell, default, same) in [
             (ValueRef::Integer(2_147_483_647), "2147483647", true),
             (ValueRef::Integer(4), "2147483647", false),

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 
 use super::{credit, limit, push, usage};
-use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
+use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
@@ -138,7 +138,7 @@ fn add(args: &Args) -> Outcome {
         spent: 0,
         rate: 0,
     };
-    let mut others = snapshot.deposits_in_force().map_err(failure)?;
+    let mut others = snapshot.list_deposits_in_force().map_err(failure)?;
     others.retain(|other| other.target() == (scope, name, budget.unit));
     let (job, at) = match &args.job {
         Some(text) => check_refund(&snapshot, &budget, &others, text)?,
@@ -155,7 +155,7 @@ fn add(args: &Args) -> Outcome {
     };
     deposit.id = snapshot.add_deposit(&deposit).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
-    print_stored(args, &mut database, deposit).map_err(after_storing)?;
+    print_stored(args, &mut database, deposit).map_err(mark_stored)?;
     push::apply_change(&args.database, args.instance.uri.as_deref(), args.push, args.output.is_table())
 }
 
@@ -166,7 +166,7 @@ fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Resul
     let mut budgets = count_budgets(args, &database.snapshot().map_err(failure)?, &running, now)?;
     let (target, start) = (deposit.target(), deposit.budget.start);
     budgets.retain(|(it, _)| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
-    warn_of_used_up(&budgets, now);
+    warn_of_used_up_budgets(&budgets, now);
     let state = (!budgets.is_empty()).then(|| budget_rows(args, budgets, now));
     Ok(print(args, deposit_rows(vec![deposit]), state, Some(&running))?)
 }
@@ -266,7 +266,7 @@ fn list(args: &Args) -> Outcome {
     let running = (!is_log).then(|| running::list(&args.instance, args.database.is_given()));
     let mut database = args.database.open(Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let deposits = if is_log { snapshot.deposits() } else { snapshot.deposits_in_force() };
+    let deposits = if is_log { snapshot.deposits() } else { snapshot.list_deposits_in_force() };
     let mut deposits = deposits.map_err(failure)?;
     deposits.retain(|deposit| is_selected(&deposit.budget));
     if let (true, Some(scope), Some(name)) = (deposits.is_empty(), &args.scope, &args.name) {
@@ -281,7 +281,7 @@ fn list(args: &Args) -> Outcome {
         None => print(args, deposit_rows(deposits), None, None)?,
         Some(mut budgets) => {
             budgets.retain(|(budget, _)| is_selected(budget));
-            warn_of_used_up(&budgets, now);
+            warn_of_used_up_budgets(&budgets, now);
             print(args, budget_rows(args, budgets, now), None, running.as_ref())?;
         }
     }
@@ -302,7 +302,7 @@ fn count_budgets(
 }
 
 /// Warns about budgets that are in force and have nothing left.
-fn warn_of_used_up(budgets: &[(BudgetRecord, i64)], now: f64) {
+fn warn_of_used_up_budgets(budgets: &[(BudgetRecord, i64)], now: f64) {
     let used_up = budgets.iter().map(|(budget, _)| budget).filter(|it| budgets::is_used_up(it, now));
     for BudgetRecord { scope, name, unit, .. } in used_up {
         remark(format_args!(
@@ -329,7 +329,7 @@ pub(super) const COLUMNS: &[Column<'static>] = &[
 ];
 
 /// Returns the cells that name a budget.
-pub(super) fn name_cells(budget: &BudgetRecord) -> [Cell; 3] {
+pub(super) fn make_name_cells(budget: &BudgetRecord) -> [Cell; 3] {
     let BudgetRecord { scope, name, unit, .. } = budget;
     [Cell::Text(scope.clone()), Cell::Text(name.clone()), Cell::Text(unit.to_string())]
 }
@@ -358,7 +358,7 @@ fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Runn
 fn budget_rows(args: &Args, budgets: Vec<(BudgetRecord, i64)>, now: f64) -> Rows<'static> {
     let is_table = args.output.is_table();
     let rows = budgets.into_iter().map(move |(budget, last_day)| {
-        let mut cells = name_cells(&budget).to_vec();
+        let mut cells = make_name_cells(&budget).to_vec();
         cells.extend([budget.start, budget.end].map(|time| Cell::Number(time as f64)));
         cells.extend([budget.deposited, budget.spent, budgets::left(&budget)].map(Cell::Gain));
         for rate in [last_day, budget.rate] {
@@ -397,7 +397,7 @@ fn deposit_rows(deposits: Vec<Deposit>) -> Rows<'static> {
         let Deposit { id, budget, reason, author, created, job } = deposit;
         let mut cells =
             vec![Cell::Count(id.unsigned_abs()), Cell::Number(created as f64), Cell::Text(author)];
-        cells.extend(name_cells(&budget));
+        cells.extend(make_name_cells(&budget));
         cells.extend([
             Cell::Gain(budget.deposited),
             Cell::Number(budget.start as f64),
@@ -438,7 +438,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_amount_keeps_its_last_digit(nines in -100_000_000_000_000_i64..100_000_000_000_000) {
+        fn a_budget_amount_is_parsed_to_the_last_digit(nines in -100_000_000_000_000_i64..100_000_000_000_000) {
             // 9 ms are 0.0000025 h, so each multiple has an exact decimal text.
             let scaled = nines.abs() * 25;
             let sign = if nines < 0 { "-" } else { "" };

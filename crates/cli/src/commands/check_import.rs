@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::outcome::{Answer, Outcome, failure};
 use crate::site::facts::PolicyFacts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::site::names::leaves_below;
+use crate::site::names::list_associations_below;
 use crate::ui::output::{Facts, LimitArg, OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
@@ -78,11 +78,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let uncomputed = loaded.uncomputed;
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
-    let claims = collect_claims(&loaded);
+    let claims = collect_claimed_values(&loaded);
     if claims.is_empty() {
         let text = match uncomputed {
             0 => HOLDS_NOTHING.to_owned(),
-            number => format!("holds {}", describe_uncomputed(number)),
+            number => format!("holds {}", describe_uncomputed_fairshares(number)),
         };
         return Err(failure(format!("{}: {text}", args.input.source().display())));
     }
@@ -106,7 +106,7 @@ const HOLDS_NOTHING: &str = "has no values that the other system computed: \"ssh
     pbsfs print such values";
 
 /// Describes `number` FairShares that Slurm prints as 0 before it has computed them.
-fn describe_uncomputed(number: usize) -> String {
+fn describe_uncomputed_fairshares(number: usize) -> String {
     let values = if number == 1 { "1 FairShare".to_owned() } else { format!("{number} FairShares") };
     format!(
         "{values} that Slurm prints as 0, because Slurm computes FairShare only once in PriorityCalcPeriod (5 minutes)"
@@ -118,7 +118,7 @@ fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
         (Some(policy), _) => vec![policy],
-        (None, policy) if loaded.is_undecided() => [policy].into_iter().chain(SLURM_FORMULAS).collect(),
+        (None, policy) if loaded.lacks_policy() => [policy].into_iter().chain(SLURM_FORMULAS).collect(),
         (None, policy) if SLURM_FORMULAS.contains(&policy) => SLURM_FORMULAS.to_vec(),
         (None, policy) => vec![policy],
     };
@@ -133,11 +133,11 @@ fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
 }
 
 /// Returns the values that the document claims or the database stores, each with its node.
-fn collect_claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
+fn collect_claimed_values(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
     let tree = &loaded.tree;
     if loaded.claims.is_empty() {
         let stored = |node: NodeId| {
-            let index = tree.list_index(node);
+            let index = tree.find_input_index(node);
             let value = loaded.stored.get(index)?.fairshare.filter(|_| tree.is_active(node))?;
             let of = Claimant::Association(index);
             // flux-accounting's own program stores six decimals.
@@ -151,7 +151,7 @@ fn collect_claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
         [(tree.banks().collect::<Vec<_>>(), &mut banks), (tree.leaves().collect::<Vec<_>>(), &mut leaves)]
     {
         for node in nodes {
-            if let Some(slot) = column.get_mut(tree.list_index(node)) {
+            if let Some(slot) = column.get_mut(tree.find_input_index(node)) {
                 *slot = Some(node);
             }
         }
@@ -168,7 +168,7 @@ fn pair_values(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Ve
     let pair = |(node, claim): &(NodeId, Claim)| {
         let detail = ranking.detail(tree, *node);
         let ours = find_our_value(claim.quantity, &detail);
-        let rounding = || bound_rounding(tree, ranking, *node, claim.quantity, &detail, root);
+        let rounding = || bound_rounding_error(tree, ranking, *node, claim.quantity, &detail, root);
         let verdict = compare_value(claim, ours, rounding);
         Pair { node: *node, quantity: claim.quantity, theirs: claim.value, ours, verdict }
     };
@@ -211,7 +211,7 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
 
 /// Returns the largest difference between the other system's value and ours that comes from the rounding of
 /// usages. The other system prints usages as whole numbers, so each usage may be up to one unit too small.
-fn bound_rounding(
+fn bound_rounding_error(
     tree: &Tree,
     ranking: &Ranking,
     node: NodeId,
@@ -234,7 +234,7 @@ fn bound_rounding(
         }
         Quantity::TreePercentage => 0.0,
         Quantity::TreeUsage => 2.0 * per(root),
-        Quantity::GroupUsage => leaves_below(tree, node).len() as f64 * 0.5,
+        Quantity::GroupUsage => list_associations_below(tree, node).len() as f64 * 0.5,
     }
 }
 
@@ -297,7 +297,7 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
         notes.push(format!("{rounded} of them agree within the rounding of usages printed as whole numbers"));
     }
     if uncomputed > 0 {
-        notes.push(format!("not compared: {}", describe_uncomputed(uncomputed)));
+        notes.push(format!("not compared: {}", describe_uncomputed_fairshares(uncomputed)));
     }
     notes.push(describe_rule(best, tried));
 

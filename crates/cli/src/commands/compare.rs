@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     progress.phase("ranking", || 0);
     let policies = match args.policies.as_slice() {
         [] => all_policies(&loaded),
-        [other] => vec![loaded.decided_policy()?, *other],
+        [other] => vec![loaded.require_policy()?, *other],
         several => several.to_vec(),
     };
     let source = loaded.place(args.input.source());
@@ -126,7 +126,7 @@ fn compare_many(
     };
     let mut list: Vec<(NodeId, Vec<usize>)> =
         tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
-    let banks = sum_places(tree, &list, rankings.len());
+    let banks = sum_ranking_places(tree, &list, rankings.len());
     list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
     let ranked = list.len();
     let (shown, more) = args.output.limit_rows(ranked, args.limit.limit);
@@ -209,7 +209,7 @@ pub(super) struct SeveralPolicies {
 }
 
 /// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.
-fn sum_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+fn sum_ranking_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
     let mut sums = vec![(0, Vec::new()); tree.len()];
     for bank in tree.banks() {
         if let Some(sum) = sums.get_mut(bank.index()) {
@@ -220,18 +220,18 @@ fn sum_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Ve
         (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
     };
     for (leaf, users, places) in list.iter().map(of_leaf) {
-        add_places(tree.parent(leaf), users, &places, &mut sums);
+        add_ranking_places(tree.parent(leaf), users, &places, &mut sums);
     }
     // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
     let banks: Vec<NodeId> = tree.banks().collect();
     for bank in banks.into_iter().rev() {
         let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
-        add_places(tree.parent(bank), users, &places, &mut sums);
+        add_ranking_places(tree.parent(bank), users, &places, &mut sums);
     }
     sums
 }
 
-fn add_places(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
+fn add_ranking_places(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
     if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
         *count += users;
         sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);

@@ -12,7 +12,7 @@ use crate::outcome::{Answer, Outcome};
 use crate::plugin::ask::configured_queues;
 use crate::plugin::{jobs, live_tree, standing};
 use crate::ui::messages::say;
-use crate::ui::words::{caller, user_or_id};
+use crate::ui::words::{caller, format_user_or_id};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{AssociationStanding, Sibling, Standings};
 
@@ -98,8 +98,8 @@ fn list_names(kind: Kind) -> Vec<String> {
                 let answer = standing::fetch(&flux, &Map::new(), usize::MAX).unwrap_or_default();
                 let associations =
                     serde_json::from_value(answer).map(|answer: Standings| answer.associations);
-                let own = user_or_id(caller());
-                names.extend(names_in_standings(kind, &associations.unwrap_or_default(), own));
+                let own = format_user_or_id(caller());
+                names.extend(list_names_in_standings(kind, &associations.unwrap_or_default(), own));
             }
         }
     }
@@ -107,7 +107,7 @@ fn list_names(kind: Kind) -> Vec<String> {
 }
 
 /// Returns the banks or the users in the standings of the caller's associations. `own` is the name of the caller.
-fn names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
+fn list_names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
     let is_wanted = |node: &&Sibling| (node.kind == "bank") == (kind == Kind::Banks);
     let levels = standings.iter().flat_map(|association| &association.levels);
     let nodes = levels.flat_map(|level| std::iter::once(&level.node).chain(&level.siblings));
@@ -123,12 +123,12 @@ fn names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, complete_word, names_in_standings};
+    use super::{Kind, complete_word, list_names_in_standings};
     use fairshare_engine::engine::answers::AssociationStanding;
     use serde_json::json;
 
     #[test]
-    fn a_word_is_continued_after_its_last_comma() {
+    fn completion_completes_the_name_after_the_last_comma_of_a_word() {
         let names = || ["ben", "ann", "anna", "ann"].map(str::to_owned).to_vec();
         assert_eq!(complete_word("an", names()), ["ann", "anna"]);
         assert_eq!(complete_word("ann,b", names()), ["ann,ben"]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_may_not_see_the_tree_gets_their_own_names_and_those_that_the_site_shows() {
+    fn completion_offers_a_guest_their_own_names_and_the_names_that_the_site_shows() {
         let answer = |levels| json!([{"userid": 5001, "bank": "chem", "levels": levels}]);
         let bank = |name: &str| json!({"name": name, "kind": "bank", "shares": 1});
         let mut chem = bank("chem");
@@ -148,10 +148,10 @@ mod tests {
         ] {
             let standings: Vec<AssociationStanding> =
                 serde_json::from_value(answer(levels)).expect("an answer");
-            let of = |kind| complete_word("", names_in_standings(kind, &standings, "ann".to_owned()));
+            let of = |kind| complete_word("", list_names_in_standings(kind, &standings, "ann".to_owned()));
             assert_eq!((of(Kind::Banks), of(Kind::Subjects)), (own(banks), own(users)));
         }
-        assert_eq!(names_in_standings(Kind::Users, &[], "ann".to_owned()), ["ann"]);
+        assert_eq!(list_names_in_standings(Kind::Users, &[], "ann".to_owned()), ["ann"]);
     }
 
     fn own(names: &[&str]) -> Vec<String> {

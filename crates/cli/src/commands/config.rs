@@ -113,7 +113,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
     for file in files {
         for file in list_files(file)? {
-            let text = fs::read_to_string(&file).map_err(|error| read_failure(&file, &error))?;
+            let text = fs::read_to_string(&file).map_err(|error| describe_read_failure(&file, &error))?;
             match parse(&file, &text) {
                 Ok(table) => {
                     for text in document::warn_of_retired_keys(&Value::Object(table.clone()).to_string()) {
@@ -171,13 +171,13 @@ fn find_remedy(text: &str, has_queues: bool) -> String {
 
 /// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.
 fn list_files(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.metadata().map_err(|error| read_failure(path, &error))?.is_dir() {
+    if !path.metadata().map_err(|error| describe_read_failure(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| read_failure(path, &error))?;
+    let entries = fs::read_dir(path).map_err(|error| describe_read_failure(path, &error))?;
     let mut files = Vec::new();
     for entry in entries {
-        let file = entry.map_err(|error| read_failure(path, &error))?.file_name();
+        let file = entry.map_err(|error| describe_read_failure(path, &error))?.file_name();
         // The pattern *.toml does not match a leading dot.
         let name = file.to_string_lossy();
         if name.ends_with(".toml") && !name.starts_with('.') {
@@ -191,7 +191,7 @@ fn list_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
+fn describe_read_failure(path: &Path, error: &std::io::Error) -> Failure {
     failure(format!(
         "{}: can't be read: {}; name a file or directory that this account may read",
         path.display(),

@@ -8,7 +8,7 @@ use strum::Display;
 
 use super::{sync, usage};
 use crate::clock;
-use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::ask;
 use crate::site::database::DatabaseArg;
 use crate::site::mending;
@@ -17,7 +17,7 @@ use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
 use fairshare_client::Flux;
@@ -114,15 +114,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     credit.id = snapshot.add_credit(&credit).map_err(failure)?;
     let reduction =
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
-    let one = usage_of_one(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
+    let one = compute_usage_of_one_unit(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
     let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
     let dated = wanted.describe_late(args, &credit, one, snapshot.usage_settings().map_err(failure)?);
     snapshot.commit().map_err(failure)?;
-    print(args, vec![credit]).map_err(after_storing)?;
+    print(args, vec![credit]).map_err(mark_stored)?;
     let live = || live_standing(id.filter(|_| args.push)?, wanted.bank);
     let live_before = live();
     if args.push {
-        sync::run_on(&args.database, args.now, args.output.is_table()).map_err(after_storing)?;
+        sync::sync_database(&args.database, args.now, args.output.is_table()).map_err(mark_stored)?;
     }
     // The credit is stored, so a locked database is no failure.
     let sum = database.snapshot().ok().and_then(|now| sum_usage(&now, &wanted, clock::now(args.now)));
@@ -153,7 +153,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.push && args.output.is_table() {
         remark(format_args!(
             "Takes effect at the next sync: {}",
-            mending::command_on(&args.database, "sync")
+            mending::format_command(&args.database, "sync")
         ));
     }
     Ok(Answer::Yes)
@@ -266,7 +266,7 @@ impl Wanted<'_> {
     /// Builds the credit. For `set`, computes the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
-        let usage = self.number * usage_of_one(args.unit, &settings)?;
+        let usage = self.number * compute_usage_of_one_unit(args.unit, &settings)?;
         if usage.abs() > MAX_CREDIT {
             return Err(failure(format!(
                 "AMOUNT: {} {} are {usage:e} usage, more than {MAX_CREDIT:e}",
@@ -303,7 +303,7 @@ fn longest_age(settings: &UsageSettings) -> f64 {
 }
 
 /// Returns the usage of one `unit`.
-fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
+fn compute_usage_of_one_unit(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
     let weights = settings.weights;
     let (setting, weight) = match unit {
         CreditUnit::NodeHours => ("node_weight", weights.node),
@@ -335,7 +335,7 @@ pub(super) fn parse_reason<'a>(reason: Option<&'a str>, what: &str) -> Result<&'
 pub(super) fn author() -> String {
     let own = rustix::process::getuid().as_raw();
     let caller = std::env::var("SUDO_UID").ok().filter(|_| own == 0).and_then(|id| id.parse().ok());
-    user_or_id(caller.unwrap_or(own))
+    format_user_or_id(caller.unwrap_or(own))
 }
 
 fn print_log(args: &Args) -> Outcome {

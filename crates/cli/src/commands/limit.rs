@@ -5,15 +5,15 @@ use clap::ValueEnum;
 use serde_json::{Map, Value};
 
 use super::push;
-use super::status::{find_loaded_plugin, state_of};
-use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
+use super::status::{find_loaded_plugin, read_plugin_state};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
 use fairshare_client::Flux;
 use fairshare_engine::accounts::{Target, measures};
@@ -118,12 +118,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let apply = || push::apply_change(&args.database, uri, args.push, args.output.is_table());
     if args.push {
         apply()?;
-        let loaded = args.instance.connect().ok().and_then(|flux| ask_limits(&flux));
-        let snapshot = database.snapshot().map_err(|fault| after_storing(failure(fault)))?;
-        limits = list_limits(&snapshot, loaded.as_deref()).map_err(after_storing)?;
+        let loaded = args.instance.connect().ok().and_then(|flux| request_limits_of_plugin(&flux));
+        let snapshot = database.snapshot().map_err(|fault| mark_stored(failure(fault)))?;
+        limits = list_limits(&snapshot, loaded.as_deref()).map_err(mark_stored)?;
     }
     limits.retain(|listed| listed.source == "database" && here(&&listed.limit));
-    print(args, limits).map_err(after_storing)?;
+    print(args, limits).map_err(mark_stored)?;
     if changes && !args.push { apply() } else { Ok(Answer::Yes) }
 }
 
@@ -133,7 +133,7 @@ fn show(args: &Args) -> Outcome {
         return Err(failure("--push: show changes nothing; did you mean set?"));
     }
     let (configured, loaded) = match args.instance.connect() {
-        Ok(flux) => (configured_limits(&ask::configured_limits(&flux)), ask_limits(&flux)),
+        Ok(flux) => (configured_limits(&ask::configured_limits(&flux)), request_limits_of_plugin(&flux)),
         Err(failure) if args.instance.uri.is_some() => return Err(failure),
         Err(_) => (Vec::new(), None),
     };
@@ -189,15 +189,15 @@ struct ListedLimit {
 }
 
 /// Returns the limits of the plugin, or `None` if it does not answer. Only the instance owner may ask.
-fn ask_limits(flux: &Flux) -> Option<Vec<LimitUse>> {
+fn request_limits_of_plugin(flux: &Flux) -> Option<Vec<LimitUse>> {
     let name = find_loaded_plugin(flux).ok()??;
-    Some(state_of(flux, &name).ok()?.limits)
+    Some(read_plugin_state(flux, &name).ok()?.limits)
 }
 
 /// Returns the limits of the database and of its queues. `loaded` are the limits of the plugin.
 fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
     let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
-    let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
+    let of_queues = snapshot.list_queue_limits().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
     let all: Vec<(StoredLimit, &'static str)> = stored.chain(of_queues).collect();
     let ids = snapshot.user_ids().map_err(failure)?;
     let key = |StoredLimit { scope, name, queue, measure, .. }: &StoredLimit| {
@@ -260,7 +260,7 @@ fn configured_limits(tables: &[Map<String, Value>]) -> Vec<ListedLimit> {
 
 /// Returns the name of the user with this id, or the id if the user is unknown.
 fn user_name(id: &str) -> String {
-    id.parse().map_or_else(|_| id.to_owned(), user_or_id)
+    id.parse().map_or_else(|_| id.to_owned(), format_user_or_id)
 }
 
 /// Parses the limits to set. It is an error if a measure, value or scope is invalid.

@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         // If the first request fails, the command ends with its error.
         source.ask()?;
         remark(format_args!("serving http://{}/metrics", listener.local_addr()?));
-        let error = listen::serve(&listener, || Ok(source.text_or_down()));
+        let error = listen::serve(&listener, || Ok(source.poll_metrics()));
         return Err(failure(format_args!("{address}: {error}")));
     }
     let text = source.ask()?;
@@ -104,19 +104,19 @@ pub(super) fn run(args: &Args) -> Outcome {
         std::thread::sleep(every.max(Duration::from_secs(1)));
         // Continue after a failure. Otherwise the old file would say "up 1" indefinitely, and a full disk may
         // have space later.
-        put(&source.text_or_down()).unwrap_or_else(remark);
+        put(&source.poll_metrics()).unwrap_or_else(remark);
     }
     Ok(Answer::Yes)
 }
 
 impl PolledPlugin<'_> {
     /// Returns the metrics. If the plugin does not answer, returns only `up 0`, which triggers an alert.
-    fn text_or_down(&mut self) -> String {
+    fn poll_metrics(&mut self) -> String {
         self.ask().unwrap_or_else(|failure| {
             remark(failure);
             // The next poll reconnects.
             self.flux = None;
-            exposition::format_families(&families::down_families())
+            exposition::format_families(&families::build_down_families())
         })
     }
 

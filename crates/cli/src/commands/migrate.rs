@@ -7,7 +7,7 @@ use std::io::Write;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::status::{find_loaded_plugin, state_of};
+use super::status::{find_loaded_plugin, read_plugin_state};
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
@@ -17,7 +17,7 @@ use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{HeldJob, Stats};
-use fairshare_engine::engine::{Fate, HandOverPage, HandedOver, Resting};
+use fairshare_engine::engine::{Fate, HandOverJob, HandOverPage, Resting};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
@@ -55,12 +55,12 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-fn is_lost(job: &HandedOver) -> bool {
+fn is_lost(job: &HandOverJob) -> bool {
     job.fate != Fate::Held
 }
 
 /// Returns in words what would happen to the job under flux-accounting's plugin.
-fn describe_fate(job: &HandedOver) -> &'static str {
+fn describe_migration_outcome(job: &HandOverJob) -> &'static str {
     match job.fate {
         Fate::Held => "stays held",
         Fate::Stranded => "waits forever",
@@ -70,43 +70,43 @@ fn describe_fate(job: &HandedOver) -> &'static str {
 }
 
 /// Returns true if the job should be parked but can't be.
-fn is_beyond_help(job: &HandedOver, all: bool) -> bool {
+fn cannot_be_parked(job: &HandOverJob, all: bool) -> bool {
     job.is_kept && (all || is_lost(job))
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    if let Some(name) = find_upstream(&flux)? {
+    if let Some(name) = find_flux_accounting_plugin(&flux)? {
         if args.to_upstream {
             return Err(failure("flux-accounting's plugin is already loaded"));
         }
-        return print(args, &flux, "lost", list_lost_jobs(&flux, &name)?);
+        return print(args, &flux, "lost", list_jobs_with_unknown_limits(&flux, &name)?);
     }
     check_data(&flux)?;
     let jobs = list_held_jobs(&flux)?;
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let is_parkable = |job: &HandedOver| !job.is_kept && (args.all_held || is_lost(job));
+    let is_parkable = |job: &HandOverJob| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // While jobs were parked, other plugins may have blocked a job. So the plugin is asked for the jobs
     // again.
-    let kept: Vec<HandedOver> =
-        list_held_jobs(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
+    let kept: Vec<HandOverJob> =
+        list_held_jobs(&flux)?.into_iter().filter(|job| cannot_be_parked(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
             "{}: {} if flux-accounting's plugin is loaded now: other plugins block this job too, and it \
              can't be parked before they release it",
             words.job(job.id.0),
-            describe_fate(job)
+            describe_migration_outcome(job)
         ));
     }
     Ok(if kept.is_empty() { parked } else { Answer::No })
 }
 
 /// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. Fails if neither plugin is loaded.
-fn find_upstream(flux: &Flux) -> Result<Option<String>> {
+fn find_flux_accounting_plugin(flux: &Flux) -> Result<Option<String>> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = find_loaded_plugin(flux)? => {
             Ok(Some(name))
@@ -139,7 +139,7 @@ fn check_data(flux: &Flux) -> Result<()> {
     Ok(())
 }
 
-fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>> {
+fn list_held_jobs(flux: &Flux) -> Result<Vec<HandOverJob>> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
@@ -153,9 +153,9 @@ fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>> {
 }
 
 /// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin lacks. `name` is the name of this plugin.
-fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>> {
+fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<HandOverJob>> {
     const DEPEND: u64 = 2;
-    let state = state_of(flux, name)?;
+    let state = read_plugin_state(flux, name)?;
     let associations = state.users.iter().flat_map(|user| &user.banks);
     let held = associations.flat_map(|association| &association.held_jobs);
     let known: HashMap<JobId, &HeldJob> = held.map(|(id, job)| (*id, job)).collect();
@@ -163,12 +163,12 @@ fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>> {
     let wanted = json!({"max_entries": 0, "attrs": attributes, "constraint": {"states": [DEPEND]}});
     let answer = flux.rpc("job-list.list", &wanted.to_string()).map_err(failure)?.unwrap_or_default();
     let list: ListAnswer = serde_json::from_str(&answer).map_err(failure)?;
-    let lost = |job: DependingJob| {
+    let lost = |job: JobWithDependency| {
         let known = known.get(&job.id).map_or(&[][..], |held| held.deps.as_slice());
         let is_lost = |name: &String| name.starts_with("max-") && !known.contains(name);
         let names: Vec<String> = job.dependencies.into_iter().filter(is_lost).collect();
-        let DependingJob { id, userid: user, urgency, bank, .. } = job;
-        (!names.is_empty()).then_some(HandedOver {
+        let JobWithDependency { id, userid: user, urgency, bank, .. } = job;
+        (!names.is_empty()).then_some(HandOverJob {
             id,
             user,
             bank,
@@ -185,11 +185,11 @@ fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>> {
 /// The answer of job-list.
 #[derive(Deserialize)]
 struct ListAnswer {
-    jobs: Vec<DependingJob>,
+    jobs: Vec<JobWithDependency>,
 }
 
 #[derive(Deserialize)]
-struct DependingJob {
+struct JobWithDependency {
     id: JobId,
     userid: UserId,
     urgency: Option<i64>,
@@ -199,7 +199,7 @@ struct DependingJob {
 }
 
 /// Parks jobs at urgency 0. Before it parks a job, prints the command that restores the urgency of the job.
-fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
+fn park_jobs(flux: &Flux, jobs: Vec<HandOverJob>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
@@ -229,7 +229,7 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
             // A user who overwrites the script now would lose the urgencies.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run the command again with >> to append to the script",
-                describe_parked(parked_jobs.len())
+                describe_parked_jobs(parked_jobs.len())
             ));
             Failure::from(refusal)
         })?;
@@ -243,12 +243,12 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \
          then: flux fairshare migrate, and the script",
-        describe_parked(parked_jobs.len())
+        describe_parked_jobs(parked_jobs.len())
     ));
     Ok(if parked_jobs.len() == jobs.len() { Answer::Yes } else { Answer::No })
 }
 
-fn describe_parked(jobs: usize) -> String {
+fn describe_parked_jobs(jobs: usize) -> String {
     match jobs {
         1 => "1 job is parked".to_owned(),
         jobs => format!("{} are parked", count(jobs, "job")),
@@ -266,10 +266,10 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
 /// The job id in decimal, which only JSON has.
 pub(super) const JOB_ID: Column<'static> = column("id_decimal", "", Style::Text);
 
-fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> Outcome {
+fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandOverJob>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
     let lost_count = jobs.iter().filter(|job| is_lost(job)).count();
-    let beyond_help = jobs.iter().filter(|job| is_beyond_help(job, false)).count();
+    let beyond_help = jobs.iter().filter(|job| cannot_be_parked(job, false)).count();
     let note = match (key, lost_count) {
         ("held", 0) => format!(
             "{} held by limits; flux-accounting's plugin would continue to hold them",
@@ -288,7 +288,7 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> 
     };
     let is_json = args.output.json;
     let rows = jobs.into_iter().map(move |job| {
-        let fate = describe_fate(&job).to_owned();
+        let fate = describe_migration_outcome(&job).to_owned();
         let mut cells = vec![
             Cell::Text(words.job(job.id.0)),
             Cell::Text(words.user(job.user.0)),

@@ -5,7 +5,7 @@ use clap::ArgAction;
 use serde::Serialize;
 
 use crate::fingers;
-use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
+use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::site::input::{Rules, file_failure};
 use crate::ui::messages::remark;
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     check_policy(args, &snapshot, &site)?;
     snapshot.write_site_policy(&site).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
-    print(args, &site).map_err(after_storing)?;
+    print(args, &site).map_err(mark_stored)?;
     if site != before && args.output.is_table() {
         remark(
             "Takes effect on fair-shares at the next \"flux fairshare update\" or \"sync\", and in the plugin at the next push",

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::budget::name_cells;
+use super::budget::make_name_cells;
 use crate::clock::{now, parse_instant};
-use crate::outcome::{Answer, Outcome, Result, after_storing, failure};
+use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{Unit, date};
 use crate::ui::output::{Facts, OutputArgs, Report};
@@ -47,16 +47,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     let access = if args.write { Access::Write } else { Access::Read };
     let mut database = args.database.open(access)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    progress.phase("counting", || snapshot.association_estimate());
-    let recount =
-        Recount::new(&snapshot, now(args.now), &mut |done| progress.set_done(done)).map_err(failure)?;
+    progress.phase("counting", || snapshot.estimate_association_count());
+    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.set_finished_steps(done))
+        .map_err(failure)?;
     let half_life = snapshot.usage_settings().map_err(failure)?.half_life;
     let budgets = compare_budgets(&snapshot, now(args.now))?;
     if args.write {
         progress.phase("writing", || recount.plan.changes.bins.len() as u64);
-        recount.plan.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
+        recount.plan.write(&snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
         let counted = Budgets::count(&snapshot, None, &[], now(args.now)).map_err(failure)?;
-        counted.store_spent(&snapshot, true).map_err(failure)?;
+        counted.store_spent_amounts(&snapshot, true).map_err(failure)?;
         progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
     } else {
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     drop(database);
     drop(progress);
     print(args, &recount, half_life, budgets)
-        .map_err(|error| if args.write { after_storing(error) } else { error })?;
+        .map_err(|error| if args.write { mark_stored(error) } else { error })?;
     Ok(Answer::Yes)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecord, i64)>> {
     let mut compared = Vec::new();
     for budget in Budgets::count(snapshot, None, &[], now).map_err(failure)?.all {
-        let stored = snapshot.stored_spent(&budget).map_err(failure)?;
+        let stored = snapshot.read_spent_amount(&budget).map_err(failure)?;
         compared.extend(stored.map(|(stored, _)| (budget, stored)));
     }
     Ok(compared)
@@ -95,7 +95,7 @@ fn budget_rows(budgets: Vec<(BudgetRecord, i64)>) -> Rows<'static> {
     let differing = budgets.into_iter().filter(|(budget, stored)| budget.spent != *stored);
     let cells = |(budget, stored): (BudgetRecord, i64)| {
         let amounts = [stored, budget.spent, budget.spent.saturating_sub(stored)].map(Cell::Gain);
-        let names = name_cells(&budget).into_iter().chain([Cell::Number(budget.start as f64)]);
+        let names = make_name_cells(&budget).into_iter().chain([Cell::Number(budget.start as f64)]);
         names.chain(amounts).collect()
     };
     Rows { key: "budgets", columns: BUDGET_COLUMNS.to_vec(), rows: Box::new(differing.map(cells)) }

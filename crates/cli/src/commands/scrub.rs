@@ -2,7 +2,7 @@
 //! `flux fairshare scrub`: removes old job records.
 
 use crate::clock::{now, parse_instant};
-use crate::outcome::{Answer, Outcome, after_storing, failure};
+use crate::outcome::{Answer, Outcome, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::say;
 use crate::ui::printable::count;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("would remove {}{needed}", count(removed, "record")))?;
     } else {
         snapshot.commit().map_err(failure)?;
-        say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(after_storing)?;
+        say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(mark_stored)?;
     }
     Ok(Answer::Yes)
 }

@@ -9,7 +9,7 @@ use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts, count_stale};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::site::names::{parts_of, unknown_user_text};
+use crate::site::names::{describe_unknown_user, list_partitions};
 use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
 use crate::ui::messages::remark;
@@ -113,9 +113,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let place = loaded.place(args.input.source());
     let options = loaded.options;
-    let policy = args.policy.for_tree(&loaded)?;
+    let policy = args.policy.choose_policy_for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
-    if order.is_pbs_walk() && !policy.has_scheduler_walk() {
+    if order.is_pbs_walk_order() && !policy.has_scheduler_walk() {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
         return Err(failure(text));
     }
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     };
     progress.phase("sorting", || 0);
-    let walk = if args.needs_walk(&chosen) { ranking.pbs_walk(tree) } else { None };
+    let walk = if args.needs_pbs_order(&chosen) { ranking.pbs_walk(tree) } else { None };
     let view = View { tree, ranking: &ranking, stored, walk };
     let mut nodes = order.walk(&view);
     nodes.retain(|(node, depth)| {
@@ -176,7 +176,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn needs_walk(&self, chosen: &[NodeColumn]) -> bool {
+    fn needs_pbs_order(&self, chosen: &[NodeColumn]) -> bool {
         chosen.iter().any(|chosen| chosen.column.key == "walk")
     }
 
@@ -237,7 +237,7 @@ fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>,
     }
     let mut below: HashSet<NodeId> = HashSet::new();
     for name in &args.bank {
-        let mut todo = vec![tree.bank(name).ok_or_else(|| loaded.no_bank(name))?];
+        let mut todo = vec![tree.bank(name).ok_or_else(|| loaded.describe_missing_bank(name))?];
         while let Some(node) = todo.pop() {
             if below.insert(node) {
                 todo.extend(tree.children(node));
@@ -253,16 +253,17 @@ fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>,
     }
     for name in &args.user {
         let mut found = false;
-        for leaf in tree.leaves_of(name).filter(|leaf| args.bank.is_empty() || below.contains(leaf)) {
+        for leaf in tree.list_leaves_of_user(name).filter(|leaf| args.bank.is_empty() || below.contains(leaf))
+        {
             found = true;
             selected.insert(leaf);
             selected.extend(list_ancestors(tree, leaf));
         }
         if !found {
             return Err(if args.bank.is_empty() {
-                unknown_user_text(tree, name)
+                describe_unknown_user(tree, name)
             } else {
-                let parts = parts_of(tree, name).into_iter().filter(|leaf| below.contains(leaf));
+                let parts = list_partitions(tree, name).into_iter().filter(|leaf| below.contains(leaf));
                 let parts: Vec<&str> = parts.map(|leaf| tree.name(leaf)).collect();
                 match parts.is_empty() {
                     true => format!("no user \"{name}\" in that bank"),

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let snapshot = gather::gather(&args.instance.connect()?)?;
         let width = u16::try_from(screen.width.unwrap_or(80)).unwrap_or(u16::MAX);
         let look = TerminalLook { colour: false, ellipsis: screen.ellipsis() };
-        tui::print_once(snapshot, width, look, &mut stdout().lock()).map_err(Failure::Output)?;
+        tui::print_bank_page(snapshot, width, look, &mut stdout().lock()).map_err(Failure::Output)?;
         return Ok(Answer::Yes);
     }
     if !(stdout().is_terminal() && stdin().is_terminal()) {

@@ -67,19 +67,19 @@ pub(super) fn run(args: &Args) -> Outcome {
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
     args.rules.apply_to(&[policy])?;
-    progress.phase("reading", || snapshot.association_estimate());
-    let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_done(done))
+    progress.phase("reading", || snapshot.estimate_association_count());
+    let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))
         .map_err(mending::pipeline_failure)?;
     if args.dry_run {
         // Closes the snapshot before printing: an open snapshot blocks writers, and a pager may stay open for long.
         drop(snapshot);
         drop(database);
         drop(progress);
-        print_moves(args, &mut ranked)?;
+        print_rank_changes(args, &mut ranked)?;
         return Ok(Answer::Yes);
     }
     progress.phase("writing", || ranked.changes.len() as u64);
-    ranked.write(&snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
+    ranked.write(&snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
@@ -113,7 +113,7 @@ pub(super) struct UpdateFacts {
     ranked: usize,
 }
 
-fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
+fn print_rank_changes(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     let Ranked { tree, ranking, changes } = ranked;
     let digits = changes.len();
     changes.retain(|change| change.distance().abs() > ROUNDING);

@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.database.path().display()
         ));
     }
-    if report_unknown(args, &usage.unknown) {
+    if print_unknown_names(args, &usage.unknown) {
         return Ok(Answer::No);
     }
     print(args, usage, &query, &zone, &running, last_sync)?;
@@ -138,7 +138,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Prints the users and banks that do not exist. Returns true if there are any.
-fn report_unknown(args: &Args, unknown: &Unknown) -> bool {
+fn print_unknown_names(args: &Args, unknown: &Unknown) -> bool {
     let named = |what: &'static str, names: &[String]| {
         for name in names {
             remark(format_args!("{}: no {what} \"{}\"", args.database.path().display(), printable(name)));
@@ -281,7 +281,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     let bins = snapshot.bins(&ledger).map_err(failure)?;
     let unit = Unit::new(snapshot.pace().map_err(failure)?.is_node_seconds());
     let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
-    let credits = snapshot.credited_bins(None).map_err(failure)?;
+    let credits = snapshot.read_credited_bins(None).map_err(failure)?;
     let credits: HashMap<(String, String), Vec<UsageBin>> =
         credits.into_iter().map(|(user, bank, bins)| ((user, bank), bins)).collect();
     let last_sync = snapshot.last_sync().map_err(failure)?;
@@ -289,10 +289,10 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     drop(database);
     // Ends the progress line before other output.
     drop(progress);
-    if report_unknown(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
+    if print_unknown_names(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
     }
-    let banks = report::banks_below(&ledger, &args.bank);
+    let banks = report::include_banks_below(&ledger, &args.bank);
     let (mut rows, mut are_parts_left_out) = (Vec::new(), false);
     for (account, bins) in ledger.accounts.iter().zip(&bins.by_account) {
         let bank = ledger.bank_name(account);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_has_families_with_samples_and_ends_with_eof() {
+    fn the_metrics_text_contains_families_with_samples_and_ends_with_eof() {
         let mut jobs = Family::new("x_jobs", Kind::Gauge, "Jobs");
         jobs.add(&[("bank", "a\"b\\c\nd"), ("queue", "")], 2.0);
         jobs.add(&[("bank", "e"), ("queue", "f")], f64::INFINITY);

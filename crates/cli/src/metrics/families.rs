@@ -107,7 +107,7 @@ fn gauge(name: &'static str, help: &'static str, value: impl Into<Option<f64>>) 
 }
 
 /// Returns the families that are exported if the plugin does not answer.
-pub(crate) fn down_families() -> Vec<Family> {
+pub(crate) fn build_down_families() -> Vec<Family> {
     vec![gauge("up", "Whether the plugin answered", 0.0)]
 }
 

@@ -2,7 +2,7 @@
 //! Metrics from an answer of the plugin. `t/scripts/openmetrics.py` checks the text with a parser.
 
 use super::exposition::{Family, format_families};
-use super::families::{build_families, down_families, user_families};
+use super::families::{build_down_families, build_families, user_families};
 use super::window::Window;
 use crate::replaced::replace_textfile as replace;
 use crate::tests::golden::{make_standing_answer, make_stats_answer, make_words};
@@ -19,7 +19,7 @@ fn all_families(most: usize) -> Vec<Family> {
 }
 
 #[track_caller]
-fn assert_line(text: &str, line: &str) {
+fn assert_metric_line(text: &str, line: &str) {
     assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
 }
 
@@ -54,43 +54,43 @@ fn every_number_of_the_answer_is_exported() {
         "flux_fairshare_requests_refused_total{method=\"jobs\"} 2",
         "# EOF",
     ] {
-        assert_line(&text, line);
+        assert_metric_line(&text, line);
     }
     assert!(!text.contains("user=") && !text.contains("ann"), "no user is named: {text}");
 }
 
 #[test]
-fn labels_are_bounded_and_the_sums_are_complete() {
+fn metrics_limit_the_number_of_labels_and_keep_complete_sums() {
     let text = format_families(&all_families(1));
-    assert_line(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
-    assert_line(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
-    assert_line(&text, "flux_fairshare_banks_left_out 3");
+    assert_metric_line(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
+    assert_metric_line(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
+    assert_metric_line(&text, "flux_fairshare_banks_left_out 3");
     let banks = text.lines().filter(|line| line.starts_with("flux_fairshare_bank_promised_ratio{"));
     assert_eq!(banks.count(), 1);
 }
 
 #[test]
-fn users_are_named_in_their_own_families() {
+fn metrics_of_a_user_name_the_user_and_the_bank() {
     let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
     let text = format_families(&user_families(&standing, &make_words()));
-    assert_line(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
-    assert_line(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
-    assert_line(&self::format_families(&down_families()), "flux_fairshare_up 0");
+    assert_metric_line(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
+    assert_metric_line(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
+    assert_metric_line(&self::format_families(&build_down_families()), "flux_fairshare_up 0");
 }
 
 #[test]
-fn values_that_do_not_exist_yet_are_left_out() {
+fn metrics_omit_values_that_do_not_exist_yet() {
     let stats = Stats::default();
     let text = format_families(&build_families(&stats, &Window::new(60.0), 10));
     for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
         assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
     }
-    assert_line(&text, "flux_fairshare_banks 0");
+    assert_metric_line(&text, "flux_fairshare_banks 0");
 }
 
 /// Frequent requests neither grow the window nor change its result.
 #[test]
-fn observations_are_bounded() {
+fn frequent_requests_do_not_grow_the_metrics_window() {
     let mut stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     let (mut often, mut rarely, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
     for step in 0..50_000u32 {
@@ -153,7 +153,7 @@ fn budgets_in_force_are_exported_with_amounts_in_hours() {
         let line = format!(
             "flux_fairshare_budget_{metric}{{scope=\"bank\",name=\"A\",unit=\"node-hours\"}} {value}"
         );
-        assert_line(&text, &line);
+        assert_metric_line(&text, &line);
     }
     assert!(!text.contains("name=\"B\""), "{text}");
 }

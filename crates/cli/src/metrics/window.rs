@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_observation_counts() {
+    fn the_metrics_window_counts_a_single_observation() {
         let mut window = Window::new(3600.0);
         assert!(window.bank_shares().is_empty() && jain_index(&window.bank_shares()).is_none());
         window.observe(&make_stats(

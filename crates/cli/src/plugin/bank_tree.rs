@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_ends_at_the_root_and_in_a_cycle() {
+    fn the_path_of_a_bank_ends_at_the_root_or_at_a_cycle() {
         let bank = |name: &str, parent: Option<&str>| BankStats {
             bank: name.to_owned(),
             parent: parent.map(str::to_owned),

@@ -65,7 +65,7 @@ pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
 }
 
 /// Returns the reason, other than limits, why a job has priority 0 and is held; `None` if there is none.
-pub(crate) fn hold_besides_limits(row: &ListedJob) -> Option<&'static str> {
+pub(crate) fn find_hold_other_than_limits(row: &ListedJob) -> Option<&'static str> {
     match row.outcome.as_deref() {
         Some("held-by-urgency") => Some("urgency 0"),
         Some("held-by-score") => Some("score 0"),

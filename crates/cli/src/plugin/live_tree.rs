@@ -42,7 +42,7 @@ pub(crate) fn is_denied(flux: &Flux) -> bool {
 
 /// Fetches the policy and the half-life of the live tree, with one of its rows. Returns `None` if fair-share
 /// is not live, or if the caller may not read the tree.
-pub(crate) fn fetch_head(flux: &Flux) -> Option<TreePage> {
+pub(crate) fn fetch_live_tree_head(flux: &Flux) -> Option<TreePage> {
     ask(flux, "tree", &json!({"limit": 1})).ok()
 }
 

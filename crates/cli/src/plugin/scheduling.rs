@@ -239,7 +239,7 @@ struct RankGroup {
 impl Execution {
     /// Returns the nodes that satisfy all constraints, by rank. Returns `None` if the resource set is invalid, or if
     /// [`select_ranks`](Self::select_ranks) does not support a constraint.
-    fn nodes_with(&self, constraints: &[&Value]) -> Option<BTreeMap<u32, NodeShape>> {
+    fn find_matching_nodes(&self, constraints: &[&Value]) -> Option<BTreeMap<u32, NodeShape>> {
         let mut nodes = BTreeMap::new();
         for group in &self.groups {
             let amount = |kind: &str| idset::count(group.children.get(kind).map_or("", String::as_str));
@@ -292,8 +292,8 @@ fn compare_resources(
     let requirement = configuration.requirement(queue);
     let of_queue = json!({ "properties": requirement.map_or(&[][..], |(_, required)| required) });
     let all = &resources.all.execution;
-    let usable = request.constraint.as_ref().and_then(|own| all.nodes_with(&[&of_queue, own]));
-    let (is_known, of_queue) = (usable.is_some(), all.nodes_with(&[&of_queue])?);
+    let usable = request.constraint.as_ref().and_then(|own| all.find_matching_nodes(&[&of_queue, own]));
+    let (is_known, of_queue) = (usable.is_some(), all.find_matching_nodes(&[&of_queue])?);
     let nodes = usable.unwrap_or_else(|| of_queue.clone());
     let within = if nodes.len() < of_queue.len() { "within its constraint " } else { "" };
     let owner = requirement.map_or("the instance".to_owned(), |(name, _)| format!("queue {name}"));
@@ -321,7 +321,7 @@ fn compare_resources(
         .or_else(|| request.shapes.iter().find_map(too_small));
     let mut free = nodes.clone();
     for set in [&resources.down, &resources.allocated].into_iter().flatten() {
-        for (rank, used) in set.execution.nodes_with(&[])? {
+        for (rank, used) in set.execution.find_matching_nodes(&[])? {
             let Some(node) = free.get_mut(&rank) else { continue };
             node.cores = if request.is_exclusive { 0 } else { node.cores.saturating_sub(used.cores) };
             node.gpus = node.gpus.saturating_sub(used.gpus);
@@ -365,7 +365,7 @@ impl QueueState {
     }
 
     /// Returns why the queue is stopped; an empty text if Flux gives no reason.
-    pub(crate) fn why_stopped(&self) -> &str {
+    pub(crate) fn get_stop_reason(&self) -> &str {
         match (&self.stop_reason, self.blocked.as_deref()) {
             (Some(reason), _) => reason,
             (None, Some("parent")) => "its parent queue is stopped",
@@ -407,7 +407,7 @@ impl StoppedQueues {
     /// Adds a queue if it is stopped.
     pub(crate) fn note(&mut self, name: Option<&str>, state: &QueueState) {
         if state.is_started == Some(false) {
-            self.0.insert(name.map(str::to_owned), state.why_stopped().to_owned());
+            self.0.insert(name.map(str::to_owned), state.get_stop_reason().to_owned());
         }
     }
 

@@ -75,7 +75,7 @@ fn find() -> Found {
         return Found { path: path.into(), by: Some(VARIABLE) };
     }
     let commands = command_directories();
-    if let Some(path) = from_module(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
+    if let Some(path) = read_module_path(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
         return Found { path, by: Some("flux-accounting's own default") };
     }
     Found {
@@ -101,7 +101,7 @@ fn has_accounting(directory: &Path) -> bool {
 
 /// Reads the path of the database from the file of flux-accounting's Python module, without running it. Returns `None` if the module is not
 /// found.
-fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
+fn read_module_path(commands: &[PathBuf]) -> Option<PathBuf> {
     // The module and the commands have the same prefix, for example /usr/local/libexec/flux/cmd and /usr/local/lib/python3.11/site-packages.
     let prefixes = commands.iter().filter(|directory| has_accounting(directory));
     let libraries = prefixes.flat_map(|directory| {

@@ -98,8 +98,8 @@ impl PolicyArg {
     }
 
     /// Returns the policy for a loaded tree. Fails if the option is not given and the document does not show its policy.
-    pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy> {
-        if let Some(policy) = self.policy { Ok(policy) } else { loaded.decided_policy() }
+    pub(crate) fn choose_policy_for_tree(self, loaded: &Loaded) -> Result<Policy> {
+        if let Some(policy) = self.policy { Ok(policy) } else { loaded.require_policy() }
     }
 }
 
@@ -192,7 +192,7 @@ impl Input {
 
     /// Returns the command `flux fairshare NAME` on the database.
     pub(crate) fn command(&self, name: &str) -> String {
-        mending::command_on(&self.database, name)
+        mending::format_command(&self.database, name)
     }
 
     /// Returns the file that the tree comes from.
@@ -237,7 +237,7 @@ impl Input {
         let live = match live_tree::load(&flux) {
             Ok(live) => live,
             Err(_) if live_tree::is_denied(&flux) => {
-                self.open(&self.found()).map_err(|fault| mending::deny_live_tree(&fault))?;
+                self.open(&self.found()).map_err(|fault| mending::describe_denied_live_tree(&fault))?;
                 return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
             }
             Err(_) => return self.load(rules, progress),
@@ -297,13 +297,15 @@ impl Input {
         let snapshot = database.snapshot().map_err(failure)?;
         let site = snapshot.site_policy().map_err(failure)?;
         let options = rules.over(site)?;
-        progress.phase("reading", || snapshot.association_estimate());
-        let read =
-            snapshot.tree(options.inactive_usage, &mut |done| progress.set_done(done)).map_err(failure)?;
+        progress.phase("reading", || snapshot.estimate_association_count());
+        let read = snapshot
+            .tree(options.inactive_usage, &mut |done| progress.set_finished_steps(done))
+            .map_err(failure)?;
         let pace = snapshot.pace().map_err(failure)?;
-        let counted = snapshot.counted_at(figures::now()).map_err(failure)?;
+        let counted = snapshot.find_last_count_time(figures::now()).map_err(failure)?;
         progress.phase("building the tree", || 0);
-        let tree = read.builder.build().map_err(|error| mending::tree_failure(self.source(), &error))?;
+        let tree =
+            read.builder.build().map_err(|error| mending::describe_tree_failure(self.source(), &error))?;
         Ok(Loaded {
             stored: read.associations,
             unit: Unit::new(pace.is_node_seconds()),
@@ -414,12 +416,12 @@ impl Loaded {
     }
 
     /// Returns the policy of the tree. Fails if the document does not show it.
-    pub(crate) fn decided_policy(&self) -> Result<Policy> {
+    pub(crate) fn require_policy(&self) -> Result<Policy> {
         if let Some(text) = &self.undecided { Err(failure(text.clone())) } else { Ok(self.policy) }
     }
 
     /// Returns true if the document does not show its policy.
-    pub(crate) fn is_undecided(&self) -> bool {
+    pub(crate) fn lacks_policy(&self) -> bool {
         self.undecided.is_some()
     }
 
@@ -429,11 +431,11 @@ impl Loaded {
     }
 
     /// Returns the message for a bank that is not in the tree.
-    pub(crate) fn no_bank(&self, name: &str) -> String {
+    pub(crate) fn describe_missing_bank(&self, name: &str) -> String {
         if self.left_out.iter().any(|bank| bank == name) {
             format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
         } else {
-            crate::site::names::unknown_bank_text(&self.tree, name)
+            crate::site::names::describe_unknown_bank(&self.tree, name)
         }
     }
 }

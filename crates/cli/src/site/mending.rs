@@ -43,7 +43,7 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
 pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
-pub(crate) fn deny_live_tree(fault: &Failure) -> Failure {
+pub(crate) fn describe_denied_live_tree(fault: &Failure) -> Failure {
     let why = "; \"flux fairshare why YOURJOB OTHERJOB\" compares two jobs; ";
     let denied = LIVE_DENIED.replacen("; ", why, 1);
     Failure::No(format!("{}; {denied}", fault.to_string().split("; ").next().unwrap_or_default()))
@@ -61,13 +61,13 @@ pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {
 /// Converts an error of the pipeline. For an invalid tree, the failure names the command that repairs the tree.
 pub(crate) fn pipeline_failure(error: PipelineError) -> Failure {
     match error {
-        PipelineError::Tree { path, error } => tree_failure(&path, &error),
+        PipelineError::Tree { path, error } => describe_tree_failure(&path, &error),
         error => failure(error),
     }
 }
 
 /// Returns the failure for rows of a database that are not a tree, with the command that repairs them.
-pub(crate) fn tree_failure(source: &Path, error: &TreeError) -> Failure {
+pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" creates the first bank".to_owned(),
         TreeError::NoRoot => format!(
@@ -126,7 +126,7 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
 }
 
 /// Returns the command `flux fairshare NAME` on the database.
-pub(crate) fn command_on(database: &DatabaseArg, name: &str) -> String {
+pub(crate) fn format_command(database: &DatabaseArg, name: &str) -> String {
     let path = database.is_given().then(|| database.path().display().to_string());
     let words: Vec<&str> = [name].into_iter().chain(path.iter().flat_map(|path| ["-p", path])).collect();
     quote_command("fairshare", &words).trim_matches('"').to_owned()

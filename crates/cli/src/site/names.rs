@@ -7,13 +7,13 @@ use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, NodeKind, Tree};
 
 /// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
-pub(crate) fn unknown_user_text(tree: &Tree, name: &str) -> String {
+pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
         return format!("{text}: {name} is a bank; use \"flux fairshare show --bank {name}\"");
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
-    let parts: Vec<&str> = parts_of(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
+    let parts: Vec<&str> = list_partitions(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
     if parts.is_empty() {
         return text + &did_you_mean(name, users());
     }
@@ -21,16 +21,16 @@ pub(crate) fn unknown_user_text(tree: &Tree, name: &str) -> String {
 }
 
 /// Returns the associations of a user per partition, which a tree of Slurm names `user:partition`.
-pub(crate) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
+pub(crate) fn list_partitions(tree: &Tree, user: &str) -> Vec<NodeId> {
     let is_part =
         |leaf: &NodeId| tree.name(*leaf).strip_prefix(user).is_some_and(|rest| rest.starts_with(':'));
     tree.leaves().filter(is_part).collect()
 }
 
 /// Returns the message for an unknown bank. It suggests a user of that name, or a similar name.
-pub(crate) fn unknown_bank_text(tree: &Tree, name: &str) -> String {
+pub(crate) fn describe_unknown_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
-    match tree.leaves_of(name).next() {
+    match tree.list_leaves_of_user(name).next() {
         Some(_) => format!("{text}: {name} is a user; use \"flux fairshare show --user {name}\""),
         None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }
@@ -44,18 +44,18 @@ pub(crate) fn bank_of(tree: &Tree, node: NodeId) -> &str {
 /// Returns all associations of `USER` or `USER/BANK`.
 pub(crate) fn find_associations(tree: &Tree, name: &str) -> Vec<NodeId> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
-    with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf])
+    with_bank.map_or_else(|| tree.list_leaves_of_user(name).collect(), |leaf| vec![leaf])
 }
 
 /// Returns the failure that a command needs one of several associations of a user.
-pub(crate) fn several_banks_failure(tree: &Tree, name: &str, several: &[NodeId]) -> Failure {
+pub(crate) fn describe_ambiguous_bank(tree: &Tree, name: &str, several: &[NodeId]) -> Failure {
     let names: Vec<String> = several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
     let text = format!("{name} is in several banks: say {}", names.join(" or "));
     failure(printable(&text).into_owned())
 }
 
 /// Returns the associations below a node, or the node itself.
-pub(crate) fn leaves_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
+pub(crate) fn list_associations_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
     let (mut leaves, mut todo) = (Vec::new(), vec![node]);
     while let Some(node) = todo.pop() {
         match tree.kind(node) {

@@ -58,7 +58,7 @@ fn an_option_has_one_letter_and_one_value_in_all_commands() {
 }
 
 #[test]
-fn a_letter_is_one_option_in_all_commands() {
+fn a_short_option_stands_for_the_same_long_option_in_all_commands() {
     let commands = list_commands();
     let mut of_letter: BTreeMap<char, BTreeSet<&str>> = BTreeMap::new();
     for (long, option) in commands.iter().flat_map(list_options) {

@@ -62,11 +62,11 @@ pub(crate) fn snapshot(
     let held = jobs::count_held_by_limit(stats, page).into_iter();
     Snapshot {
         facts: describe_data_and_jobs(stats, standing, stopped),
-        banks: stats.map_or_else(|| banks_of_levels(standing), list_banks),
+        banks: stats.map_or_else(|| list_visible_banks(standing), list_banks),
         standings: standing
             .associations
             .iter()
-            .map(|association| standing_line(association, words))
+            .map(|association| make_standing_line(association, words))
             .collect(),
         terms: shown
             .iter()
@@ -83,7 +83,7 @@ pub(crate) fn snapshot(
 
 fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> String {
     let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
-    names.extend(jobs::hold_besides_limits(row));
+    names.extend(jobs::find_hold_other_than_limits(row));
     if row.is_kept {
         names.push("others");
     }
@@ -100,7 +100,7 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
+fn make_standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
     // The last level of an association is the user among the other users of the bank.
     let own = association.levels.last().map(|level| &level.node).filter(|node| node.kind == "user");
@@ -209,7 +209,7 @@ fn count_jobs_below<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a 
 
 /// Returns the banks that a guest may see, in the order of the tree: the banks above the guest's associations,
 /// and the siblings of these banks.
-fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
+fn list_visible_banks(standing: &Standings) -> Vec<BankLine> {
     let mut banks: Vec<BankLine> = Vec::new();
     let name = |node: &Sibling| printable(&node.name).into_owned();
     let is_bank = |node: &&Sibling| node.kind == "bank";

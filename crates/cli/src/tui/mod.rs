@@ -90,7 +90,7 @@ pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Sn
     let (questions, to_answer) = channel();
     let (answers, replies) = channel();
     // Nothing can interrupt a request that Flux does not answer, so the thread runs until the process ends.
-    thread::Builder::new().spawn(move || answer_all(&asking, &to_answer, &answers))?;
+    thread::Builder::new().spawn(move || answer_questions(&asking, &to_answer, &answers))?;
     let mut model = Model::default();
     model.take(first);
     let mut terminal = ratatui::try_init()?;
@@ -100,7 +100,7 @@ pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Sn
 }
 
 /// Prints the page of banks, `width` cells wide and as high as its contents.
-pub(crate) fn print_once(
+pub(crate) fn print_bank_page(
     snapshot: Snapshot,
     width: u16,
     look: TerminalLook,
@@ -108,7 +108,7 @@ pub(crate) fn print_once(
 ) -> io::Result<()> {
     let mut model = Model { is_printed: true, ..Model::default() };
     model.take(snapshot);
-    let height = view::height_of_banks(&model, width);
+    let height = view::measure_height_of_banks(&model, width);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).map_err(io::Error::other)?;
     terminal.draw(|frame| view::draw(&mut model, look, frame)).map_err(io::Error::other)?;
     let buffer = terminal.backend().buffer();
@@ -120,7 +120,7 @@ pub(crate) fn print_once(
 }
 
 /// Answers questions until the screen ends. Connects again after a failure, because the instance may have restarted.
-fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
+fn answer_questions(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
     let text = |failure: &Failure| printable(&failure.to_string()).into_owned();
     let mut connection = None;
     while let Ok(question) = questions.recv() {
@@ -147,7 +147,7 @@ fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<
 
 /// If the plugin does not answer, returns a sentence that says so. `answered` is the time since the last answer,
 /// `waiting` the time since an unanswered question was sent, and `failed` the error of the last question.
-fn describe_silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
+fn describe_no_answer(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
     let since = duration(answered.as_secs_f64().round());
     match failed {
         Some(text) => Some(format!("No answer from the plugin for {since}: {text}")),
@@ -184,7 +184,7 @@ fn watch(
                 }
             }
         }
-        let silence = describe_silence(
+        let silence = describe_no_answer(
             answered.elapsed(),
             open.refresh.map(|asked| asked.elapsed()),
             failed.as_deref(),

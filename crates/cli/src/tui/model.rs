@@ -152,7 +152,7 @@ impl Model {
     }
 
     /// Returns the title of the column that the page is sorted by, and whether the order is reversed.
-    pub(crate) fn sorted_by(&self) -> (String, bool) {
+    pub(crate) fn find_sort_column(&self) -> (String, bool) {
         let (column, reverse) = self.sort.get(self.page_index()).copied().unwrap_or_default();
         (self.titles().get(column).cloned().unwrap_or_default(), reverse)
     }
@@ -242,7 +242,7 @@ impl Model {
     }
 
     /// Describes the rows on the screen and their number, like "1-19 of 300".
-    pub(crate) fn rows_shown(&self) -> String {
+    pub(crate) fn describe_shown_rows(&self) -> String {
         let (count, more) = match (&self.open, self.page) {
             (Some((lines, _)), _) => (lines.len(), false),
             (None, TopPage::Overview) => (self.count(), false),
@@ -306,7 +306,7 @@ impl Model {
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(2),
             KeyCode::Char('/') => self.typing = true,
-            KeyCode::Char('s') => self.sort_by_next(),
+            KeyCode::Char('s') => self.sort_by_next_column(),
             KeyCode::Char('r') => {
                 let at = self.page_index();
                 if let Some((_, reverse)) = self.sort.get_mut(at) {
@@ -342,7 +342,7 @@ impl Model {
         self.page = TopPage::ALL.get(next).map_or(TopPage::Overview, |(page, _)| *page);
     }
 
-    fn sort_by_next(&mut self) {
+    fn sort_by_next_column(&mut self) {
         let (at, columns) = (self.page_index(), self.titles().len().max(1));
         if let Some((column, reverse)) = self.sort.get_mut(at) {
             *column = (*column + 1) % columns;

@@ -11,7 +11,7 @@ use ratatui::style::Color;
 use super::gather::snapshot;
 use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use super::{OpenQuestions, Question, Reply, describe_silence, print_once};
+use super::{OpenQuestions, Question, Reply, describe_no_answer, print_bank_page};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{
     EVIL, check, make_deep_standing_answer, make_jobs_page, make_standing_answer, make_stats_answer,
@@ -113,10 +113,10 @@ fn screens_of_the_pages_match_the_golden_files() {
         ] {
             press(&mut model, keys);
             if title.starts_with("many") {
-                model.snapshot.standings = many_standings();
+                model.snapshot.standings = make_many_standings();
                 model.snapshot.more_standings = false;
                 press(&mut model, "⇲");
-                model.silence = describe_silence(Duration::from_secs(42), None, Some("the broker is gone"));
+                model.silence = describe_no_answer(Duration::from_secs(42), None, Some("the broker is gone"));
             }
             screens.push_str(&format!(
                 "===== {} x {}: {title}\n{}",
@@ -130,7 +130,7 @@ fn screens_of_the_pages_match_the_golden_files() {
 }
 
 #[test]
-fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
+fn top_shows_a_guest_their_own_associations_and_the_root_at_100_percent() {
     let mut model = Model::default();
     model.take(build_snapshot(None));
     let text = draw_screen(&mut model, (80, 24), false);
@@ -171,7 +171,7 @@ fn each_bank_of_a_guest_is_followed_by_its_subtree() {
 }
 
 /// Returns the standings of 300 users.
-fn many_standings() -> Vec<StandingLine> {
+fn make_many_standings() -> Vec<StandingLine> {
     let standing = |place| StandingLine {
         user: format!("user{place}"),
         bank: "phys".to_owned(),
@@ -183,9 +183,9 @@ fn many_standings() -> Vec<StandingLine> {
 }
 
 #[test]
-fn the_tab_line_counts_the_rows() {
+fn the_tab_line_of_top_shows_the_number_of_rows() {
     let mut model = make_model();
-    model.snapshot.standings = many_standings();
+    model.snapshot.standings = make_many_standings();
     model.snapshot.more_standings = false;
     press(&mut model, "2");
     let mut tab_line = |keys: &str| {
@@ -208,17 +208,17 @@ fn the_tab_line_counts_the_rows() {
 #[test]
 fn the_screen_says_how_long_the_plugin_has_not_answered() {
     let second = Duration::from_secs(1);
-    assert_eq!(describe_silence(9 * second, None, None), None);
+    assert_eq!(describe_no_answer(9 * second, None, None), None);
     assert_eq!(
-        describe_silence(9 * second, Some(second), None),
+        describe_no_answer(9 * second, Some(second), None),
         None,
         "an answer that takes one second prints no warning"
     );
     assert_eq!(
-        describe_silence(9 * second, Some(3 * second), None).as_deref(),
+        describe_no_answer(9 * second, Some(3 * second), None).as_deref(),
         Some("No answer from the plugin for 9 seconds")
     );
-    let failed = describe_silence(120 * second, None, Some("the connection to Flux is lost"));
+    let failed = describe_no_answer(120 * second, None, Some("the connection to Flux is lost"));
     assert_eq!(
         failed.as_deref(),
         Some("No answer from the plugin for 2 minutes: the connection to Flux is lost")
@@ -234,7 +234,7 @@ fn the_screen_says_how_long_the_plugin_has_not_answered() {
 }
 
 #[test]
-fn a_question_is_not_sent_again_before_its_reply() {
+fn top_does_not_repeat_a_request_before_its_reply() {
     let mut open = OpenQuestions::default();
     let why = |id| Some(Question::Why { id, width: 80 });
     assert_eq!(open.open(&Wish::Why(1), 80), why(1));
@@ -249,7 +249,7 @@ fn a_question_is_not_sent_again_before_its_reply() {
 }
 
 #[test]
-fn a_screen_counts_the_limits_that_it_has_no_room_for() {
+fn top_counts_the_limits_that_do_not_fit_on_the_screen() {
     let mut model = make_model();
     model.snapshot.held = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
     let narrow = draw_screen(&mut model, (80, 24), false);
@@ -267,7 +267,7 @@ fn a_screen_counts_the_limits_that_it_has_no_room_for() {
 fn one_printed_screen_is_as_high_as_its_contents() {
     for width in [80, 120, 200] {
         let mut out = Vec::new();
-        print_once(owner_snapshot(), width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
+        print_bank_page(owner_snapshot(), width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
             .expect("printed");
         let text = String::from_utf8(out).expect("text");
         check(&format!("top-once-{width}"), usize::from(width), &text);
@@ -276,12 +276,12 @@ fn one_printed_screen_is_as_high_as_its_contents() {
 }
 
 #[test]
-fn a_printed_screen_has_all_limits_that_hold_jobs() {
+fn top_once_prints_all_limits_that_hold_jobs() {
     let held: Vec<(String, u64)> = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
     for width in [80, 200] {
         let snapshot = Snapshot { held: held.clone(), ..owner_snapshot() };
         let mut out = Vec::new();
-        print_once(snapshot, width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
+        print_bank_page(snapshot, width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
             .expect("printed");
         let text = String::from_utf8(out).expect("text");
         assert!(held.iter().all(|(limit, _)| text.contains(limit)) && text.contains("last push"), "{text}");
@@ -301,7 +301,7 @@ fn a_screen_of_any_size_is_drawn_with_colours() {
 }
 
 #[test]
-fn keys_turn_pages_and_move_the_selection() {
+fn keys_of_top_switch_pages_and_move_the_selection() {
     let mut model = make_model();
     draw_screen(&mut model, (80, 24), false);
     assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);

@@ -104,7 +104,7 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
         let style = look.style(Tone::Bad).add_modifier(Modifier::BOLD);
         frame.render_widget(Line::styled(fit_text(text, silence.width, look), style), silence);
     }
-    frame.render_widget(Paragraph::new(Line::from(fit_text(foot_line(model), foot.width, look))), foot);
+    frame.render_widget(Paragraph::new(Line::from(fit_text(make_foot_line(model), foot.width, look))), foot);
     if model.open.is_some() {
         model.left_out.clear();
         draw_open(model, look, frame, body);
@@ -140,7 +140,7 @@ fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
         };
         spans.push(Span::styled(format!(" {} {name} ", at + 1), style));
     }
-    let (column, reverse) = model.sorted_by();
+    let (column, reverse) = model.find_sort_column();
     spans.push(Span::raw(format!("  by {column}{}", if reverse { ", reversed" } else { "" })));
     if model.typing || !model.filter.is_empty() {
         let cursor = if model.typing { "_" } else { "" };
@@ -152,17 +152,17 @@ fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
     if model.paused {
         spans.push(Span::styled("  paused", Style::new().add_modifier(Modifier::BOLD)));
     }
-    let rows = model.rows_shown();
+    let rows = model.describe_shown_rows();
     let used: usize = spans.iter().map(Span::width).sum();
     let left = usize::from(room).saturating_sub(used + width(&rows) + 2);
-    let text = name_left_out_columns(&model.left_out, left).unwrap_or_default();
+    let text = describe_omitted_columns(&model.left_out, left).unwrap_or_default();
     let blank = left.saturating_sub(width(&text)) + 2;
     spans.push(Span::raw(fit_text(&format!("{text}{}{rows}", " ".repeat(blank)), room, look)));
     Line::from(spans)
 }
 
 /// Names the columns that are left out. If `room` cells are too few for the names, prints their number instead.
-fn name_left_out_columns(columns: &[String], room: usize) -> Option<String> {
+fn describe_omitted_columns(columns: &[String], room: usize) -> Option<String> {
     let count = match columns.len() {
         0 => return None,
         1 => "  1 column left out".to_owned(),
@@ -172,7 +172,7 @@ fn name_left_out_columns(columns: &[String], room: usize) -> Option<String> {
     [names, count].into_iter().find(|text| width(text) <= room)
 }
 
-fn foot_line(model: &Model) -> &'static str {
+fn make_foot_line(model: &Model) -> &'static str {
     match model.page {
         _ if model.open.is_some() => "Up Down scroll  Esc back  q back",
         _ if model.typing => "Enter keep filter  Esc clear filter",
@@ -192,7 +192,7 @@ fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area:
 }
 
 /// Returns the height of the screen that shows all banks without blank lines.
-pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
+pub(crate) fn measure_height_of_banks(model: &Model, width: u16) -> u16 {
     let Snapshot { facts, banks, held, cost, .. } = &model.snapshot;
     let table = banks.len().max(1) + 1;
     let (held, cost) = (held.len() + 2, if cost.is_empty() { 0 } else { cost.len() + 2 });
@@ -283,7 +283,7 @@ fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         ScreenColumn { title: BAR_TITLE.into(), width: 20, right: false, leave: 3 },
     ];
     // If the order is reversed, a bank comes after the banks below it.
-    let as_tree = model.sorted_by() == ("tree".to_owned(), false) && model.filter.is_empty();
+    let as_tree = model.find_sort_column() == ("tree".to_owned(), false) && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
         let depth = if as_tree { bank.depth } else { 0 };
         let tone = match (bank.usage > bank.share, bank.depth) {

@@ -99,7 +99,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
 
 /// Returns all columns with their texts for the man page.
 #[cfg(test)]
-pub(crate) fn described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
+pub(crate) fn list_described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
     COLUMNS.iter().map(|(column, about, _)| (*column, *about))
 }
 
@@ -231,7 +231,7 @@ fn usage_over_perc(node: &Node<'_>) -> Cell {
 }
 
 fn stored(node: &Node<'_>) -> Cell {
-    let stored = node.view.stored.get(node.view.tree.list_index(node.node));
+    let stored = node.view.stored.get(node.view.tree.find_input_index(node.node));
     stored.filter(|_| !node.is_bank()).and_then(|stored| stored.fairshare).into()
 }
 

@@ -14,12 +14,12 @@ const TIMES: &str = "now since submitted latest if_started when even_at half_at 
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 
 /// Adds `KEY_time` to each time in `document`, and `KEY_f58` and `KEY_decimal` to each job id. `f58` formats a job id as Flux shows it.
-pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) {
+pub(crate) fn add_companion_members(document: &mut Value, f58: &dyn Fn(u64) -> String) {
     match document {
-        Value::Array(values) => values.iter_mut().for_each(|value| add_companions(value, f58)),
+        Value::Array(values) => values.iter_mut().for_each(|value| add_companion_members(value, f58)),
         Value::Object(members) => {
-            members.values_mut().for_each(|value| add_companions(value, f58));
-            let added = list_companions(members, f58);
+            members.values_mut().for_each(|value| add_companion_members(value, f58));
+            let added = list_companion_members(members, f58);
             members.extend(added);
         }
         _ => {}
@@ -35,7 +35,7 @@ fn is_time(key: &str, members: &Map<String, Value>) -> bool {
 }
 
 /// Returns the readable forms of the times and job ids in an object.
-fn list_companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
+fn list_companion_members(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
     let mut added = Map::new();
     for (key, value) in members {
         match value.as_u64() {
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_job_ids_have_companions() {
+    fn json_output_has_a_text_beside_each_time_and_job_id() {
         let mut document = json!({
             "now": 1_763_776_000.5, "generation": 7, "by": 3, "at": null,
             "jobs": [{"id": 17, "submitted": 0, "if_started": 120.0, "holds": [{"kept_for": 18, "frees": [{"id": 19, "amount": 2, "by": 60.0}]}]}],
         });
-        add_companions(&mut document, &|id| format!("ƒ{id}"));
+        add_companion_members(&mut document, &|id| format!("ƒ{id}"));
         assert_eq!(
             document,
             json!({

@@ -180,7 +180,7 @@ pub(crate) fn ordinal(place: usize) -> String {
 }
 
 /// Describes how many are ahead of `name` in the ranking, and how many are tied with it.
-pub(crate) fn describe_ahead(before: usize, name: &str, tied: usize) -> String {
+pub(crate) fn describe_number_ahead(before: usize, name: &str, tied: usize) -> String {
     let ahead = match before {
         0 => "no one is".to_owned(),
         1 => "1 is".to_owned(),
@@ -277,7 +277,7 @@ pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
 }
 
 /// Returns the note below a table with times of day.
-pub(crate) fn zone_note(now: f64, zone: &TimeZone) -> String {
+pub(crate) fn make_time_zone_note(now: f64, zone: &TimeZone) -> String {
     format!("The time zone is{}.", zone_name(now, zone))
 }
 
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_has_its_time_if_usage_halves_within_a_week() {
+    fn a_date_is_shown_with_a_time_if_the_half_life_is_less_than_a_week() {
         let week = 7.0 * 86_400.0;
         let [slow, fast] = [week, week - 1.0].map(|half_life| date(1_774_738_800.0, half_life));
         assert_eq!(slow.len(), "2026-03-29".len());
@@ -340,13 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn terms_have_the_decimals_that_they_need() {
+    fn priority_terms_are_shown_with_as_few_decimals_as_needed() {
         let terms = [0.0, -0.0, 50_000.0, 1234.5, -1000.0, 0.004, 33_333.333].map(term);
         assert_eq!(terms, ["0", "0", "50,000", "1,234.5", "-1,000", "0", "33,333.33"]);
     }
 
     #[test]
-    fn a_moment_has_its_date_if_it_is_not_today() {
+    fn a_time_is_shown_with_its_date_if_it_is_not_today() {
         let now = 1_763_776_000.0;
         assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
         assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_equal_decimals() {
+    fn all_values_of_a_column_have_the_same_number_of_decimals() {
         let column = [0.0, 36.0, 3600.0, 3.6e7 + 1800.0, 3.6e13].map(|usage| Unit::NodeSeconds.column(usage));
         assert_eq!(column, ["0", "0.01", "1.00", "10,000.50", "10,000,000,000"]);
     }

@@ -15,7 +15,7 @@ pub(crate) fn say(line: impl fmt::Display) -> io::Result<()> {
 }
 
 /// Cuts a line to 4,000 cells. A name from a damaged database may have any length.
-pub(crate) fn cut_line(line: &str) -> String {
+pub(crate) fn truncate_line(line: &str) -> String {
     printable::cut(line, 4000, "...")
 }
 
@@ -49,6 +49,6 @@ pub(crate) fn address(message: &str) -> Cow<'_, str> {
 /// depend on it. Control characters are escaped, because the text may hold names that users chose.
 pub(crate) fn remark(text: impl fmt::Display) {
     let text = strip_error_number(&address(&text.to_string()));
-    let lines: Vec<_> = text.lines().map(|line| cut_line(&printable::printable(line))).collect();
+    let lines: Vec<_> = text.lines().map(|line| truncate_line(&printable::printable(line))).collect();
     let _ = writeln!(stderr(), "{NAME}: {}", lines.join("\n"));
 }

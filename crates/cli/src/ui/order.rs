@@ -43,7 +43,7 @@ impl Order {
     }
 
     /// Returns true for `pbs-walk`, which only the policy `pbs` has.
-    pub(crate) fn is_pbs_walk(&self) -> bool {
+    pub(crate) fn is_pbs_walk_order(&self) -> bool {
         matches!(self.by, By::PbsWalk)
     }
 
@@ -53,9 +53,9 @@ impl Order {
         let nodes = match &self.by {
             By::Rank => view.ranking.walk(tree),
             By::Name => tree.walk(),
-            By::List => tree.walk_list_order(),
+            By::List => tree.list_nodes_in_input_order(),
             By::PbsWalk => pbs_walk(view),
-            By::Column(chosen) => return walk_by_column(view, chosen, self.descending),
+            By::Column(chosen) => return sort_tree_by_column(view, chosen, self.descending),
         };
         if self.descending { reverse_siblings(tree, &nodes) } else { nodes }
     }
@@ -89,7 +89,7 @@ fn reverse_siblings(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usiz
     })
 }
 
-fn walk_by_column(view: &View<'_>, chosen: &NodeColumn, descending: bool) -> Vec<(NodeId, usize)> {
+fn sort_tree_by_column(view: &View<'_>, chosen: &NodeColumn, descending: bool) -> Vec<(NodeId, usize)> {
     let tree = view.tree;
     let values = column_values(view, chosen);
     let value = |node: &NodeId| values.get(node.index()).unwrap_or(&Cell::None);

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::companions::add_companions;
-use super::figures::{Unit, now, number, rfc3339, zone_note};
+use super::companions::add_companion_members;
+use super::figures::{Unit, make_time_zone_note, now, number, rfc3339};
 use super::messages::address;
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
@@ -55,7 +55,7 @@ impl Facts {
     /// Takes the members of a struct, and adds the readable forms of times and job ids.
     pub(crate) fn new(facts: &impl Serialize) -> io::Result<Facts> {
         let mut document = serde_json::to_value(facts)?;
-        add_companions(&mut document, &f58);
+        add_companion_members(&mut document, &f58);
         match document {
             Value::Object(members) => Ok(Facts(members)),
             other => Err(io::Error::other(format!("{other} is not an object"))),
@@ -131,7 +131,7 @@ impl OutputArgs {
         // so it needs a progress bar.
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
-        let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
+        let mut out = if self.is_table() { Paper::with_pager(&screen) } else { Paper::plain() };
         let header = look.header && !self.no_header;
         let look = Look { header, ..look };
         if self.json {
@@ -168,7 +168,7 @@ fn print_table(
         begun |= table.print(rows, begun, &mut progress, out)?;
     }
     drop(progress);
-    let zone = table.has_times.get().then(|| zone_note(now(), &TimeZone::system()));
+    let zone = table.has_times.get().then(|| make_time_zone_note(now(), &TimeZone::system()));
     if !(report.notes.is_empty() && zone.is_none()) && begun {
         writeln!(out)?;
     }
@@ -238,14 +238,14 @@ fn write_json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints a document as indented JSON if the user requested JSON, otherwise prints `text`.
-pub(crate) fn print_either(
+pub(crate) fn print_json_or_text(
     screen: &Screen,
     document: Option<&impl Serialize>,
     text: &[u8],
 ) -> io::Result<()> {
-    let mut out = if document.is_some() { Paper::plain() } else { Paper::for_people(screen) };
+    let mut out = if document.is_some() { Paper::plain() } else { Paper::with_pager(screen) };
     if let Some(document) = document {
-        write_pretty(document, &mut out)?
+        write_indented_json(document, &mut out)?
     } else {
         out.write_all(text)?
     }
@@ -253,7 +253,7 @@ pub(crate) fn print_either(
 }
 
 /// Writes a document as indented JSON.
-pub(crate) fn write_pretty(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_indented_json(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", printable_json(&text))
 }

@@ -23,7 +23,7 @@ impl Paper {
     }
 
     /// Returns standard output with a pager if it is a terminal and the user did not turn the pager off.
-    pub(crate) fn for_people(screen: &Screen) -> Paper {
+    pub(crate) fn with_pager(screen: &Screen) -> Paper {
         let rows = screen.rows.filter(|_| screen.pager);
         let waiting = rows.map(|rows| (Vec::new(), rows));
         Paper { out: buffered(stdout()), waiting, pager: None }
@@ -31,12 +31,12 @@ impl Paper {
 
     /// Writes the remaining text. Dropping the paper waits for the end of the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.write_waiting(false)?;
+        self.write_stored_text(false)?;
         self.out.flush()
     }
 
     /// Directs the output to a pager if the output is `long`, and writes the stored text.
-    fn write_waiting(&mut self, long: bool) -> io::Result<()> {
+    fn write_stored_text(&mut self, long: bool) -> io::Result<()> {
         let Some((text, _)) = self.waiting.take() else { return Ok(()) };
         if long && let Some(mut pager) = start_pager() {
             if let Some(input) = pager.stdin.take() {
@@ -57,7 +57,7 @@ impl Write for Paper {
         let Some((text, rows)) = &mut self.waiting else { return self.out.write(bytes) };
         text.extend_from_slice(bytes);
         if text.iter().filter(|byte| **byte == b'\n').count() >= *rows {
-            self.write_waiting(true)?;
+            self.write_stored_text(true)?;
         }
         Ok(bytes.len())
     }

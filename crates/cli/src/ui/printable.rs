@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Escapes the characters that a terminal acts upon or does not show, as in a string literal.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_acting) {
+    if !text.contains(is_unsafe_character) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
@@ -17,7 +17,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
             _ if letter.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            _ if is_acting(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+            _ if is_unsafe_character(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
             _ => shown.push(letter),
         }
     }
@@ -27,7 +27,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 /// Escapes the characters of a JSON document on which a terminal would act. The escapes do not change the value of the document.
 /// The serializer already escapes all ASCII control characters except DEL, and its line breaks must remain.
 pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
-    let must_escape = |letter: char| letter >= '\x7f' && is_acting(letter);
+    let must_escape = |letter: char| letter >= '\x7f' && is_unsafe_character(letter);
     if !document.contains(must_escape) {
         return Cow::Borrowed(document);
     }
@@ -43,7 +43,7 @@ pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
 }
 
 /// Returns true for control characters, line separators, and marks that change the direction of writing.
-fn is_acting(letter: char) -> bool {
+fn is_unsafe_character(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -99,7 +99,7 @@ pub(crate) fn join_words(words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, cut, is_acting, printable, printable_json, width};
+    use super::{count, cut, is_unsafe_character, printable, printable_json, width};
     use serde_json::{Value, json};
 
     #[test]
@@ -119,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_document_has_the_same_value() {
+    fn a_json_document_with_escaped_characters_has_the_same_value() {
         let text = "x\u{7f}\u{9b}2J\u{61c}\u{200f}\u{202e}\u{2028}\u{2069}\x1b日本\n\"";
         for document in [json!({text: [text, 1]}), json!({"plain": "日本"})] {
             let written = serde_json::to_string_pretty(&document).expect("JSON");
             let shown = printable_json(&written);
-            assert!(!shown.replace('\n', "").contains(is_acting), "{shown}");
+            assert!(!shown.replace('\n', "").contains(is_unsafe_character), "{shown}");
             assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), document);
         }
         assert_eq!(printable_json("\"\u{9b}\""), "\"\\u009b\"");

@@ -85,7 +85,7 @@ impl Progress {
     }
 
     /// Sets the number of steps of the phase that are done.
-    pub(crate) fn set_done(&mut self, done: u64) {
+    pub(crate) fn set_finished_steps(&mut self, done: u64) {
         notify_watchdog();
         if let Some(ShownProgress { bar, .. }) = &self.shown {
             bar.set_position(done);
@@ -125,7 +125,7 @@ impl<I: Iterator> Iterator for Counted<'_, I> {
         let row = self.rows.next()?;
         self.done += 1;
         if self.done.is_multiple_of(ROWS) {
-            self.progress.set_done(self.done);
+            self.progress.set_finished_steps(self.done);
         }
         Some(row)
     }

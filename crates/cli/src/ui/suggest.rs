@@ -39,7 +39,7 @@ mod tests {
     use super::{did_you_mean, find_nearest};
 
     #[test]
-    fn a_typing_error_finds_its_name_and_an_unknown_word_finds_none() {
+    fn a_misspelled_name_finds_the_nearest_name_and_an_unknown_word_finds_none() {
         let known = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
         for (typed, meant) in [("clasic", "classic"), ("fair-three", "fair-tree"), ("PSB", "pbs")] {
             assert_eq!(find_nearest(typed, known), Some(meant));

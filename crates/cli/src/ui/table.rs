@@ -104,7 +104,7 @@ impl<'a> Table<'a> {
         let natural = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP) + self.margin;
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit_columns(&columns, &mut widths, SHORTEST_NAME + self.indent_step() * deepest);
-        find_open_levels(&mut lines.places);
+        mark_continued_levels(&mut lines.places);
         // Rows that are printed on a terminal show the progress, so the bar ends here.
         if self.screen.terminal {
             *progress = Progress::none();
@@ -135,13 +135,13 @@ impl<'a> Table<'a> {
         if self.look.header && columns.iter().zip(&shown).any(drawn) {
             self.print_legend(out)?;
         }
-        self.print_left_out(&columns, &shown, natural, out)?;
+        self.print_omitted_columns(&columns, &shown, natural, out)?;
         Ok(true)
     }
 
     /// Prints which columns are left out because the table is too wide, and the width that shows all columns. Bars are not named, because
     /// other columns show the same numbers.
-    fn print_left_out(
+    fn print_omitted_columns(
         &self,
         columns: &[Column<'_>],
         shown: &[bool],
@@ -225,7 +225,7 @@ impl<'a> Table<'a> {
         let Some(room) = self.screen.width else { return shown };
         let room = room.saturating_sub(self.margin);
         let mut total_width = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
-        shrink_names(columns, &shown, widths, &mut total_width, room, shortest.max(room * 2 / 5));
+        shrink_name_columns(columns, &shown, widths, &mut total_width, room, shortest.max(room * 2 / 5));
         let find = |key: &&str| columns.iter().position(|column| column.key == *key);
         let with_style = |is_it: fn(Style) -> bool| {
             let is_meant = move |index: &usize| columns.get(*index).is_some_and(|column| is_it(column.style));
@@ -234,7 +234,7 @@ impl<'a> Table<'a> {
         let is_bar = |style| matches!(style, Style::Bar(_));
         leave_out(self.look.give_up.iter().filter_map(find), &mut shown, widths, &mut total_width, room);
         leave_out(with_style(is_bar), &mut shown, widths, &mut total_width, room);
-        shrink_names(columns, &shown, widths, &mut total_width, room, shortest);
+        shrink_name_columns(columns, &shown, widths, &mut total_width, room, shortest);
         // A part of a time misleads, so times are not cut.
         leave_out(with_style(|style| style == Style::Time), &mut shown, widths, &mut total_width, room);
         shown
@@ -283,7 +283,7 @@ impl<'a> Table<'a> {
             (Cell::Count(count), _) => number(count),
             (Cell::Gain(milliseconds), Style::Hours) => hours(milliseconds),
             (Cell::Gain(gain), _) => {
-                paint = sign_paint(gain.signum() as f64);
+                paint = choose_paint_for_sign(gain.signum() as f64);
                 format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
             }
             (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
@@ -298,7 +298,7 @@ impl<'a> Table<'a> {
                 date.unwrap_or(&text).to_owned()
             }
             (Cell::Number(number), Style::Change) => {
-                paint = sign_paint(number);
+                paint = choose_paint_for_sign(number);
                 format!("{number:+.6}")
             }
             (Cell::Number(number), Style::Quotient) if number.is_infinite() => "no target".to_owned(),
@@ -400,7 +400,7 @@ fn leave_out(
 }
 
 /// Shortens names, in the widest columns first, until the table fits into `room`, or no name is longer than `shortest`.
-fn shrink_names(
+fn shrink_name_columns(
     columns: &[Column<'_>],
     shown: &[bool],
     widths: &mut [usize],
@@ -422,7 +422,7 @@ fn shrink_names(
 }
 
 /// Determines which levels continue below each row. Visits the rows in reverse order, because the last row of a level ends the level.
-fn find_open_levels(places: &mut [TreePosition]) {
+fn mark_continued_levels(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {
         let level = place.depth.min(DEEPEST_INDENT) as u32;
@@ -432,7 +432,7 @@ fn find_open_levels(places: &mut [TreePosition]) {
     }
 }
 
-fn sign_paint(number: f64) -> Paint {
+fn choose_paint_for_sign(number: f64) -> Paint {
     if number > 0.0 {
         GOOD
     } else if number < 0.0 {

@@ -58,7 +58,7 @@ impl Teller<'_> {
     }
 
     /// Returns the job, its user and its bank: `ƒ12 of ann in bank chem`.
-    pub(crate) fn job_and_owner(&self, job: &Why) -> String {
+    pub(crate) fn format_job_and_owner(&self, job: &Why) -> String {
         let bank = job.bank.as_ref().map(|bank| format!(" in bank {bank}")).unwrap_or_default();
         format!("{} of {}{bank}", self.words.job(job.id.0), self.words.user(job.userid.0))
     }

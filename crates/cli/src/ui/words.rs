@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 
-use super::figures::{duration, moment, zone_name, zone_note};
+use super::figures::{duration, make_time_zone_note, moment, zone_name};
 use super::printable::printable;
 use fairshare_client::{Flux, user_id, user_name};
 
@@ -73,8 +73,8 @@ impl<'a> Words<'a> {
     }
 
     /// Returns the note below a table that has columns of times.
-    pub(crate) fn zone_note(&self) -> String {
-        zone_note(self.now, &self.zone)
+    pub(crate) fn make_time_zone_note(&self) -> String {
+        make_time_zone_note(self.now, &self.zone)
     }
 
     /// Formats a time in the local time zone.
@@ -109,7 +109,7 @@ pub(crate) fn is_owner(flux: &Flux) -> bool {
 }
 
 /// Returns a user's name on this machine, or the id if there is no name.
-pub(crate) fn user_or_id(userid: u32) -> String {
+pub(crate) fn format_user_or_id(userid: u32) -> String {
     user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_time_has_the_name_of_the_zone() {
+    fn only_the_first_printed_time_has_the_name_of_the_time_zone() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         let words = Words::new(|id| id.to_string(), |_| None, zone, 1_763_776_000.0);
         let times = [90.0, -90.0, 0.0, 90_000.0].map(|away| words.when(1_763_776_000.0 + away));

@@ -14,8 +14,8 @@ pub(super) struct FairShares(Vec<Versioned<f64>>);
 impl FairShares {
     /// Returns the fair-share of association `id`; for a removed association, its last fair-share in force.
     /// Returns `None` if the association never had a fair-share in force.
-    pub fn last_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
-        self.0.get(id.index())?.last_in_force(epochs).copied()
+    pub fn find_last_value_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
+        self.0.get(id.index())?.find_last_value_in_force(epochs).copied()
     }
 
     /// Returns the fair-share of association `id` in the staged push, or `None` if the push does not contain the association.
@@ -38,8 +38,8 @@ impl FairShares {
     }
 
     /// Removes the values of aborted pushes.
-    pub fn drop_aborted(&mut self, epochs: &Epochs) {
-        self.0.iter_mut().for_each(|value| value.drop_aborted(epochs));
+    pub fn remove_aborted_values(&mut self, epochs: &Epochs) {
+        self.0.iter_mut().for_each(|value| value.remove_aborted_values(epochs));
     }
 
     fn find_or_add(&mut self, id: AssociationId) -> Option<&mut Versioned<f64>> {

@@ -20,7 +20,7 @@ pub use association::Association;
 pub use budget::{Budget, check_windows};
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use queue::Queue;
-pub use running_limits::{RunningLimits, RunningLimitsOf};
+pub use running_limits::{RunningLimitSettings, RunningLimits};
 pub use site_document::{ChangeCounts, ConfigChanges, Difference, Others, SiteRecords, TreeChange};
 pub use site_limits::{
     Cap, ExemptQueues, QueueParents, Scope, ScopeCaps, ScopeLimits, SiteLimit, SiteLimits, Target,
@@ -151,13 +151,13 @@ impl Book {
 
     /// Returns the association `id`, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.last_in_force(&self.epochs)
+        self.entries.get(id.index())?.find_last_value_in_force(&self.epochs)
     }
 
     /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns
     /// `None` if the association never had a fair-share.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        self.fairshares.last_in_force(&self.epochs, id)
+        self.fairshares.find_last_value_in_force(&self.epochs, id)
     }
 
     /// Returns the association `id`, if it is in force.
@@ -171,7 +171,7 @@ impl Book {
     }
 
     /// Returns the association and its fair-share, if the association is in force.
-    fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
+    fn get_values_in_force(&self, id: AssociationId) -> Option<(&Association, f64)> {
         Some((self.association_in_force(id)?, self.fairshare(id)?))
     }
 
@@ -217,7 +217,7 @@ impl Book {
     /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let record = entry.last_in_force(&self.epochs)?;
+            let record = entry.find_last_value_in_force(&self.epochs)?;
             entry.present(&self.epochs).is_none().then_some((AssociationId::from_index(index)?, record))
         })
     }
@@ -275,7 +275,7 @@ impl Book {
             self.has_data = true;
             let default =
                 keeps_default.then(|| self.default_bank(record.association.user).cloned()).flatten();
-            self.put_record(record, default);
+            self.store_association_record(record, default);
         }
         self.generation += 1;
     }
@@ -289,12 +289,12 @@ impl Book {
 
     /// Stores a record, and counts its difference from the record in force. If `default` is set, it replaces
     /// the default bank of the record.
-    fn put_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
+    fn store_association_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
         user.default_bank.put(&self.epochs, default.unwrap_or(def_bank));
         self.update_difference(id, (&association, fairshare));
-        match self.present_values(id) {
+        match self.get_values_in_force(id) {
             None => {
                 self.present += 1;
                 self.latest.added += 1;
@@ -314,7 +314,7 @@ impl Book {
         let others = self.compare(&BookTables { queues: &queues, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.queues = queues;
-        self.note_pushed_queues();
+        self.store_pushed_queue_names();
     }
 
     /// Replaces all projects, keeping their order.

@@ -39,7 +39,7 @@ impl RunningLimits {
 /// The rules that a site chose for its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RunningLimitsOf {
+pub struct RunningLimitSettings {
     /// The rule for jobs in other queues or without a queue.
     #[serde(rename = "default")]
     pub others: RunningLimits,
@@ -47,7 +47,7 @@ pub struct RunningLimitsOf {
     pub queues: BTreeMap<QueueName, RunningLimits>,
 }
 
-impl RunningLimitsOf {
+impl RunningLimitSettings {
     /// Returns the rule that decides when a job in `queue` begins to count under limits on running jobs.
     pub fn queue(&self, queue: Option<&QueueName>) -> RunningLimits {
         queue.and_then(|queue| self.queues.get(queue)).copied().unwrap_or(self.others)

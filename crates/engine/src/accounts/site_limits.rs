@@ -192,7 +192,7 @@ pub struct Cap {
 impl Cap {
     /// Converts the cap from the unit of caps to the unit of counters. Caps of budgets are in that unit already.
     #[must_use]
-    pub fn in_counted_units(self, amount: Amount) -> Cap {
+    pub fn convert_to_counted_units(self, amount: Amount) -> Cap {
         let unit = if amount.is_budget() { 1 } else { amount.measure.cap_unit() };
         let unit = i64::try_from(unit).unwrap_or(i64::MAX);
         Cap { limit: Limit(self.limit.0.saturating_mul(unit)), ..self }
@@ -329,7 +329,7 @@ impl SiteLimits {
     }
 
     /// Returns true if a limit counts the time that running jobs have left.
-    pub fn count_time_left(&self) -> bool {
+    pub fn has_time_left_limit(&self) -> bool {
         self.counts_time_left
     }
 
@@ -349,7 +349,7 @@ impl SiteLimits {
     }
 
     /// Returns the limits that apply to the jobs of a user in a bank, by limit scope.
-    pub fn limits_for(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
+    pub fn list_limits_of_user(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
         let queues = self.scopes.range(Target::Queue(QueueName::default())..).map(|(target, _)| target);
         let queues = queues.filter(|target| matches!(target, Target::Queue(_))).cloned();
         let mut found = Vec::new();
@@ -469,7 +469,7 @@ impl Book {
     }
 
     /// Stores the names of the pushed queues for limits on each queue.
-    pub(super) fn note_pushed_queues(&mut self) {
+    pub(super) fn store_pushed_queue_names(&mut self) {
         let names = || self.queues.keys();
         if !names().eq(&self.limits.queues) {
             self.limits.queues = names().cloned().collect();

@@ -31,13 +31,13 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Returns the switches that apply after the commit. `config` has the switches in force.
-    fn config_after(&self, config: Config) -> Config {
+    fn config_after_commit(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
     }
 
     /// Returns the counter for associations with the change `change`.
-    fn count_mut(&mut self, change: RecordChange) -> &mut usize {
+    fn get_change_counter(&mut self, change: RecordChange) -> &mut usize {
         match change {
             RecordChange::Added => &mut self.difference.added,
             RecordChange::Changed => &mut self.difference.changed,
@@ -69,7 +69,7 @@ impl Book {
     /// do not change.
     pub fn begin_staging(&mut self, keeps_config: bool) {
         self.epochs.open_epoch();
-        self.drop_aborted();
+        self.remove_aborted_values();
         self.staged = Some(Staged { keeps_config, ..Staged::default() });
     }
 
@@ -110,7 +110,7 @@ impl Book {
     /// Returns the number of associations that changed only in the tree.
     fn count_changed_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
-            self.staged_values(*id).is_some_and(|pushed| self.present_values(*id) == Some(pushed))
+            self.get_staged_values(*id).is_some_and(|pushed| self.get_values_in_force(*id) == Some(pushed))
         };
         let found = self
             .tree_change
@@ -121,7 +121,7 @@ impl Book {
     }
 
     /// Returns the differences that a commit would make.
-    fn staged_difference(&self) -> Difference {
+    fn compute_staged_difference(&self) -> Difference {
         let Some(staged) = &self.staged else { return Difference::default() };
         let mut difference = staged.difference;
         difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
@@ -134,7 +134,7 @@ impl Book {
             banks: &staged.banks,
             limits: &staged.limits,
             weights: &staged.weights,
-            config: staged.config_after(self.config),
+            config: staged.config_after_commit(self.config),
         };
         difference.others = self.compare(&next, &self.tree_change);
         difference
@@ -144,16 +144,16 @@ impl Book {
     /// that remain keep their ids. The record of a removed association is kept for its live jobs. If a later push contains
     /// the association again, it gets the same id.
     pub fn commit_records(&mut self) -> Difference {
-        let difference = self.staged_difference();
+        let difference = self.compute_staged_difference();
         self.tree_change = TreeChange::default();
         let Some(staged) = self.staged.take() else { return difference };
         self.epochs.commit_epoch();
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
-        self.config = staged.config_after(self.config);
+        self.config = staged.config_after_commit(self.config);
         (self.weights, self.queues) = (staged.weights, staged.queues);
         (self.projects, self.banks) = (staged.projects, staged.banks);
-        self.note_pushed_queues();
+        self.store_pushed_queue_names();
         self.set_pushed_limits(staged.limits, staged.parents);
         self.generation += 1;
         self.latest = difference;
@@ -163,7 +163,7 @@ impl Book {
     /// Aborts the staged push.
     pub fn abort_staging(&mut self) {
         self.epochs.abort_epoch();
-        self.drop_aborted();
+        self.remove_aborted_values();
         (self.staged, self.tree_change) = (None, TreeChange::default());
     }
 
@@ -174,15 +174,15 @@ impl Book {
     }
 
     /// Removes the values of aborted pushes, if there are many aborted pushes.
-    fn drop_aborted(&mut self) {
-        if !self.epochs.has_many_aborted() {
+    fn remove_aborted_values(&mut self) {
+        if !self.epochs.has_many_aborted_pushes() {
             return;
         }
         let epochs = &self.epochs;
-        self.entries.iter_mut().for_each(|entry| entry.drop_aborted(epochs));
-        self.fairshares.drop_aborted(epochs);
-        self.users.values_mut().for_each(|user| user.default_bank.drop_aborted(epochs));
-        self.epochs.clear_aborted();
+        self.entries.iter_mut().for_each(|entry| entry.remove_aborted_values(epochs));
+        self.fairshares.remove_aborted_values(epochs);
+        self.users.values_mut().for_each(|user| user.default_bank.remove_aborted_values(epochs));
+        self.epochs.clear_aborted_epochs();
     }
 
     /// Adds a record to the staged push, and counts its difference from the record in force.
@@ -192,16 +192,16 @@ impl Book {
         if user.default_bank.staged(&self.epochs) != Some(&def_bank) {
             user.default_bank.stage(&self.epochs, def_bank);
         }
-        let present = self.present_values(id);
-        if let Some(replaced) = self.staged_values(id) {
-            *staged.count_mut(RecordChange::compare(present, replaced)) -= 1;
+        let present = self.get_values_in_force(id);
+        if let Some(replaced) = self.get_staged_values(id) {
+            *staged.get_change_counter(RecordChange::compare(present, replaced)) -= 1;
         }
-        *staged.count_mut(RecordChange::compare(present, (&association, fairshare))) += 1;
+        *staged.get_change_counter(RecordChange::compare(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Most records of a push equal the record in force. Such a record is not copied.
             if entry.present(&self.epochs) == Some(&association) {
-                entry.stage_unchanged(&self.epochs);
+                entry.stage_unchanged_value(&self.epochs);
             } else {
                 entry.stage(&self.epochs, association);
             }
@@ -209,21 +209,21 @@ impl Book {
     }
 
     /// Returns the values of association `id` in the staged push, or `None` if the push does not contain the association.
-    fn staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
+    fn get_staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         let association = self.entries.get(id.index())?.staged(&self.epochs)?;
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
     /// Updates the differences of the staged push before `next` becomes the record in force of association `id`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
-        let Some(pushed) = self.staged_values(id) else { return };
+        let Some(pushed) = self.get_staged_values(id) else { return };
         let (before, after) = (
-            RecordChange::compare(self.present_values(id), pushed),
+            RecordChange::compare(self.get_values_in_force(id), pushed),
             RecordChange::compare(Some(next), pushed),
         );
         if let Some(staged) = &mut self.staged {
-            *staged.count_mut(before) -= 1;
-            *staged.count_mut(after) += 1;
+            *staged.get_change_counter(before) -= 1;
+            *staged.get_change_counter(after) += 1;
         }
     }
 }

@@ -173,7 +173,7 @@ fn an_aborted_push_leaves_no_data() {
 }
 
 #[test]
-fn a_second_begin_replaces_the_first() {
+fn a_second_begin_of_a_push_discards_the_first_staged_push() {
     let mut book = Book::default();
     book.begin_staging(false);
     book.stage_records(make_document(vec![record(1, "A", 0.1)]));
@@ -202,7 +202,7 @@ fn an_update_during_a_push_is_in_force_until_the_commit() {
 }
 
 #[test]
-fn a_record_in_two_parts_has_the_values_of_the_last_part() {
+fn an_association_in_two_parts_of_a_push_has_the_values_of_the_last_part() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin_staging(false);
@@ -213,7 +213,7 @@ fn a_record_in_two_parts_has_the_values_of_the_last_part() {
 }
 
 #[test]
-fn a_push_is_complete_when_each_array_was_present() {
+fn a_push_in_parts_is_complete_when_its_parts_contain_each_array() {
     let mut book = Book::default();
     assert_eq!(book.missing_array(), Some("associations"), "no push is open");
     book.begin_staging(false);
@@ -260,7 +260,7 @@ fn a_push_keeps_the_switches_that_it_does_not_set_unless_it_replaces_all() {
 }
 
 #[test]
-fn associations_are_listed_from_the_next_one_after_any_key() {
+fn associations_are_listed_from_the_first_one_after_the_given_key() {
     let mut book = Book::default();
     book.upsert(
         vec![record(2, "B", 0.1), record(1, "A", 0.1), record(2, "A", 0.1), record(3, "A", 0.1)],
@@ -279,7 +279,7 @@ fn associations_are_listed_from_the_next_one_after_any_key() {
 }
 
 #[test]
-fn a_bank_is_in_the_book_while_an_association_in_force_has_it() {
+fn a_bank_exists_while_a_committed_association_belongs_to_the_bank() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin_staging(false);
@@ -330,7 +330,7 @@ proptest::proptest! {
     /// The steps are whole documents, documents in parts, abandoned pushes, and updates during a push. Each association must keep its first
     /// id.
     #[test]
-    fn a_book_equals_a_model_after_random_pushes(
+    fn the_associations_equal_those_of_a_simple_model_after_random_pushes(
         steps in proptest::collection::vec(
             (0u8..6, proptest::collection::vec((0u32..5, 0usize..2, 0u8..3), 0..6), 1usize..4),
             1..10,

@@ -45,18 +45,18 @@ impl Epochs {
         self.aborted.len()
     }
 
-    /// Returns true if the values of aborted pushes must be [removed](Versioned::drop_aborted).
-    pub(super) fn has_many_aborted(&self) -> bool {
+    /// Returns true if the values of aborted pushes must be [removed](Versioned::remove_aborted_values).
+    pub(super) fn has_many_aborted_pushes(&self) -> bool {
         self.aborted.len() > MAX_ABORTED
     }
 
     /// Clears the list of aborted pushes, after their values were removed.
-    pub(super) fn clear_aborted(&mut self) {
+    pub(super) fn clear_aborted_epochs(&mut self) {
         self.aborted.clear();
     }
 
     /// Returns true if the push with this epoch was committed.
-    fn was_in_force(&self, epoch: u64) -> bool {
+    fn was_committed(&self, epoch: u64) -> bool {
         epoch <= self.current && !self.aborted.contains(&epoch)
     }
 }
@@ -81,7 +81,7 @@ impl<T> Default for Versioned<T> {
 
 impl<T> Versioned<T> {
     /// Returns the value in force, or the last value of a removed entry. Returns `None` if no value was ever in force.
-    pub(super) fn last_in_force(&self, epochs: &Epochs) -> Option<&T> {
+    pub(super) fn find_last_value_in_force(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).map(|(_, value)| value)
     }
 
@@ -112,19 +112,19 @@ impl<T> Versioned<T> {
     /// Sets the value in the staged push.
     pub(super) fn stage(&mut self, epochs: &Epochs, value: T) {
         let Some(open) = epochs.open else { return };
-        self.settle_value(epochs);
+        self.store_value_in_force(epochs);
         self.pushed = Some(Box::new((open, value)));
     }
 
     /// Records that the staged push has the same value as the version in force.
-    pub(super) fn stage_unchanged(&mut self, epochs: &Epochs) {
+    pub(super) fn stage_unchanged_value(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
-        self.settle_value(epochs);
+        self.store_value_in_force(epochs);
         (self.same, self.pushed) = (open, None);
     }
 
     /// Moves the value in force to `settled`, with its epoch.
-    fn settle_value(&mut self, epochs: &Epochs) {
+    fn store_value_in_force(&mut self, epochs: &Epochs) {
         let Some(epoch) = self.find_last(epochs).map(|(epoch, _)| epoch) else { return };
         if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {
             self.settled = Some(*pushed);
@@ -136,7 +136,7 @@ impl<T> Versioned<T> {
     }
 
     /// Removes the value of an aborted push.
-    pub(super) fn drop_aborted(&mut self, epochs: &Epochs) {
+    pub(super) fn remove_aborted_values(&mut self, epochs: &Epochs) {
         self.pushed.take_if(|pushed| epochs.aborted.contains(&pushed.0));
         if epochs.aborted.contains(&self.same) {
             self.same = 0;
@@ -145,8 +145,8 @@ impl<T> Versioned<T> {
 
     /// Returns the last value that was in force, with its epoch, or `None` if no value was ever in force.
     fn find_last(&self, epochs: &Epochs) -> Option<(u64, &T)> {
-        let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
-        let same = Some(self.same).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();
+        let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_committed(*epoch));
+        let same = Some(self.same).filter(|epoch| epochs.was_committed(*epoch)).unwrap_or_default();
         let settled = self.settled.as_ref().map(|(epoch, value)| (same.max(*epoch), value));
         pushed.map(|(epoch, value)| (*epoch, value)).or(settled)
     }

@@ -73,7 +73,7 @@ pub struct Budgets {
 
 /// Returns the charge of an ended job to a budget that counts `measure`, in unit-milliseconds. Time beyond
 /// the time limit is not charged.
-fn charge_of(run: &EndedRun, measure: Measure) -> u64 {
+fn compute_charge_of_run(run: &EndedRun, measure: Measure) -> u64 {
     let Job { ran_on, start, limit, .. } = run.ended.job;
     let limit = if limit > 0.0 { limit } else { f64::INFINITY };
     let charge_factor = ChargeFactor::new(run.charge_factor);
@@ -163,7 +163,7 @@ impl Budgets {
     }
 
     /// Notes that job `id` ended after the last push.
-    pub fn note_late(&mut self, id: JobId) {
+    pub fn record_late_end(&mut self, id: JobId) {
         self.late.insert(id);
     }
 
@@ -186,7 +186,7 @@ impl Budgets {
         for target in limits.targets_of(user, bank) {
             let windows = self.windows.get_mut(&target).into_iter().flatten();
             for window in windows.filter(|window| window.contains(start)) {
-                window.charged = op(window.charged, charge_of(run, window.budget.measure));
+                window.charged = op(window.charged, compute_charge_of_run(run, window.budget.measure));
                 let spent = window.contains(now).then(|| window.spent());
                 changed.extend(spent.map(|spent| (target.clone(), window.amount(), spent)));
             }

@@ -9,12 +9,12 @@ use proptest::prelude::*;
 
 const NODE_HOURS: Amount = Amount::BUDGETS[0];
 
-fn bank_a() -> Target {
+fn target_bank_a() -> Target {
     Target::Bank("A".into())
 }
 
 fn budget(start: i64, end: i64, deposited: i64, spent: i64) -> Budget {
-    Budget { target: bank_a(), measure: Measure::NodeTime, start, end, deposited, spent, rate: 0 }
+    Budget { target: target_bank_a(), measure: Measure::NodeTime, start, end, deposited, spent, rate: 0 }
 }
 
 fn budgets(list: &[Budget]) -> Budgets {
@@ -30,9 +30,9 @@ fn run(id: u64, nodes: u64, (start, end): (f64, f64), limit: f64) -> EndedRun {
 }
 
 /// Returns the cap and the spent amount of the budget at `now`.
-fn amounts_at(budgets: &mut Budgets, now: f64) -> (i64, u64) {
+fn get_budget_amounts_at(budgets: &mut Budgets, now: f64) -> (i64, u64) {
     let (limits, accounts) = budgets.in_force(now, true);
-    (limits[0].cap.limit.0, accounts[&(bank_a(), NODE_HOURS)].spent)
+    (limits[0].cap.limit.0, accounts[&(target_bank_a(), NODE_HOURS)].spent)
 }
 
 #[test]
@@ -41,12 +41,12 @@ fn a_budget_is_0_outside_of_its_windows() {
     for (now, deposited, spent) in
         [(99.9, 0, 0), (100.0, 5, 1), (199.9, 5, 1), (200.0, 0, 0), (350.0, 9, 2), (400.0, 0, 0)]
     {
-        assert_eq!(amounts_at(&mut budgets, now), (deposited, spent), "{now}");
+        assert_eq!(get_budget_amounts_at(&mut budgets, now), (deposited, spent), "{now}");
     }
 }
 
 #[test]
-fn windows_are_computed_again_after_a_boundary_in_both_directions() {
+fn budgets_are_recomputed_after_a_window_boundary_in_both_directions() {
     let mut budgets = budgets(&[budget(100, 200, 5, 0)]);
     assert!(budgets.is_outdated(150.0, true), "nothing is computed yet");
     drop(budgets.in_force(150.0, true));
@@ -75,7 +75,7 @@ fn a_charge_is_the_size_times_the_run_time_in_whole_milliseconds_times_the_facto
         let mut budgets = budgets(&[budget(0, 1_000, 0, 10)]);
         let run = EndedRun { charge_factor, ..run(1, nodes, ran, limit) };
         drop(budgets.charge_job(&SiteLimits::default(), &run, true, 500.0));
-        assert_eq!(amounts_at(&mut budgets, 500.0), (0, 10 + charge), "{run:?}");
+        assert_eq!(get_budget_amounts_at(&mut budgets, 500.0), (0, 10 + charge), "{run:?}");
     }
 }
 
@@ -86,16 +86,16 @@ fn a_job_spends_from_the_window_in_which_it_starts() {
     let before = run(1, 1, (199.0, 250.0), 0.0);
     let changed = budgets.charge_job(&SiteLimits::default(), &before, true, 250.0);
     assert_eq!(changed, [], "the window in force did not change");
-    assert_eq!([250.0, 150.0].map(|now| amounts_at(&mut budgets, now).1), [0, 51_000]);
+    assert_eq!([250.0, 150.0].map(|now| get_budget_amounts_at(&mut budgets, now).1), [0, 51_000]);
     let after = run(2, 1, (200.0, 250.0), 0.0);
     let changed = budgets.charge_job(&SiteLimits::default(), &after, true, 250.0);
-    assert_eq!(changed, [(bank_a(), NODE_HOURS, 50_000)]);
+    assert_eq!(changed, [(target_bank_a(), NODE_HOURS, 50_000)]);
 }
 
 #[test]
-fn unknown_ended_jobs_leave_no_balance_except_under_warn() {
+fn while_ended_jobs_are_unknown_a_budget_has_no_headroom_except_in_mode_warn() {
     let mut budgets = budgets(&[budget(100, 200, 5, 1)]);
-    let key = (bank_a(), NODE_HOURS);
+    let key = (target_bank_a(), NODE_HOURS);
     assert_eq!(budgets.in_force(150.0, false).1[&key].spent, UNKNOWN);
     budgets.set_mode(BudgetMode::Warn);
     let (limits, accounts) = budgets.in_force(150.0, false);
@@ -103,15 +103,15 @@ fn unknown_ended_jobs_leave_no_balance_except_under_warn() {
 }
 
 #[test]
-fn a_job_that_ended_at_an_included_time_after_the_push_counts_until_the_next_push() {
+fn a_job_that_ended_after_the_push_counts_in_the_budget_even_if_its_end_time_is_included() {
     let mut budgets = budgets(&[budget(100, 200, 5, 1)]);
     let included = EndedRun { is_included: true, ..run(1, 1, (110.0, 120.0), 0.0) };
     let charge = |budgets: &mut Budgets| {
         drop(budgets.charge_job(&SiteLimits::default(), &included, true, 150.0));
-        amounts_at(budgets, 150.0).1
+        get_budget_amounts_at(budgets, 150.0).1
     };
     assert_eq!(charge(&mut budgets), 1);
-    budgets.note_late(JobId(1));
+    budgets.record_late_end(JobId(1));
     assert_eq!(charge(&mut budgets), 10_001);
     budgets.replace_windows(vec![budget(100, 200, 5, 1)]);
     assert_eq!(charge(&mut budgets), 1);

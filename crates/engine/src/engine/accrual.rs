@@ -5,7 +5,7 @@
 //! of the job to no other job. The accounting database counts the same interval, so watermarks are compared with
 //! `t_inactive`.
 
-use super::{Effect, Level, Shared, budgets::charge_at_end};
+use super::{Effect, Level, Shared, budgets::charge_job_at_end};
 use crate::ids::JobId;
 use crate::limits::{self, Job, Phase};
 use crate::standing;
@@ -48,12 +48,12 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     }
     let usage_job = make_usage_job(shared, id, job)?;
     let now = shared.now;
-    let result = charge_at_end(shared, id, |usages| usages.track_end(&usage_job, now));
+    let result = charge_job_at_end(shared, id, |usages| usages.track_end(&usage_job, now));
     if result.is_ok() && shared.settings.remember {
         let queue = shared.standing.usages.charging().charged_queue(usage_job.queue.as_ref()).cloned();
         // Only budgets need the time limit of an ended job.
         let limit = if shared.budgets.is_empty() { 0.0 } else { usage_job.limit };
-        shared.unsaved_ended.note_ended(standing::Job { queue, limit, ..usage_job }, now);
+        shared.unsaved_ended.store_ended_job(standing::Job { queue, limit, ..usage_job }, now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -70,11 +70,11 @@ pub fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let last_record = shared.ledger.job(id).cloned();
     let logged = last_record.and_then(|job| record_end(shared, id, &job));
     let now = shared.now;
-    let result = charge_at_end(shared, id, |usages| usages.record_end_of_running(id, now));
+    let result = charge_job_at_end(shared, id, |usages| usages.record_end_of_running_job(id, now));
     logged.into_iter().chain(log_bad_record(result)).collect()
 }
 
-fn log_bad_record(done: Result<(), standing::BadJob>) -> Option<Effect> {
+fn log_bad_record(done: Result<(), standing::InvalidJobTime>) -> Option<Effect> {
     done.err().map(|bad| Effect::Log(Level::Error, bad.to_string()))
 }
 

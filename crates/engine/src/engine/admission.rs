@@ -32,7 +32,7 @@ pub(super) enum Completion {
 
 impl Completion {
     /// Returns `Later` for a job that gets a priority in SCHED, otherwise `Now`.
-    pub fn in_phase(phase: Phase, posting: Posting) -> Completion {
+    pub fn for_phase(phase: Phase, posting: Posting) -> Completion {
         if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
     }
 }
@@ -48,7 +48,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
     }
     let bank_name = job.bank.as_ref().map(|b| b.as_str());
     let Some(association) = job.association().or_else(|| shared.book.find(job.user, bank_name)) else {
-        return Err(pending_reason(shared, id));
+        return Err(find_pending_reason(shared, id));
     };
     if job.origin == Origin::Submitted
         && let Some(text) = rejection_in_association(shared, association, job)
@@ -60,7 +60,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
     let mut effects = complete_jobspec(shared, id, job, association, posting);
     let mut admission = Admission::Admitted(association);
     if completion == Completion::Later && !effects.is_empty() {
-        effects = vec![shared.due.note_job(Task::CompleteJobspec, id)];
+        effects = vec![shared.due.schedule_job_task(Task::CompleteJobspec, id)];
         admission = Admission::Attached(association);
     }
     shared.ledger.assign_scopes(&shared.book, association);
@@ -86,7 +86,7 @@ pub fn rejection_in_association(shared: &Shared, association: AssociationId, job
 /// Returns the reason why a job whose association is not in the data has no priority. While a push is
 /// incomplete, the association may still arrive. The reprioritize at the end of the push makes Flux ask for
 /// the priority again.
-pub fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
+pub fn find_pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.has_push_ended())
     else {
         return Pending::Unavailable;
@@ -100,7 +100,7 @@ pub fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     match bank {
         None => Pending::Unavailable,
         Some(_) if is_owners && !was_passed_over => {
-            shared.due.expect_record(id, shared.now);
+            shared.due.await_owner_record(id, shared.now);
             Pending::Expected
         }
         Some(_) if is_submission => Pending::Fatal(text),
@@ -115,7 +115,7 @@ pub fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
 /// Adds missing banks and projects to the jobspecs of pending jobs that have an association.
 pub fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.due.take_jobs(Task::CompleteJobspec) {
+    for id in shared.due.take_jobs_of_task(Task::CompleteJobspec) {
         let Some(job) = shared.ledger.job(id) else { continue };
         let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
         let Admission::Attached(association) = job.admission else { continue };

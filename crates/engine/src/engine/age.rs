@@ -23,7 +23,7 @@ const MAX_NEAR: usize = 20;
 
 /// A pending job that has waited for three quarters of `max-wait-behind` or longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NearJob {
+pub struct LongWaitingJob {
     /// The job.
     pub id: JobId,
     /// How long it has waited, in seconds.
@@ -46,7 +46,7 @@ pub struct AgeSnapshot {
     pub max_wait_behind: Option<f64>,
     /// The jobs near `max-wait-behind`, the longest wait first.
     #[serde(rename = "near_the_bound")]
-    pub near: Vec<NearJob>,
+    pub near: Vec<LongWaitingJob>,
     /// The number of all jobs near `max-wait-behind`.
     #[serde(rename = "near_the_bound_total")]
     pub near_total: usize,
@@ -65,14 +65,14 @@ pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     } else {
         weighed
     };
-    let has_moved = move_reference(shared) && weighed_before != 0;
-    shared.ledger.note_priorities_changed();
+    let has_moved = move_age_reference(shared) && weighed_before != 0;
+    shared.ledger.mark_priorities_changed();
     (weighed_before, has_moved)
 }
 
 /// Moves the reference time of all ages if the present time has reached it. Returns true if the move changes
 /// priorities.
-pub fn move_reference(shared: &mut Shared) -> bool {
+pub fn move_age_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
     let changes_priorities = moved != shared.ages && shared.weighed.weight(AGE) != 0;
@@ -83,7 +83,7 @@ pub fn move_reference(shared: &mut Shared) -> bool {
 /// Makes Flux ask for all priorities if the reference time of ages moved, or if a job has reached the maximum
 /// age. Called while fair-share is not live.
 pub fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
-    let moved = move_reference(shared);
+    let moved = move_age_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
         && (moved || shared.ledger.jobs().any(|(_, job)| is_capped(shared, job)));
     if is_due { reprioritize_all() } else { Vec::new() }
@@ -91,7 +91,7 @@ pub fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
 
 /// Stores how long a job was eligible, computed from the events of its eventlog. For a running job, uses only the time
 /// of the allocation.
-pub fn store_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+pub fn store_eligible_time(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
         Some(Phase::Run) => {
@@ -147,12 +147,12 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let max_wait = shared.settings.max_wait_behind;
     let max_wait_behind = (max_wait > 0.0).then_some(max_wait);
-    let mut near: Vec<NearJob> = Vec::new();
+    let mut near: Vec<LongWaitingJob> = Vec::new();
     if let Some(max_wait) = max_wait_behind {
         near.extend(shared.ledger.jobs().filter_map(|(id, job)| {
             let since = job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
             let seconds = shared.now - since?;
-            (seconds >= NEAR * max_wait).then_some(NearJob { id, seconds })
+            (seconds >= NEAR * max_wait).then_some(LongWaitingJob { id, seconds })
         }));
     }
     let near_total = near.len();

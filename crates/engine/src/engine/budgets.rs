@@ -33,7 +33,7 @@ pub(super) fn recount_charges(shared: &mut Shared) {
     for run in standing.usages.ended_jobs().filter(|_| has_budgets) {
         budgets.charge_job(book.site_limits(), &run, true, *now);
     }
-    apply_windows(shared);
+    apply_budget_windows(shared);
     // Held jobs may fit now that the balance is known.
     shared.needs_budget_scan |= has_budgets && shared.ended.is_done();
 }
@@ -47,18 +47,18 @@ pub(super) fn recount_if_complete(shared: &mut Shared) {
 }
 
 /// Applies the budget windows that contain the present time.
-fn apply_windows(shared: &mut Shared) {
+fn apply_budget_windows(shared: &mut Shared) {
     let (limits, accounts) = shared.budgets.in_force(shared.now, shared.ended.is_done());
     shared.book.set_budget_limits(limits);
-    shared.ledger.adopt_budgets(&shared.book, accounts);
+    shared.ledger.apply_budget_limits(&shared.book, accounts);
 }
 
 /// If a window has started or ended, or if the ended jobs have become known or unknown, puts the windows that
 /// contain the present time in force. Then requests a release scan of all held jobs.
 pub(super) fn follow_clock(shared: &mut Shared, recovery: &mut Recovery) {
     if shared.budgets.is_outdated(shared.now, shared.ended.is_done()) {
-        apply_windows(shared);
-        recovery.note_limits_moved();
+        apply_budget_windows(shared);
+        recovery.mark_limits_changed();
         shared.needs_budget_scan = true;
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn scan_if_changed(shared: &mut Shared) -> Vec<Effect> {
 
 /// Records the end of job `id` by calling `record`, and charges the job. The job was live until now, so the
 /// last push does not include it.
-pub(super) fn charge_at_end<R>(
+pub(super) fn charge_job_at_end<R>(
     shared: &mut Shared,
     id: JobId,
     record: impl FnOnce(&mut UsageTable) -> R,
@@ -90,10 +90,10 @@ fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     let Shared { budgets, standing, book, ledger, now, .. } = shared;
     let Some(run) = standing.usages.ended_job(id) else { return };
     if is_in && run.is_included {
-        budgets.note_late(id);
+        budgets.record_late_end(id);
     }
     for (target, amount, spent) in budgets.charge_job(book.site_limits(), &run, is_in, *now) {
-        ledger.set_spent(target, amount, spent);
+        ledger.set_spent_amount(target, amount, spent);
     }
 }
 
@@ -118,10 +118,10 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
         return None;
     }
     let mut job = known.cloned().unwrap_or_else(|| build_job(shared, facts, true));
-    job.admission = job.admission.moved_to(id);
+    job.admission = job.admission.after_move_to(id);
     let Size { charge_factor, .. } = job.charged_size(shared.standing.usages.charging().history());
     let size = Size { charge_factor, ..size };
-    let mut limits = shared.limits().limits_on_job(facts.id, &job);
+    let mut limits = shared.limits().list_limits_on_job(facts.id, &job);
     limits.iter_mut().for_each(|limit| limit.needed = size.amount(limit.amount));
     limits.retain(|limit| limit.amount.is_budget() && limit.needed > 0);
     let target = |target: &Option<Target>| target.as_ref().map_or_else(String::new, Target::to_string);
@@ -132,12 +132,12 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
             "the budget of {target} counts {unit}, so each job needs a time limit: set one with -t"
         ));
     }
-    let exceeded = limits.iter().find(|limit| limit.count_fitting() == 0)?;
+    let exceeded = limits.iter().find(|limit| limit.count_fitting_jobs() == 0)?;
     let (target, measure, cap) = (target(&exceeded.target), exceeded.amount.measure, exceeded.limit.cap());
     Some(format!(
         "the job may use {}, and the budget of {target} has {} of {} left: request less time with -t, or ask for a deposit",
         measure.show_amount(exceeded.needed),
-        measure.show_headroom(cap.saturating_sub(exceeded.used)),
-        measure.show_headroom(cap),
+        measure.format_headroom(cap.saturating_sub(exceeded.used)),
+        measure.format_headroom(cap),
     ))
 }

@@ -57,11 +57,11 @@ pub(super) struct Due {
 impl Due {
     /// Notes that an association gets a release scan at the end of this event.
     pub fn scan_after_event(&mut self, association: AssociationId) {
-        self.note_scan(Scan::One(association));
+        self.add_scan_at_event_end(Scan::One(association));
     }
 
     /// Notes release scans for the end of this event.
-    pub fn note_scan(&mut self, scan: Scan) {
+    pub fn add_scan_at_event_end(&mut self, scan: Scan) {
         self.scans.push_back(scan);
     }
 
@@ -84,35 +84,35 @@ impl Due {
     }
 
     /// Takes the release scans for this reactor turn.
-    pub fn take_later_scans(&mut self) -> BTreeMap<AssociationId, Candidates> {
+    pub fn take_scans_of_turn(&mut self) -> BTreeMap<AssociationId, Candidates> {
         std::mem::take(&mut self.later_scans)
     }
 
     /// Notes a job for the next reactor turn.
-    pub fn note_job(&mut self, task: Task, id: JobId) -> Effect {
+    pub fn schedule_job_task(&mut self, task: Task, id: JobId) -> Effect {
         self.jobs.entry(task).or_default().insert(id);
         Effect::Arm(Timer::Turn)
     }
 
     /// Takes the jobs that were noted for this reactor turn.
-    pub fn take_jobs(&mut self, task: Task) -> BTreeSet<JobId> {
+    pub fn take_jobs_of_task(&mut self, task: Task) -> BTreeSet<JobId> {
         self.jobs.get_mut(&task).map(std::mem::take).unwrap_or_default()
     }
 
     /// Notes that a job waits for the record of the instance owner from `now` on, in seconds since the epoch.
-    pub fn expect_record(&mut self, id: JobId, now: f64) {
+    pub fn await_owner_record(&mut self, id: JobId, now: f64) {
         self.expected.entry(id).or_insert(now);
     }
 
     /// Ends jobs that have waited too long for the record of the instance owner: notes [`Task::End`] for each job.
     /// `is_over` returns true if a wait that began at this time is too long.
-    pub fn end_expected(&mut self, is_over: impl Fn(f64) -> bool) {
+    pub fn end_jobs_after_long_wait(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);
     }
 
     /// Returns true if a job waits for the record of the instance owner.
-    pub fn expects_records(&self) -> bool {
+    pub fn is_awaiting_owner_record(&self) -> bool {
         !self.expected.is_empty()
     }
 

@@ -70,13 +70,13 @@ impl EndedJobs {
         }
         // The pages begin with the jobs that ended last. Until the query ends, no ended job is evicted: the engine would count a job of a
         // later page as evicted.
-        standing.usages.keep_all_ended(true);
+        standing.usages.keep_all_ended_jobs(true);
         self.asking = QueryProgress::UnderWay { since, before: None, most: PAGE, received: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
 
     /// Asks again if job-list did not answer. Arms the timer again if an answer may still come.
-    pub fn ask_again(&mut self, standing: &mut Standing, book: &Book, now: f64) -> Vec<Effect> {
+    pub fn repeat_request(&mut self, standing: &mut Standing, book: &Book, now: f64) -> Vec<Effect> {
         match &mut self.asking {
             QueryProgress::Unanswered => self.ask_job_list(standing, now),
             QueryProgress::UnderWay { silent, .. } => {
@@ -151,6 +151,6 @@ impl EndedJobs {
     fn end_query(&mut self, standing: &mut Standing, since: f64) {
         self.unanswered = 0;
         self.asking = QueryProgress::Done(since);
-        standing.usages.keep_all_ended(false);
+        standing.usages.keep_all_ended_jobs(false);
     }
 }

@@ -58,7 +58,7 @@ impl Expirations {
     }
 
     /// Notes a lookup of all expirations, because the time limit of the instance has changed.
-    pub fn note_all_due(&mut self) -> Vec<Effect> {
+    pub fn request_all_expirations(&mut self) -> Vec<Effect> {
         self.due.clone_from(&self.jobs);
         vec![Effect::Arm(Timer::Turn)]
     }

@@ -18,7 +18,7 @@ pub(super) struct ForeignNames {
 impl ForeignNames {
     /// Returns an empty set of dependencies for a job in NEW. The set is complete, because Flux reports each
     /// dependency that is added.
-    pub fn for_new_job() -> ForeignNames {
+    pub fn with_complete_names() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
@@ -29,7 +29,7 @@ impl ForeignNames {
 
     /// Notes that another plugin has added or removed a dependency. A dependency that was removed once never blocks
     /// the job again: Flux's own plugins add it again at a restart, and Flux ignores this.
-    pub fn note_name(&mut self, name: &str, added: bool) {
+    pub fn record_foreign_name(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
             self.outstanding -= usize::from(was_outstanding);
@@ -40,7 +40,7 @@ impl ForeignNames {
     }
 
     /// Marks the dependencies as complete: the events from before the subscription have been read.
-    pub fn mark_complete(&mut self) {
+    pub fn mark_names_complete(&mut self) {
         self.is_complete = true;
     }
 

@@ -14,7 +14,7 @@
 //! only if the other plugins release it. A released job that only other plugins block cannot be saved if it
 //! had the name of a limit that is full again.
 
-use super::{Effect, Shared, View, hold::can_rest, release::scan_after};
+use super::{Effect, Shared, View, hold::can_rest, release::make_scan_step};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Candidates, Demand, Job, Keepers, Phase, Reservation};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Fate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverPage {
     /// The jobs that are held or would end.
-    pub jobs: Vec<HandedOver>,
+    pub jobs: Vec<HandOverJob>,
     /// The job after which the next page begins; `None` if this is the last.
     pub next: Option<JobId>,
 }
@@ -53,7 +53,7 @@ pub struct Resting {
 
 /// A job that is held, or that would end under flux-accounting's plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandedOver {
+pub struct HandOverJob {
     /// The id of the job.
     pub id: JobId,
     /// The user that submitted the job.
@@ -76,7 +76,7 @@ pub struct HandedOver {
 }
 
 /// Removes the dependencies of this plugin from jobs with urgency 0, so that the jobs stay in SCHED without running.
-pub fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
+pub fn remove_names_of_plugin(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
     ids.into_iter().flat_map(|id| strip_names_of_job(shared, id)).collect()
 }
 
@@ -91,7 +91,7 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     });
     let names = names.unwrap_or_default().into_iter();
     let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-    effects.push(scan_after(association, vec![id], Candidates::All));
+    effects.push(make_scan_step(association, vec![id], Candidates::All));
     effects
 }
 
@@ -102,19 +102,20 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<H
         return None;
     }
     let listed_jobs =
-        view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || would_end_without_hold(view, job));
-    let jobs: Vec<HandedOver> = listed_jobs.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
+        view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || would_end_if_not_held(view, job));
+    let jobs: Vec<HandOverJob> =
+        listed_jobs.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
     let next = jobs.last().filter(|_| jobs.len() == most).map(|job| job.id);
     Some(HandOverPage { jobs, next })
 }
 
 /// Returns true if flux-accounting's plugin would end a released job that other plugins block in DEPEND.
-fn would_end_without_hold(view: &View<'_>, job: &Job) -> bool {
-    job.reservation == Reservation::Blocked && find_fate(view, job) == Fate::Ended
+fn would_end_if_not_held(view: &View<'_>, job: &Job) -> bool {
+    job.reservation == Reservation::Blocked && find_outcome(view, job) == Fate::Ended
 }
 
-fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
-    HandedOver {
+fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandOverJob {
+    HandOverJob {
         id,
         user: job.user,
         bank: view.bank_of(job.association()),
@@ -122,16 +123,16 @@ fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
         urgency: None,
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
         is_kept: job.keepers == Keepers::Others,
-        fate: find_fate(view, job),
+        fate: find_outcome(view, job),
     }
 }
 
-fn find_fate(view: &View<'_>, job: &Job) -> Fate {
+fn find_outcome(view: &View<'_>, job: &Job) -> Fate {
     if job.phase == Phase::Priority {
         return Fate::Released;
     }
     let rules = view.ledger.rules();
-    let full_holds = view.limits().exceeded_by_charges(job);
+    let full_holds = view.limits().exceeded_by_use(job);
     let plain_holds =
         job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
     let is_used_up = |hold| job.names.use_count(hold) > 0;

@@ -29,7 +29,7 @@ use crate::limits::{Candidates, Demand, Holding, Job, Keepers, Phase, Reservatio
 /// Holds a job in PRIORITY that has no priority, whatever the reason.
 pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
-        shared.ledger.change(id, Job::await_headroom);
+        shared.ledger.change(id, Job::hold_past_depend);
     }
 }
 
@@ -38,11 +38,11 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     // A restart may have moved the job to PRIORITY. If the job got no priority, it is still in PRIORITY.
     let is_in_priority = shared.unprioritized.contains(&id);
     shared.ledger.change(id, |job| {
-        job.await_headroom();
+        job.hold_past_depend();
         job.is_in_sched &= !is_in_priority;
     });
     shared.posted.remove_job(id);
-    shared.posted.note_held_again(id);
+    shared.posted.mark_held_again(id);
 }
 
 /// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. A scan in the next
@@ -56,7 +56,7 @@ pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if
 /// the association or the counting rule of the job has changed. Then the limits of the association are
 /// checked too. Returns true if the job is held.
-pub fn hold_moved_from_sched(
+pub fn hold_job_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
     former: Option<AssociationId>,
@@ -65,7 +65,7 @@ pub fn hold_moved_from_sched(
 ) -> bool {
     let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
     let next_queue = shared.ledger.job(id).and_then(|job| job.queue.as_ref());
-    let on_move = shared.limits().limits_on_move(former_queue, next_queue);
+    let on_move = shared.limits().list_limits_on_move(former_queue, next_queue);
     let is_new = |hold: &Holding| is_all || on_move.contains(hold.hold);
     let exceeds_limit =
         shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);

@@ -26,7 +26,7 @@ pub fn subscribe_at_creation(
     has_dependencies: bool,
 ) -> Vec<Effect> {
     let foreign_names = match state {
-        State::New => ForeignNames::for_new_job(),
+        State::New => ForeignNames::with_complete_names(),
         State::Depend => ForeignNames::with_unknown_names(),
         _ => return Vec::new(),
     };
@@ -45,7 +45,7 @@ pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
         return Vec::new();
     };
     shared.ledger.change(id, |job| job.keepers = Keepers::Others);
-    shared.ledger.note_eligible(id, None, shared.now);
+    shared.ledger.set_eligible_from(id, None, shared.now);
     effects.push(Effect::ReadEventlog(id));
     effects
 }
@@ -55,7 +55,7 @@ fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Opti
         Subscribed::New => Some(vec![Effect::Subscribe(id)]),
         Subscribed::Already => Some(Vec::new()),
         Subscribed::Full => {
-            leave_unwatched(shared, id);
+            mark_job_unwatched(shared, id);
             None
         }
     }
@@ -63,13 +63,13 @@ fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Opti
 
 /// Marks a job as unwatched: no event reports when other plugins release it. For its age and in answers, an unwatched
 /// job counts as blocked unless limits hold it.
-pub fn leave_unwatched(shared: &mut Shared, id: JobId) {
+pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.mark_unwatched(id);
     shared.ledger.change(id, |job| {
         let is_ours = !job.names.outstanding().is_empty();
         job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
     });
-    shared.ledger.note_eligible(id, None, shared.now);
+    shared.ledger.set_eligible_from(id, None, shared.now);
 }
 
 /// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
@@ -79,9 +79,9 @@ pub fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
 
 /// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. In the same reactor turn,
 /// Flux moves a job that has no dependencies out of DEPEND. So other plugins block these jobs.
-pub fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
+pub fn watch_blocked_jobs(shared: &mut Shared) -> Vec<Effect> {
     let is_in_depend = |job: &Job| job.phase == Phase::Depend;
-    let unheld = shared.due.take_jobs(Task::WatchBlocked);
+    let unheld = shared.due.take_jobs_of_task(Task::WatchBlocked);
     unheld
         .into_iter()
         .flat_map(|id| match shared.ledger.job(id).is_some_and(is_in_depend) {
@@ -97,23 +97,23 @@ pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) 
         return Vec::new();
     }
     let Some(foreign_names) = shared.subscriptions.names_mut(id) else { return Vec::new() };
-    foreign_names.note_name(name, added);
+    foreign_names.record_foreign_name(name, added);
     let may_go = !added && foreign_names.has_no_outstanding_name();
-    let mut effects = update_keepers(shared, id);
-    effects.extend(may_go.then(|| hold_if_released(shared, id)).into_iter().flatten());
+    let mut effects = update_block_state(shared, id);
+    effects.extend(may_go.then(|| hold_job_if_released(shared, id)).into_iter().flatten());
     effects
 }
 
 /// Records whether other plugins block the job. If they stopped blocking a held job, a release scan follows in the
 /// next reactor turn, because the running callback is about that job.
-pub fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
         return Vec::new();
     };
     let (association, is_held) = (job.association(), job.is_held());
     shared.ledger.change(id, |job| job.keepers = keepers);
-    shared.ledger.note_eligible(id, None, shared.now);
+    shared.ledger.set_eligible_from(id, None, shared.now);
     match association {
         Some(association) if keepers == Keepers::NobodyElse && is_held => {
             shared.due.schedule_scan(association, Candidates::Unblocked)
@@ -125,8 +125,8 @@ pub fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Holds a job that exceeds a limit now, if it has no dependency of this plugin and other plugins may have
 /// released it. The job leaves DEPEND after the running callback, so it can be held in DEPEND only now. If
 /// several jobs wait for the same job, each of them is tested after the jobs that were released before it.
-fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked()) else {
+fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked_by_plugins()) else {
         return Vec::new();
     };
     // A job that the running release scan has released already has its reservation.
@@ -140,7 +140,7 @@ pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<E
     let foreign_names = shared.subscriptions.take_names(id);
     shared.expirations.remove_job(id);
     if state > State::Depend {
-        shared.subscriptions.mark_watched(id);
+        shared.subscriptions.mark_job_watched(id);
     }
     let mut effects = vec![Effect::Unsubscribe(id)];
     let foreign_names = match (foreign_names, state) {
@@ -148,7 +148,7 @@ pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<E
         (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
         _ => return effects,
     };
-    shared.subscriptions.restore_names(id, foreign_names);
+    shared.subscriptions.restore_taken_names(id, foreign_names);
     effects.push(Effect::Subscribe(id));
     effects
 }

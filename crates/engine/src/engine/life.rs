@@ -33,7 +33,7 @@ pub(super) struct ValidatedJobs {
 impl ValidatedJobs {
     /// Records that a new job passed validation. The job does not count yet, because another plugin may still reject
     /// it.
-    pub fn note_validated(&mut self, id: JobId) {
+    pub fn record_validated_job(&mut self, id: JobId) {
         self.validated.insert(id);
     }
 
@@ -43,7 +43,7 @@ impl ValidatedJobs {
         recovery.remove_job(id);
         remove_pending_data(shared, id);
         let job = shared.ledger.remove(id)?;
-        recovery.remove_unasked(id, job.association(), job.queue.as_ref());
+        recovery.remove_deferred_eventlog(id, job.association(), job.queue.as_ref());
         Some(job)
     }
 
@@ -65,7 +65,7 @@ impl ValidatedJobs {
         if facts.state == State::Priority {
             shared.unprioritized.insert(facts.id);
         }
-        shared.queues.note_queue(job.queue.as_ref());
+        shared.queues.add_queue_to_request(job.queue.as_ref());
         if let Some(association) = job.association() {
             shared.ledger.assign_scopes(&shared.book, association);
         }
@@ -91,10 +91,10 @@ impl ValidatedJobs {
         // A limit scope may reserve headroom for a held job, although the job itself takes none.
         let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
         let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
-        recovery.end_comparison_if_known(shared);
+        recovery.end_comparison_if_complete(shared);
         effects.extend(accrual::record_end(shared, id, &job));
         let (association, was_unread) = (job.association(), job.is_unread());
-        effects.extend(scan_after_leaving(shared, recovery, association, was_unread, frees_headroom));
+        effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
         effects
     }
 }
@@ -116,7 +116,7 @@ pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> 
         admission,
         bank: bank_name(shared, association, facts.bank),
         urgency: facts.urgency,
-        project: project_of(association, facts.project),
+        project: find_project_of_jobspec(association, facts.project),
         keepers,
         allocation: None,
         knowledge: Knowledge::Known,
@@ -150,10 +150,10 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not read yet.
     let eventlog_requests =
-        association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
+        association.map(|association| recovery.request_noted_eventlogs(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
     if effects.is_empty() && !is_blocked {
-        effects.push(shared.due.note_job(Task::WatchBlocked, id));
+        effects.push(shared.due.schedule_job_task(Task::WatchBlocked, id));
     }
     if shared.ledger.job(id).is_some_and(Job::is_held) {
         effects.extend(annotate::make_annotation(shared, id));
@@ -177,14 +177,14 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     });
     recovery.remove_job(id);
     remove_pending_data(shared, id);
-    recovery.end_comparison_if_known(shared);
-    effects.extend(scan_after_leaving(shared, recovery, association, was_unread, frees_headroom));
+    recovery.end_comparison_if_complete(shared);
+    effects.extend(request_scan_after_leave(shared, recovery, association, was_unread, frees_headroom));
     effects
 }
 
 /// Requests release scans after a job has left its association. They are for held jobs that waited for the eventlog
 /// of that job, or for its headroom.
-fn scan_after_leaving(
+fn request_scan_after_leave(
     shared: &mut Shared,
     recovery: &mut Recovery,
     association: Option<AssociationId>,
@@ -210,7 +210,7 @@ pub fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Op
 
 /// Holds the job in PRIORITY. The release scan of the next reactor turn releases it if there is headroom.
 fn hold_unchecked_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    shared.ledger.change(id, Job::await_headroom);
+    shared.ledger.change(id, Job::hold_past_depend);
     let association = shared.ledger.job(id).and_then(Job::association);
     association.map(|association| shared.due.schedule_scan(association, Candidates::All)).unwrap_or_default()
 }
@@ -287,7 +287,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
         let is_half_pushed = job.origin == Origin::Replayed && recovery.half_pushed().contains(&association);
         let is_watched = !shared.subscriptions.is_unwatched(id);
         let are_others_read = !shared.ledger.accounts().is_unread(association)
-            && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
+            && !shared.ledger.accounts().shares_unread_scope(association, job.queue.as_ref());
         let was_checked =
             is_known && is_watched && are_others_read && !is_half_pushed && !recovery.needs_comparison();
         job.reservation == Reservation::Given || was_checked
@@ -295,7 +295,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
 }
 
 /// Returns the project of a jobspec. A project that was not validated is stored until the engine can validate it.
-pub fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
+pub fn find_project_of_jobspec(association: Option<AssociationId>, project: Option<&str>) -> Project {
     match (association, project) {
         (_, None) => Project::Missing,
         (Some(_), Some(_)) => Project::Checked,

@@ -86,14 +86,14 @@ pub use age::AgeSnapshot;
 pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueReport, Refusal, State};
-pub use hand_over::{Fate, HandOverPage, HandedOver, Resting, hand_over};
+pub use hand_over::{Fate, HandOverJob, HandOverPage, Resting, hand_over};
 pub use job_turns::Turn;
 pub use posted::{Change, Changes, JobPriorities, Posted};
-pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};
+pub use refresh::{LastRefresh, LiveSnapshot, LiveSummary, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;
 pub use snapshot_source::{
-    SavedAssociation, SavedSite, as_pushed, associations_page, has_unsaved_ended, site_document, uncovered,
+    SavedAssociation, SavedSite, as_pushed, associations_page, has_unsaved_jobs, site_document, uncovered,
 };
 pub use step::Step;
 pub use timer::Timer;
@@ -176,17 +176,17 @@ impl Engine {
         self.shared.now = now;
         self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.concerns_single_jobs()));
         // Any event may give held jobs headroom.
-        self.shared.ledger.note_any_change();
+        self.shared.ledger.discard_scan_results();
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         let mut effects = self.route_event(event);
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
-        release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
+        release::scan_lapsed_associations(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
-            time_left::arm_if_needed(&mut self.shared, &mut effects);
+            time_left::arm_timer_if_needed(&mut self.shared, &mut effects);
             effects.extend(budgets::scan_if_changed(&mut self.shared));
         }
         effects
@@ -229,24 +229,24 @@ impl Engine {
             Event::PolicyCommit => site.commit_push(shared, recovery, refresh),
             Event::PolicyAbort => site.abort_push(shared),
             Event::Reprioritize => refresh.post_all_priorities(shared, recovery),
-            Event::Rest(ids) => hand_over::strip_names(shared, ids),
-            Event::Timer(Timer::Turn) => self.run_turn(),
-            Event::Timer(Timer::Retry) => self.retry_reads(),
+            Event::Rest(ids) => hand_over::remove_names_of_plugin(shared, ids),
+            Event::Timer(Timer::Turn) => self.run_reactor_turn(),
+            Event::Timer(Timer::Retry) => self.retry_failed_reads(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
             Event::Timer(Timer::TimeLeft) => time_left::update_next_jobs(shared),
             Event::QueueStates(states) => queue_states::store_queue_states(shared, states),
             Event::ConfiguredQueues(queues) => queue_states::store_configured_queues(shared, queues),
-            Event::OneQueueList(is_one) => queue_states::store_one_list(shared, is_one),
-            Event::ResourcesUpdated => shared.expirations.note_all_due(),
+            Event::OneQueueList(is_one) => queue_states::store_single_list_flag(shared, is_one),
+            Event::ResourcesUpdated => shared.expirations.request_all_expirations(),
             Event::Expiration(id, expiration) => accrual::store_expiration(shared, id, expiration),
             Event::UrgencyChanged(id, urgency) => priority_answers::store_held_urgency(shared, id, urgency),
-            Event::Recalled(ended, sums) => snapshot_source::restore_ended(shared, ended, sums),
+            Event::Recalled(ended, sums) => snapshot_source::restore_ended_jobs(shared, ended, sums),
             Event::Timer(Timer::Refresh) => refresh.handle_refresh_timer(shared, recovery),
             Event::Timer(Timer::Slice) => refresh.continue_refresh(shared, recovery),
             Event::Urgency(id, urgency) => priority_answers::handle_urgency(shared, refresh, id, urgency),
             Event::Eventlog(id, history) => recovery.store_eventlog_names(shared, id, history),
-            Event::Past(id, past) => age::store_past(shared, id, &past),
+            Event::Past(id, past) => age::store_eligible_time(shared, id, &past),
             Event::SiteNodes(nodes) => age::store_site_nodes(shared, nodes),
             Event::Dependencies(id, names) => recovery.store_outstanding_names(shared, id, names),
             Event::Ended(jobs) => self.store_ended_jobs(jobs),
@@ -293,9 +293,9 @@ impl Engine {
     }
 
     /// Continues with a step of [`Effect::Then`].
-    pub fn carry_out_step(&mut self, step: Step) -> Vec<Effect> {
+    pub fn execute_step(&mut self, step: Step) -> Vec<Effect> {
         let mut effects = self.apply_step(step);
-        release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
+        release::scan_lapsed_associations(&mut self.shared, &mut effects);
         effects
     }
 
@@ -303,7 +303,7 @@ impl Engine {
         match step {
             Step::Scan(scan) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *scan),
             Step::ScanAllHeld => self.release.scan_all_held(&mut self.shared, &mut self.recovery),
-            Step::ReplayRead(association) => self.recovery.hold_replayed(&mut self.shared, association),
+            Step::ReplayRead(association) => self.recovery.hold_replayed_jobs(&mut self.shared, association),
             Step::LoopBegins => {
                 self.release.enter_loop();
                 self.refresh.enter_loop(&self.shared);

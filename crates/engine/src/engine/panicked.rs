@@ -11,13 +11,13 @@ use crate::limits::Job;
 impl Engine {
     /// Notes that a callback panicked. The callback may have been about job `id`.
     pub(super) fn handle_panic(&mut self, id: Option<JobId>) -> Vec<Effect> {
-        let is_compared = self.recovery.note_panic(&mut self.shared, id);
+        let is_compared = self.recovery.record_callback_panic(&mut self.shared, id);
         let mut effects =
             if is_compared { self.recovery.begin_comparison(&mut self.shared) } else { self.keep_records() };
         // The panicked callback may have lost requests to Flux and timers. So the engine sends the requests and
         // arms the timers again.
-        self.shared.queues.ask_again();
-        self.shared.time_left.note_lost_timer();
+        self.shared.queues.repeat_request();
+        self.shared.time_left.mark_timer_lost();
         effects.extend(self.store_ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
         effects.extend(ask_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));
@@ -60,9 +60,9 @@ impl Engine {
         effects.extend(keepers::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
             effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
-            self.shared.ledger.set_memo(facts.id, memo);
+            self.shared.ledger.set_posted_memo(facts.id, memo);
         }
-        self.recovery.note_lookup(facts.id);
+        self.recovery.record_job_lookup(facts.id);
         let runs = facts.state == State::Run;
         effects.extend(self.shared.expirations.update_job(&self.shared.ledger, facts.id, runs));
         effects
@@ -70,7 +70,7 @@ impl Engine {
 
     /// Handles a refused lookup. If Flux does not have the job, removes the job, which has most likely ended.
     pub(super) fn handle_refused_lookup(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
-        self.recovery.note_lookup(id);
+        self.recovery.record_job_lookup(id);
         if let Refusal::Other(text) = why {
             let mut effects =
                 vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];

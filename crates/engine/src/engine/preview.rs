@@ -40,7 +40,8 @@ impl Engine {
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // If jobs are interleaved, every priority depends on all jobs, and the copy of the engine has no
                 // jobs. So the comparison uses the priorities without interleave.
-                let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
+                let without_turns =
+                    |engine: &Engine| compute_priority_without_turns(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)
                     .unwrap_or(posted.posted.priority);
@@ -126,7 +127,7 @@ impl Engine {
 
 /// Returns the priority that the job would have if jobs were not interleaved, or `None` if the priority
 /// cannot be computed.
-fn priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
+fn compute_priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
     let fairshare = view.fairshare(job.association()?)?;
     Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)
 }

@@ -12,22 +12,22 @@ use crate::priority::{Explanation, FAIRSHARE};
 const MEMO_STEP: f64 = 1e-9;
 
 /// Stores the current priority of a job as the answer to Flux.
-pub fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
+pub fn store_answered_priority(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(job) = shared.ledger.job(id) else { return };
     let Some(association) = job.association() else { return };
     let context = priority_context(shared, id, job, association);
     let is_new = shared.posted.pending().get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
     let queue = shared.queues.scheduler_queue(job.queue.as_ref());
-    shared.posted.store_answer(id, queue, urgency, (association, fairshare), made, &context);
+    shared.posted.store_answered_explanation(id, queue, urgency, (association, fairshare), made, &context);
 }
 
 /// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
-pub fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
+pub fn store_posted_priority(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.current_priority(id)?;
     let (_, before) = shared.posted.pending().get(id)?;
     let context = priority_context(shared, id, shared.ledger.job(id)?, before.association);
-    shared.posted.store_post(id, &current, &context).then_some(current)
+    shared.posted.store_posted_explanation(id, &current, &context).then_some(current)
 }
 
 /// Computes the current priorities of at most `most` pending jobs of an association, beginning after job `after`.
@@ -44,10 +44,10 @@ pub fn update_association_priorities(
     if after.is_none() && !shared.posted.begin_association(association, fairshare, generation, always) {
         return (0, None);
     }
-    let jobs: Vec<JobId> = shared.posted.pending_of(association, after).take(most).collect();
+    let jobs: Vec<JobId> = shared.posted.pending_jobs_of(association, after).take(most).collect();
     for id in &jobs {
         if let Some(current) = shared.current_priority(*id) {
-            shared.posted.set_current(*id, current.priority);
+            shared.posted.set_current_priority(*id, current.priority);
         }
     }
     shared.posted.note_change();
@@ -61,7 +61,7 @@ fn priority_context(shared: &Shared, id: JobId, job: &Job, association: Associat
         weighed: shared.weighed,
         zero: shared.book.config().zero_score,
         generation: shared.standing.generation(),
-        is_live: shared.is_live_for(association),
+        is_live: shared.has_live_fairshare(association),
         interleaves: shared.settings.interleave,
         is_submission: job.origin == Origin::Submitted,
         is_unprioritized: shared.unprioritized.contains(&id),
@@ -69,8 +69,8 @@ fn priority_context(shared: &Shared, id: JobId, job: &Job, association: Associat
 }
 
 /// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has that memo already.
-pub fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
-    if !explanation.is_by_terms() {
+pub fn make_fairshare_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
+    if !explanation.is_decided_by_terms() {
         return None;
     }
     let job = shared.ledger.job(id)?;
@@ -82,6 +82,6 @@ pub fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> O
     // The size of an eventlog in the KVS grows with the square of the number of its events (K21). So only the
     // first memo of live fair-share is posted to the eventlog.
     let is_volatile = shared.is_live() && job.memo.is_some();
-    shared.ledger.set_memo(id, Some(fairshare));
+    shared.ledger.set_posted_memo(id, Some(fairshare));
     Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
 }

@@ -8,8 +8,8 @@
 //! └── compute_priority
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
 //!     ├── Shared::explain       the current priority (terms.rs)
-//!     ├── priorities::note_answer   stores it with its terms (priorities.rs)
-//!     └── priorities::make_memo      shows the fair-share to the user
+//!     ├── priorities::store_answered_priority   stores it with its terms (priorities.rs)
+//!     └── priorities::make_fairshare_memo      shows the fair-share to the user
 //! answer_without_priority   the answer for a job that has none
 //! ```
 
@@ -36,7 +36,7 @@ pub fn answer_in_priority(
     urgency: i64,
     posted: Option<u32>,
 ) -> Vec<Effect> {
-    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
     if posted.is_some() && urgency == URGENCY_EXPEDITE {
         hold::release_expedited(shared, id);
     } else if shared.ledger.job(id).is_some_and(|job| lacks_headroom_to_resume(shared, id, job, urgency)) {
@@ -58,7 +58,7 @@ pub fn answer_in_priority(
         Ok((mut effects, priority)) => {
             effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::make_annotation(shared, id));
-            effects.extend(refresh.correct_order(shared, id));
+            effects.extend(refresh.correct_queue_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
@@ -84,7 +84,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     if let Some(priority) = find_valid_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(priority)];
     }
-    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.is_awaiting() {
         note_held_urgency(shared, id, urgency);
@@ -93,27 +93,28 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     let phase = job.phase;
     // A job that a restart moved to PRIORITY has no posted priority to keep.
     if lacks_headroom_to_resume(shared, id, job, urgency)
-        && (shared.unprioritized.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
+        && (shared.unprioritized.contains(&id) || !refresh.keeps_posted_priority(shared, id, urgency))
     {
         let mut effects = hold::hold_until_headroom(shared, id);
         effects.extend(answer_held_in_loop(shared, id));
         return effects;
     }
-    if refresh.keeps_posted(shared, id, urgency) || refresh.keeps_stale(shared, id, urgency) {
+    if refresh.keeps_posted_priority(shared, id, urgency) || refresh.keeps_stale_priority(shared, id, urgency)
+    {
         return vec![Effect::KeepPriority];
     }
     if is_put_off(shared, id) {
-        return unmoved::put_off_job(shared, id);
+        return unmoved::defer_post_of_job(shared, id);
     }
-    let completion = Completion::in_phase(phase, Posting::Current);
+    let completion = Completion::for_phase(phase, Posting::Current);
     match compute_priority(shared, id, urgency, completion) {
         Ok((mut effects, priority)) => {
             effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::make_annotation(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             effects.extend(freed.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)));
-            effects.extend(unmoved::post_later(shared, id));
-            cache_lasting_priority(shared, id, urgency, priority);
+            effects.extend(unmoved::post_by_reprioritize(shared, id));
+            cache_constant_priority(shared, id, urgency, priority);
             effects
         }
         Err(pending) => answer_without_priority(shared, id, pending, Some(Effect::KeepPriority)),
@@ -124,7 +125,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 /// id. For a job in DEPEND, stores whether Flux would schedule the job: only such a job reserves headroom of
 /// limits on running jobs.
 pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
-    shared.ledger.note_eligible(id, Some(urgency), shared.now);
+    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
         note_urgency(shared, id, urgency);
@@ -144,7 +145,7 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
         effects.extend(admitted.unwrap_or_else(|pending| answer_without_priority(shared, id, pending, None)));
         return effects;
     }
-    let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
+    let (completion, is_in_sched) = (Completion::for_phase(job.phase, Posting::ById), job.is_in_sched);
     match compute_priority(shared, id, urgency, completion) {
         Ok((mut effects, priority)) => {
             shared.unprioritized.remove(&id);
@@ -153,7 +154,7 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
                 hold::advance_phase(shared, id, Phase::Sched);
             }
             effects.push(Effect::Prioritize(id, priority));
-            effects.extend(refresh.correct_order(shared, id));
+            effects.extend(refresh.correct_queue_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
@@ -170,7 +171,8 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 pub fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-    (is_scheduled && matches!(why, Refusal::Other(_))).then(|| shared.unmoved.ask_later(id, Timer::Retry))
+    (is_scheduled && matches!(why, Refusal::Other(_)))
+        .then(|| shared.unmoved.request_urgency_later(id, Timer::Retry))
 }
 
 /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched` is true if the job was in SCHED
@@ -217,7 +219,7 @@ pub fn answer_held_job(
 }
 
 /// Caches the priority of a job if it depends neither on time nor on other jobs.
-fn cache_lasting_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
+fn cache_constant_priority(shared: &mut Shared, id: JobId, urgency: i64, priority: u32) {
     let is_lasting = !shared.is_live() && shared.weighed.weight(AGE) == 0;
     let cached =
         i32::try_from(urgency).map(|urgency| CachedPriority { revision: shared.revision, urgency, priority });
@@ -228,7 +230,7 @@ fn cache_lasting_priority(shared: &mut Shared, id: JobId, urgency: i64, priority
 /// schedule.
 pub fn store_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
-        shared.ledger.note_eligible(id, Some(urgency), shared.now);
+        shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
         note_held_urgency(shared, id, urgency);
     }
     Vec::new()
@@ -262,7 +264,7 @@ pub fn answer_without_priority(
         Pending::Unavailable => None,
         Pending::Expected => Some(Effect::Arm(Timer::Retry)),
         Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
-        Pending::Fatal(_) => Some(shared.due.note_job(Task::End, id)),
+        Pending::Fatal(_) => Some(shared.due.schedule_job_task(Task::End, id)),
     };
     before.into_iter().chain(answer).collect()
 }
@@ -270,7 +272,7 @@ pub fn answer_without_priority(
 /// Ends jobs that can never have a priority.
 pub fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.due.take_jobs(Task::End) {
+    for id in shared.due.take_jobs_of_task(Task::End) {
         match admission::admit_job(shared, id, Completion::Now(Posting::ById)) {
             Ok(more) => effects.extend(more),
             Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
@@ -301,12 +303,12 @@ fn compute_priority(
         }
     };
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
-    priorities::note_answer(shared, id, urgency, &explanation);
+    priorities::store_answered_priority(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
     // Live fair-share changes all the time. If the priority equals the posted priority, Flux posts nothing.
     // Then the memo must keep the fair-share of the posted priority.
     if !(is_posted && has_memo && shared.is_live()) {
-        effects.extend(priorities::make_memo(shared, id, &explanation));
+        effects.extend(priorities::make_fairshare_memo(shared, id, &explanation));
     }
     Ok((effects, explanation.priority))
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Begins to ask for the states of queues if they affect a decision.
 pub fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
     if !shared.queues.is_asking() && needs_queue_states(shared) {
-        effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_asking()));
+        effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_queue_requests()));
     }
 }
 
@@ -31,8 +31,8 @@ pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = insert_all(changed.map(|(queue, _)| queue));
-    let mut effects = apply_parents(shared, parents);
-    suspend_or_resume_in(shared, &changed);
+    let mut effects = apply_queue_parents(shared, parents);
+    update_reservations_in_queues(shared, &changed);
     effects.push(match is_unanswered {
         true => Effect::ArmIn(Timer::Queues, UNANSWERED),
         false => Effect::Arm(Timer::Queues),
@@ -46,21 +46,21 @@ pub fn store_configured_queues(
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
     shared.queues.set_configured(queues.iter().map(|(queue, _)| queue.clone()));
-    apply_parents(shared, queues)
+    apply_queue_parents(shared, queues)
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
-pub fn store_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
-    if shared.queues.set_one_list(is_one_list) {
+pub fn store_single_list_flag(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+    if shared.queues.set_single_list_flag(is_one_list) {
         reorder_queues(shared);
     }
     Vec::new()
 }
 
-fn apply_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
+fn apply_queue_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
     let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
     shared.book.set_queue_parents(parents.clone());
-    shared.ledger.adopt_limits(&shared.book);
+    shared.ledger.apply_scope_limits(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     reorder_queues(shared);
     let mut effects = shared.scan_all_held_later();
@@ -81,7 +81,7 @@ fn reorder_queues(shared: &mut Shared) {
 
 /// Suspends the reservations of jobs in queues that were stopped, and resumes the reservations of jobs in
 /// queues that were started.
-fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
+fn update_reservations_in_queues(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
     if changed.is_empty() {
         return;
     }
@@ -98,7 +98,7 @@ fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
     }
     let scans = associations.into_iter().map(|association| (association, Candidates::All)).collect();
-    shared.due.note_scan(Scan::Several(scans));
+    shared.due.add_scan_at_event_end(Scan::Several(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {

@@ -41,7 +41,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Adds the queue of a job to the queues whose states the engine asks for.
-    pub fn note_queue(&mut self, queue: Option<&QueueName>) {
+    pub fn add_queue_to_request(&mut self, queue: Option<&QueueName>) {
         let queue = queue.cloned();
         if self.seen.len() < MOST_QUEUES {
             let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
@@ -69,7 +69,7 @@ impl Queues {
 
     /// Makes the engine ask again after a panic, which may have lost the request or its timer. If each
     /// request panics, the delay limits the number of panics.
-    pub fn ask_again(&mut self) {
+    pub fn repeat_request(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 
@@ -84,7 +84,7 @@ impl Queues {
     }
 
     /// Marks a request as open. Returns the seconds until it is sent.
-    pub fn begin_asking(&mut self) -> f64 {
+    pub fn begin_queue_requests(&mut self) -> f64 {
         self.is_asking = true;
         std::mem::take(&mut self.delay)
     }
@@ -119,7 +119,7 @@ impl Queues {
     }
 
     /// Stores whether the scheduler keeps the jobs of all queues in one list. Returns true if this has changed.
-    pub fn set_one_list(&mut self, is_one_list: bool) -> bool {
+    pub fn set_single_list_flag(&mut self, is_one_list: bool) -> bool {
         self.is_one_list.replace(is_one_list).unwrap_or(false) != is_one_list
     }
 }

@@ -12,23 +12,23 @@ const EARLY: f64 = 0.1;
 
 impl Engine {
     /// Carries out the work that was noted for this reactor turn.
-    pub(super) fn run_turn(&mut self) -> Vec<Effect> {
+    pub(super) fn run_reactor_turn(&mut self) -> Vec<Effect> {
         // A timer never fires within Flux's loop or a release scan, so both have ended, even if a panic hid
         // their end.
-        self.release.begin_turn();
+        self.release.begin_reactor_turn();
         self.refresh.exit_loop();
         if let Some(effects) = self.look_up_next_jobs() {
             return effects;
         }
         let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
-        effects.extend(unmoved::ask_next_unmoved(&mut self.shared));
+        effects.extend(unmoved::request_next_urgencies(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
-        effects.extend(keepers::watch_blocked(&mut self.shared));
+        effects.extend(keepers::watch_blocked_jobs(&mut self.shared));
         // The engine must determine which eventlogs to read before it releases a job.
         let replayed = self.recovery.finish_replay(&mut self.shared);
-        let due_scans = self.shared.due.take_later_scans();
+        let due_scans = self.shared.due.take_scans_of_turn();
         effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
-        effects.extend(self.recovery.scan_where_unread_left(&mut self.shared));
+        effects.extend(self.recovery.scan_associations_once_read(&mut self.shared));
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);
         let has_new_terms = self.shared.due.take_new_terms();
@@ -38,16 +38,16 @@ impl Engine {
     }
 
     /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if the record has not come.
-    pub fn retry_reads(&mut self) -> Vec<Effect> {
+    pub fn retry_failed_reads(&mut self) -> Vec<Effect> {
         let Engine { shared, recovery, .. } = self;
         let (now, patience) = (shared.now, Timer::Retry.seconds());
         // If the clock was set back, the time that a job has waited is unknown.
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
-        shared.due.end_expected(is_over);
+        shared.due.end_jobs_after_long_wait(is_over);
         let mut effects = priority_answers::end_jobs_without_priority(shared);
-        effects.extend(shared.due.expects_records().then_some(Effect::Arm(Timer::Retry)));
+        effects.extend(shared.due.is_awaiting_owner_record().then_some(Effect::Arm(Timer::Retry)));
         effects.extend(recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
-        effects.extend(shared.ended.ask_again(&mut shared.standing, &shared.book, shared.now));
+        effects.extend(shared.ended.repeat_request(&mut shared.standing, &shared.book, shared.now));
         effects.extend(ask_site_nodes(shared));
         effects.extend(shared.unmoved.timer());
         effects

@@ -43,12 +43,12 @@ impl Engine {
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
             Effect::Subscribe(id) => {
-                let is_overtaken = self.shared.subscriptions.remove_refused(id);
+                let is_overtaken = self.shared.subscriptions.remove_refused_job(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
                 if !is_overtaken {
-                    keepers::leave_unwatched(&mut self.shared, id);
+                    keepers::mark_job_unwatched(&mut self.shared, id);
                 }
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
@@ -74,7 +74,8 @@ impl Engine {
             }
             Effect::Prioritize(id, _) => {
                 self.shared.ledger.cache_priority(id, None);
-                let is_of_refresh = self.shared.posted.revert_post(id, matches!(why, Refusal::Other(_)));
+                let is_of_refresh =
+                    self.shared.posted.restore_former_priority(id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }

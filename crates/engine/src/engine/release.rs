@@ -44,14 +44,14 @@ impl ReleaseScan {
 
     /// Notes that a reactor turn begins. That never happens within Flux's loop or a scan, so both have ended, even if
     /// a panic hid their end.
-    pub fn begin_turn(&mut self) {
+    pub fn begin_reactor_turn(&mut self) {
         *self = ReleaseScan::default();
     }
 
     /// Returns true if no release scan may begin. A scan within Flux's loop over its jobs would make Flux
     /// lose its position. While a job is being released, scans could nest as deep as there are held jobs,
     /// because the job may end before Flux returns.
-    fn may_not_scan(&self) -> bool {
+    fn is_scan_forbidden(&self) -> bool {
         self.is_looping || self.is_releasing
     }
 
@@ -77,10 +77,10 @@ impl ReleaseScan {
         association: AssociationId,
         candidates: Candidates,
     ) -> Vec<Effect> {
-        if self.may_not_scan() {
+        if self.is_scan_forbidden() {
             return shared.due.schedule_scan(association, candidates);
         }
-        let mut effects = recovery.ask_where_limits_moved(shared);
+        let mut effects = recovery.request_eventlogs_after_change(shared);
         let cursor = ScanCursor::new(association, candidates);
         effects.extend(self.continue_scan(shared, recovery, ScanInProgress { cursor, freed: Vec::new() }));
         effects
@@ -95,25 +95,25 @@ impl ReleaseScan {
         due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
         // The first scan may set `is_releasing`, but the other scans must still follow it. So the flag is read here.
-        let is_later = self.may_not_scan();
-        let mut effects = recovery.ask_where_limits_moved(shared);
+        let is_later = self.is_scan_forbidden();
+        let mut effects = recovery.request_eventlogs_after_change(shared);
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
             effects.extend(match nth {
                 _ if is_later => shared.due.schedule_scan(association, candidates),
                 0 => self.scan_association(shared, recovery, association, candidates),
-                _ => vec![scan_after(association, Vec::new(), candidates)],
+                _ => vec![make_scan_step(association, Vec::new(), candidates)],
             });
         }
         effects
     }
 
     pub fn scan_all_held(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
-        shared.due.take_later_scans();
+        shared.due.take_scans_of_turn();
         // The requests come before the scans, because an association gets no scan before its requested eventlogs
         // are read.
-        let eventlog_requests = recovery.ask_where_limits_moved(shared);
+        let eventlog_requests = recovery.request_eventlogs_after_change(shared);
         let to_hold = recovery.end_push(|_| true);
-        shared.ledger.recompute_all_places();
+        shared.ledger.request_all_places();
         let held = shared.ledger.associations_with_held().map(|association| (association, Candidates::All));
         let held: Vec<_> = held.collect();
         let mut effects = self.scan_associations(shared, recovery, held);
@@ -186,7 +186,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
 }
 
 /// Schedules release scans for associations in whose scope no headroom is reserved for an overtaken job any more.
-pub fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
+pub fn scan_lapsed_associations(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
         effects.extend(shared.due.schedule_scan(association, Candidates::All));
     }
@@ -196,7 +196,7 @@ pub fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Eff
 /// job once, because the urgency may have changed before the subscription.
 fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.ledger.overtaken_mut().take_newly_protected() {
+    for id in shared.ledger.overtaken_mut().take_newly_overtaken_jobs() {
         effects.extend(shared.subscriptions.add_overtaken(id));
         effects.push(Effect::AskUrgency(id));
     }
@@ -204,7 +204,7 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns the step that begins a scan after all effects before it. `freed` are the jobs that these effects release.
-pub fn scan_after(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
+pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
     let cursor = ScanCursor::new(association, candidates);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }

@@ -2,7 +2,7 @@
 //! The settings of live fair-share: table `[fairshare]` of Flux's configuration, or options at the load of the plugin.
 
 use super::answers::Open;
-use crate::accounts::{ExemptQueues, RunningLimitsOf, SiteLimit};
+use crate::accounts::{ExemptQueues, RunningLimitSettings, SiteLimit};
 use crate::budgets::BudgetMode;
 use crate::ids::QueueName;
 use fairshare::accrual::Mode;
@@ -43,7 +43,7 @@ pub struct Settings {
     /// How the plugin treats a job that does not fit into a budget.
     pub budgets: BudgetMode,
     /// The state from which jobs count for limits on running jobs.
-    pub running: RunningLimitsOf,
+    pub running: RunningLimitSettings,
     /// The charge factors of queues; 1 for all others.
     pub charges: BTreeMap<QueueName, f64>,
     /// The rule by which jobs are charged for their resources. The plugin uses the rule of the last push,
@@ -72,7 +72,7 @@ impl Default for Settings {
             max_priorities: BTreeMap::new(),
             enforce_queue_shapes: false,
             budgets: BudgetMode::default(),
-            running: RunningLimitsOf::default(),
+            running: RunningLimitSettings::default(),
             charges: BTreeMap::new(),
             charge_by: ChargeBy::Sum,
             public: Open::Banks,

@@ -8,7 +8,7 @@
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
     job_turns::JobTurns, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions,
-    time_left::TimeLeft, unmoved::UnmovedJobs, unsaved_ended::UnsavedEndedJobs,
+    time_left::TimeLeft, unmoved::JobsLeftInPriority, unsaved_ended::UnsavedEndedJobs,
 };
 use crate::accounts::{AssociationId, Book};
 use crate::budgets::Budgets;
@@ -51,7 +51,7 @@ pub struct Shared {
     /// only if the priority differs from the previous priority.
     pub(super) unprioritized: BTreeSet<JobId>,
     /// Jobs in PRIORITY that get their priority by id.
-    pub(super) unmoved: UnmovedJobs,
+    pub(super) unmoved: JobsLeftInPriority,
     /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
     pub(super) subscriptions: Subscriptions,
@@ -89,7 +89,7 @@ impl Shared {
             settings: Settings::default(),
             due: Due::default(),
             unprioritized: BTreeSet::new(),
-            unmoved: UnmovedJobs::default(),
+            unmoved: JobsLeftInPriority::default(),
             annotations: BTreeMap::new(),
             subscriptions: Subscriptions::new(tables.batches.subscribed),
             expirations: Expirations::default(),

@@ -43,7 +43,7 @@ impl StagedPush {
         site: SitePart,
     ) -> Vec<Effect> {
         // A push that comes in one part replaces a staged push.
-        self.drop_tree(shared);
+        self.drop_staged_tree(shared);
         let mut tree = StagedSite::default();
         tree.absorb(site, &mut shared.standing);
         self.apply_site_document(shared, recovery, refresh, tree, |book| book.replace_records(records))
@@ -70,7 +70,7 @@ impl StagedPush {
     ) -> Vec<Effect> {
         let budgets = match shared.standing.push_staged(tree, shared.settings.accrual) {
             Ok(change) => {
-                refresh.note_site_change(shared, &change);
+                refresh.record_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
                 let SiteChange { associations, banks, budgets, .. } = change;
                 let changed = shared.budgets.compare(&budgets);
@@ -84,8 +84,8 @@ impl StagedPush {
         };
         replace(&mut shared.book);
         shared.due.set_push_ended(true);
-        recovery.note_limits_moved();
-        shared.ledger.adopt_limits(&shared.book);
+        recovery.mark_limits_changed();
+        shared.ledger.apply_scope_limits(&shared.book);
         budgets::replace_budgets(shared, budgets);
         let mut effects = ask_for_ended_jobs(shared);
         effects.extend(update_weights(shared, recovery, refresh));
@@ -93,7 +93,7 @@ impl StagedPush {
             shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, shared_ids_text(shared))),
         );
         let waiting: Vec<JobId> = shared.ledger.waiting().values().flatten().copied().collect();
-        effects.extend(attach_jobs(shared, recovery, waiting));
+        effects.extend(assign_waiting_jobs(shared, recovery, waiting));
         effects.extend(if shared.is_live() {
             refresh.begin_after_push(shared, recovery)
         } else {
@@ -103,7 +103,7 @@ impl StagedPush {
     }
 
     pub fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
-        self.drop_tree(shared);
+        self.drop_staged_tree(shared);
         shared.book.begin_staging(keeps_config);
         Vec::new()
     }
@@ -116,13 +116,13 @@ impl StagedPush {
     }
 
     pub fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        self.drop_tree(shared);
+        self.drop_staged_tree(shared);
         shared.book.abort_staging();
         Vec::new()
     }
 
     /// Drops the tree of the staged push, and the usage entries that were created for its associations.
-    fn drop_tree(&mut self, shared: &mut Shared) {
+    fn drop_staged_tree(&mut self, shared: &mut Shared) {
         if !std::mem::take(&mut self.tree).is_empty() {
             shared.standing.usages.remove_unused();
         }
@@ -143,13 +143,13 @@ pub fn store_associations(
     let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
     shared.due.set_push_ended(is_over && are_owners);
     shared.book.upsert(records, shared.owner);
-    recovery.note_limits_moved();
-    shared.ledger.note_priorities_changed();
+    recovery.mark_limits_changed();
+    shared.ledger.mark_priorities_changed();
     let jobs: Vec<JobId> = users_with_records
         .into_iter()
         .flat_map(|user| shared.ledger.waiting().get(&user).into_iter().flatten().copied())
         .collect();
-    let effects = attach_jobs(shared, recovery, jobs);
+    let effects = assign_waiting_jobs(shared, recovery, jobs);
     if is_over {
         scan_owner_associations(shared, recovery);
     }
@@ -158,7 +158,7 @@ pub fn store_associations(
 
 /// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their priority. Jobs of the
 /// instance owner that a reprioritize skipped get their priorities by id: the owner's record comes after the reprioritize of the same push.
-fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
+fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
         let Some(job) = shared.ledger.job(id) else { continue };
@@ -166,20 +166,20 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         let Some(association) = association_found else { continue };
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
         if shared.is_owner(job.user) && was_passed_over && shared.unprioritized.contains(&id) {
-            effects.push(shared.unmoved.ask_later(id, Timer::Turn));
+            effects.push(shared.unmoved.request_urgency_later(id, Timer::Turn));
         }
         if job.origin == Origin::Replayed {
-            recovery.note_half_pushed(association);
+            recovery.add_half_pushed_association(association);
             // At its replay the job had no association, so it could reach no limit, and the engine did not read its
             // eventlog.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.assign_scopes(&shared.book, association);
-        shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
+        shared.ledger.change(id, |job| job.admission = job.admission.after_move_to(association));
         effects.extend(accrual::record_start(shared, id));
     }
     effects.extend(recovery.read_eventlogs(shared, replayed));
-    recovery.end_comparison_if_known(shared);
+    recovery.end_comparison_if_complete(shared);
     effects
 }
 
@@ -192,7 +192,7 @@ fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
     };
     for association in recovery.end_push(is_owners) {
         shared.due.scan_after_event(association);
-        shared.due.note_scan(Scan::HoldReplayed(association));
+        shared.due.add_scan_at_event_end(Scan::HoldReplayed(association));
     }
 }
 
@@ -203,9 +203,9 @@ pub fn change_configuration(
     change: impl FnOnce(&mut Book),
 ) -> Vec<Effect> {
     shared.due.set_push_ended(false);
-    recovery.note_limits_moved();
+    recovery.mark_limits_changed();
     change(&mut shared.book);
-    shared.ledger.adopt_limits(&shared.book);
+    shared.ledger.apply_scope_limits(&shared.book);
     update_weights(shared, recovery, refresh)
 }
 
@@ -249,18 +249,18 @@ pub fn apply_settings(
 ) -> Vec<Effect> {
     let was_live = shared.is_live();
     let before = std::mem::replace(&mut shared.settings, settings);
-    let is_first = refresh.note_settings();
+    let is_first = refresh.record_new_settings();
     if shared.standing.usages.configure_charges(&shared.settings.charges, shared.now)
         && !shared.budgets.is_empty()
     {
         budgets::recount_charges(shared);
     }
     if is_first {
-        shared.time_left.note_lost_timer();
+        shared.time_left.mark_timer_lost();
         // Requests to Flux that a site document from the load caused were not carried out, so the engine asks
         // job-list again.
         shared.ended.restart_query();
-        shared.standing.usages.keep_all_ended(false);
+        shared.standing.usages.keep_all_ended_jobs(false);
     }
     if before == shared.settings && !(is_first && (was_live || !shared.budgets.is_empty())) {
         let asked =
@@ -272,12 +272,12 @@ pub fn apply_settings(
     }
     shared.standing.set_mode(shared.settings.accrual);
     if before.accrual != shared.settings.accrual {
-        refresh.note_site_change(shared, &SiteChange { accounting: true, ..SiteChange::default() });
+        refresh.record_site_change(shared, &SiteChange { accounting: true, ..SiteChange::default() });
     }
     let Settings { limits, exempt, .. } = &shared.settings;
     shared.book.set_configured_limits(limits.clone(), exempt.clone());
     shared.budgets.set_mode(shared.settings.budgets);
-    shared.ledger.adopt_limits(&shared.book);
+    shared.ledger.apply_scope_limits(&shared.book);
     // While Flux loads the plugin, the plugin is not in Flux's list of plugins yet, and a loop would ask only
     // the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the replay
     // makes Flux ask, if a job is in PRIORITY.
@@ -292,17 +292,17 @@ pub fn apply_settings(
         effects.push(shared.due.note_new_terms());
     }
     if before.running != shared.settings.running {
-        effects.extend(count_by_new_rules(shared));
+        effects.extend(recount_jobs_by_new_rules(shared));
     }
     // Jobs that fit under the new limits are released at the end of the refresh, or after Flux's loop. The
     // loop begins in the next reactor turn. Until then Flux iterates over its plugins, and any callback about
     // a job would move Flux's position.
     if (&before.limits, &before.exempt) != (&shared.settings.limits, &shared.settings.exempt) {
-        recovery.note_limits_moved();
+        recovery.mark_limits_changed();
         if shared.is_live() {
-            refresh.release_when_done();
+            refresh.release_after_refresh();
         } else if !is_loading {
-            refresh.release_when_done();
+            refresh.release_after_refresh();
             effects.push(Effect::Arm(Timer::Slice));
         }
     }
@@ -329,7 +329,7 @@ fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Counts all jobs again by the present rules for limits on running jobs. This holds no job; a release scan follows.
-fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
+fn recount_jobs_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let find_changed = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());
         (job.running != rule).then_some((id, rule))

@@ -47,7 +47,7 @@ pub struct SavedSite {
 }
 
 /// Restores the ended jobs and the evicted usage of the snapshot. Records that are invalid are logged, and not counted.
-pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
+pub fn restore_ended_jobs(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
         let fault_of_sum =
@@ -62,7 +62,7 @@ pub fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUs
 }
 
 /// Returns true if the snapshot lacks at least `most` ended jobs. Without a tree, a snapshot contains no ended jobs.
-pub fn has_unsaved_ended(view: &View<'_>, most: usize) -> bool {
+pub fn has_unsaved_jobs(view: &View<'_>, most: usize) -> bool {
     view.standing.tree().is_some() && view.unsaved_ended.has_at_least(most)
 }
 
@@ -96,7 +96,7 @@ pub fn associations_page(
     page.map(|(id, association)| {
         let (user, bank) = (association.user, &association.bank);
         let fairshare = view.book.fairshare(id).unwrap_or_default();
-        let reckoned = as_pushed.and_then(|it| view.standing.fairshare_as_pushed(it, user, bank));
+        let reckoned = as_pushed.and_then(|it| view.standing.get_pushed_fairshare(it, user, bank));
         SavedAssociation {
             record: AssociationRecord {
                 association: association.clone(),
@@ -134,7 +134,7 @@ pub fn site_document(view: &View<'_>) -> SavedSite {
         budgets: view.budgets.windows().map(|window| window.budget.clone()).collect(),
         charges: Charges { factors: history.changes().collect(), rules: history.rules().to_vec() },
         config: view.book.config(),
-        leaves: view.standing.leaves_without_jobs(),
+        leaves: view.standing.list_leaves_without_jobs(),
         rule: view.standing.rule().cloned(),
     }
 }

@@ -105,7 +105,7 @@ impl Subscriptions {
     }
 
     /// Removes a job to which Flux refused the subscription. Returns true if it was an overtaken job.
-    pub fn remove_refused(&mut self, id: JobId) -> bool {
+    pub fn remove_refused_job(&mut self, id: JobId) -> bool {
         self.foreign.remove(&id);
         self.heard.remove(&id)
     }
@@ -118,12 +118,12 @@ impl Subscriptions {
     }
 
     /// Stores the dependencies again that [`Subscriptions::take_names`] removed.
-    pub fn restore_names(&mut self, id: JobId, names: ForeignNames) {
+    pub fn restore_taken_names(&mut self, id: JobId, names: ForeignNames) {
         self.foreign.insert(id, names);
     }
 
     /// Notes that the job has left DEPEND, or that the plugin has subscribed to it.
-    pub fn mark_watched(&mut self, id: JobId) {
+    pub fn mark_job_watched(&mut self, id: JobId) {
         self.unwatched.remove(&id);
     }
 

@@ -20,7 +20,8 @@ impl Shared {
     pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
         let association = job.association()?;
         let own = self.explain_with_fairshare(job, urgency, self.fairshare(association)?)?;
-        let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
+        let Some(turn) = self.turn(id, association).filter(|_| own.is_decided_by_terms() && own.priority > 0)
+        else {
             return Some(own);
         };
         // If the fair-share of the turn would make the priority 0, the priority without the turn applies.
@@ -70,7 +71,7 @@ impl Shared {
     }
 
     /// Returns true if the fair-share of association `id` is live.
-    pub(super) fn is_live_for(&self, id: AssociationId) -> bool {
+    pub(super) fn has_live_fairshare(&self, id: AssociationId) -> bool {
         self.is_live() && self.live_fairshare(id).is_some()
     }
 

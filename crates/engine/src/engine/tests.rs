@@ -56,7 +56,7 @@ mod why;
 mod why_helps;
 
 use super::Engine;
-use super::age::move_reference;
+use super::age::move_age_reference;
 use super::{Batches, Shared, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
@@ -113,8 +113,8 @@ impl Engine {
         self.ages
     }
 
-    fn move_reference(&mut self) -> bool {
-        move_reference(&mut self.shared)
+    fn move_age_reference(&mut self) -> bool {
+        move_age_reference(&mut self.shared)
     }
 
     fn book(&self) -> &Book {

@@ -23,14 +23,14 @@ pub(super) struct TimeLeft {
 
 impl TimeLeft {
     /// Notes that a timer that was armed may never fire.
-    pub fn note_lost_timer(&mut self) {
+    pub fn mark_timer_lost(&mut self) {
         self.is_armed = false;
     }
 }
 
 /// Arms the timer if a limit counts the time that running jobs have left.
-pub fn arm_if_needed(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    if !shared.time_left.is_armed && shared.book.site_limits().count_time_left() {
+pub fn arm_timer_if_needed(shared: &mut Shared, effects: &mut Vec<Effect>) {
+    if !shared.time_left.is_armed && shared.book.site_limits().has_time_left_limit() {
         shared.time_left = TimeLeft { is_armed: true, ..TimeLeft::default() };
         effects.push(Effect::ArmIn(Timer::TimeLeft, period(shared)));
     }
@@ -47,7 +47,7 @@ fn period(shared: &Shared) -> f64 {
 /// follows.
 pub fn update_next_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.time_left.is_armed = false;
-    if !shared.book.site_limits().count_time_left() {
+    if !shared.book.site_limits().has_time_left_limit() {
         return Vec::new();
     }
     let mut jobs = std::mem::take(&mut shared.time_left.jobs);
@@ -57,7 +57,7 @@ pub fn update_next_jobs(shared: &mut Shared) -> Vec<Effect> {
     for id in jobs.split_off(jobs.len().saturating_sub(SLICE)) {
         let counts = |job: &&Job| shared.ledger.accounts().counts_time_left(job);
         let Some(job) = shared.ledger.job(id).filter(counts) else { continue };
-        let elapsed_ms = job.elapsed_until(shared.now);
+        let elapsed_ms = job.compute_elapsed_time(shared.now);
         if elapsed_ms != job.elapsed_ms {
             shared.ledger.change(id, |job| job.elapsed_ms = elapsed_ms);
             shared.time_left.has_changed = true;

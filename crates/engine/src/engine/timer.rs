@@ -77,7 +77,7 @@ mod tests {
     use super::Timer;
 
     #[test]
-    fn the_table_is_in_the_order_of_the_timers() {
+    fn the_timer_table_is_in_the_order_of_the_enum() {
         for (index, (timer, name, seconds)) in Timer::ALL.iter().copied().enumerate() {
             assert_eq!((timer.index(), Timer::from_index(index)), (index, Some(timer)));
             assert_eq!((timer.name(), timer.seconds()), (name, seconds));

@@ -16,16 +16,16 @@ use std::collections::BTreeSet;
 
 /// Jobs that Flux may leave in PRIORITY.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UnmovedJobs {
+pub(super) struct JobsLeftInPriority {
     jobs: BTreeSet<JobId>,
     /// If there are many jobs, the order in which they get their priorities: the last element is the first. It may
     /// contain jobs that are no longer in `jobs`.
     order: Vec<JobId>,
 }
 
-impl UnmovedJobs {
+impl JobsLeftInPriority {
     /// Makes the engine ask for the urgency of a job when `timer` fires, and post the job's priority by id.
-    pub fn ask_later(&mut self, id: JobId, timer: Timer) -> Effect {
+    pub fn request_urgency_later(&mut self, id: JobId, timer: Timer) -> Effect {
         self.jobs.insert(id);
         Effect::Arm(timer)
     }
@@ -56,19 +56,19 @@ impl UnmovedJobs {
 }
 
 /// Returns the answer for a job whose priority is posted by id in a later reactor turn.
-pub fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    vec![shared.unmoved.ask_later(id, Timer::Turn), Effect::KeepPriority]
+pub fn defer_post_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    vec![shared.unmoved.request_urgency_later(id, Timer::Turn), Effect::KeepPriority]
 }
 
 /// Records that Flux's reprioritize may leave this job in PRIORITY: it does so if the priority has not changed. So
 /// the engine posts the current priority of the job by id in the next reactor turn.
-pub fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.unprioritized.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
+pub fn post_by_reprioritize(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    shared.unprioritized.remove(&id).then(|| shared.unmoved.request_urgency_later(id, Timer::Turn))
 }
 
 /// Asks for the urgencies of jobs in PRIORITY whose priorities are posted by id. If there are many jobs, asks for one
 /// batch of them.
-pub fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
+pub fn request_next_urgencies(shared: &mut Shared) -> Vec<Effect> {
     if shared.unmoved.order.is_empty() {
         if shared.unmoved.jobs.len() <= shared.batches.put_off {
             let jobs = std::mem::take(&mut shared.unmoved.jobs);

@@ -16,7 +16,7 @@ pub struct UnsavedEndedJobs {
 
 impl UnsavedEndedJobs {
     /// Stores a job that ended at `end`, in seconds since the epoch.
-    pub(super) fn note_ended(&mut self, job: standing::Job, end: f64) {
+    pub(super) fn store_ended_job(&mut self, job: standing::Job, end: f64) {
         self.too_many |= self.ended.len() >= MAX_STORED;
         if self.too_many {
             self.ended = Vec::new();

@@ -5,7 +5,7 @@ use super::{
     Effect, JobFacts, Level, Shared, State, Timer, accrual,
     admission::unknown_association_text,
     hold,
-    life::{bank_name, project_of, queue_name, running_limits},
+    life::{bank_name, find_project_of_jobspec, queue_name, running_limits},
     recovery::Recovery,
 };
 use crate::accounts::AssociationId;
@@ -14,9 +14,9 @@ use crate::limits::{Candidates, Job, Phase, Project, Reservation, Rule};
 
 /// Applies an update of a jobspec. The counts and reservations of the job change with the update.
 pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
-    shared.posted.note_jobspec_update(facts.id);
-    if let Some(bank) = bank_of_completion(shared, facts) {
-        shared.ledger.note_complete_jobspec(facts.id, bank);
+    shared.posted.mark_jobspec_updated(facts.id);
+    if let Some(bank) = find_completed_bank(shared, facts) {
+        shared.ledger.store_completed_bank(facts.id, bank);
         return Vec::new();
     }
     let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
@@ -44,16 +44,16 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let project = match (&job.project, facts.project) {
         // Flux does not validate every update. The project is validated when the job gets an association.
         (Project::Unchecked(_), Some(project)) => Project::Unchecked(project.into()),
-        (_, project) => project_of(association, project),
+        (_, project) => find_project_of_jobspec(association, project),
     };
     if let Some(association) = association {
         shared.ledger.assign_scopes(&shared.book, association);
     }
-    shared.queues.note_queue(queue.as_ref());
+    shared.queues.add_queue_to_request(queue.as_ref());
     let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
     shared.ledger.change(id, |job| {
         if let Some(association) = association {
-            job.admission = job.admission.moved_to(association);
+            job.admission = job.admission.after_move_to(association);
         }
         job.bank = bank;
         (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
@@ -80,23 +80,23 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     }
     // In the new association or queue, the job may reach a limit, or other jobs may reach a limit because of
     // the job.
-    if recovery.remove_unasked(id, before.0, before.1.as_ref()) {
+    if recovery.remove_deferred_eventlog(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
     effects.extend(
         association
             .into_iter()
-            .flat_map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association))),
+            .flat_map(|association| recovery.request_noted_eventlogs(shared, Some(association))),
     );
     effects.extend(hold_moved_in_depend(shared, id));
     let mut is_held_again = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
-        is_held_again = hold::hold_moved_from_sched(shared, id, before.0, before.1.as_ref(), is_all);
+        is_held_again = hold::hold_job_moved_from_sched(shared, id, before.0, before.1.as_ref(), is_all);
         // If the priority is the same as before, Flux does not ask for it. So the engine posts the priority
         // by id.
         if before.0.is_none() && association.is_some() {
-            effects.push(shared.unmoved.ask_later(id, Timer::Turn));
+            effects.push(shared.unmoved.request_urgency_later(id, Timer::Turn));
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
@@ -108,7 +108,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     }
     // If the job was the last of its former association with an unread eventlog, a scan there need no longer wait.
     match before.0.filter(|_| was_unread) {
-        Some(left) if is_held_again => recovery.note_unread_left(left),
+        Some(left) if is_held_again => recovery.add_association_of_unread_job(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, Some(left))),
         None => {}
     }
@@ -140,14 +140,14 @@ pub fn update_bank(shared: &mut Shared, id: JobId, user: UserId, state: State, b
 /// limits that no longer apply.
 fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
-    let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked());
+    let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked_by_plugins());
     let may_be_held = is_ours && job.reservation != Reservation::Given;
     if may_be_held { hold::hold_in_depend(shared, id) } else { Vec::new() }
 }
 
 /// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
 /// such an update for most submissions, and Flux then passes the job to the plugin again.
-pub fn bank_of_completion(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
+pub fn find_completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
@@ -174,7 +174,7 @@ fn queue_rejection(
     if is_exempt && shared.limits().active_headroom(association, Some(queue)) == 0 {
         return Some(full_queue_text(queue, "max-active-jobs"));
     }
-    if let Some(full) = shared.limits().full_of_active_jobs(association, wanted.as_ref(), Some(job)) {
+    if let Some(full) = shared.limits().find_full_active_jobs_limit(association, wanted.as_ref(), Some(job)) {
         return Some(full_queue_text(queue, full.name()));
     }
     if !matches!(state, State::Priority | State::Sched) || stays {
@@ -186,9 +186,9 @@ fn queue_rejection(
 /// Returns the text that rejects the update, if in association `id` and `queue` the job would exceed a limit of the queue.
 fn full_queue_rejection(shared: &Shared, job: &Job, id: AssociationId, queue: &str) -> Option<String> {
     let wanted = queue_name(shared, Some(queue));
-    let exceeded = shared.limits().exceeded_if_moved(job, id, wanted.as_ref());
+    let exceeded = shared.limits().exceeded_by_move(job, id, wanted.as_ref());
     let rules = shared.ledger.rules();
-    let on_move = shared.limits().limits_on_move(job.queue.as_ref(), wanted.as_ref());
+    let on_move = shared.limits().list_limits_on_move(job.queue.as_ref(), wanted.as_ref());
     let name = rules.members(exceeded.and(on_move)).next()?.name();
     Some(full_queue_text(queue, name))
 }
@@ -234,13 +234,13 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         return Some("new bank is already at max-active-jobs limit".to_owned());
     }
     let job = job?;
-    let running = shared.limits().usage_over_queues(wanted).1.run.jobs();
+    let running = shared.limits().sum_usage_over_queues(wanted).1.run.jobs();
     let rejected = |limit: &str| {
         Some(format!(
             "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
         ))
     };
-    if let Some(full) = shared.limits().full_of_active_jobs(wanted, queue, Some(job)) {
+    if let Some(full) = shared.limits().find_full_active_jobs_limit(wanted, queue, Some(job)) {
         return rejected(full.name());
     }
     if shared.book.site_limits().counts_in(None, None, in_queue)
@@ -253,7 +253,7 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         return None;
     }
     let rules = shared.ledger.rules();
-    let exceeded = shared.limits().exceeded_if_moved(job, wanted, queue);
+    let exceeded = shared.limits().exceeded_by_move(job, wanted, queue);
     // The engine can hold the job in PRIORITY or SCHED by a limit on running jobs, so such a limit does not
     // reject the update.
     let exceeded = exceeded.without(rules.select_limits(Rule::is_on_running_jobs));

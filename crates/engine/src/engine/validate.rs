@@ -32,7 +32,7 @@ impl ValidatedJobs {
             None => {
                 // The job is not counted yet: another plugin may still reject it.
                 if facts.state == State::New {
-                    self.note_validated(facts.id);
+                    self.record_validated_job(facts.id);
                 }
                 Vec::new()
             }
@@ -79,7 +79,7 @@ pub fn rejections_of_job(
     facts: &JobFacts<'_>,
 ) -> impl Iterator<Item = String> {
     let unknown = || match shared.book.has_data() {
-        true => Some(unknown_association_text(facts.user) + &banks_text(shared, facts.user)),
+        true => Some(unknown_association_text(facts.user) + &describe_banks_of_user(shared, facts.user)),
         false => uncountable_rejection(facts).or_else(|| long_name_rejection(facts)),
     };
     let known = id.and_then(|id| Some((id, shared.book.association(id)?)));
@@ -93,7 +93,7 @@ fn uncountable_rejection(facts: &JobFacts<'_>) -> Option<String> {
 
 fn disabled_rejection(shared: &Shared, (_, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let text = "user/bank entry has been disabled from flux-accounting DB";
-    (!association.active).then(|| text.to_owned() + &banks_text(shared, facts.user))
+    (!association.active).then(|| text.to_owned() + &describe_banks_of_user(shared, facts.user))
 }
 
 /// Returns the text that rejects a job whose queue is unknown, or forbidden to the association.
@@ -116,7 +116,7 @@ fn active_jobs_rejection(
 ) -> Option<String> {
     let is_full = |id: AssociationId| shared.limits().active_headroom(id, facts.queue) == 0;
     (facts.state == State::New && is_full(id)).then(|| {
-        let active = shared.limits().usage_over_queues(id).0;
+        let active = shared.limits().sum_usage_over_queues(id).0;
         let other = find_fitting_bank(shared, id, facts, |other, _| !is_full(other));
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
@@ -130,7 +130,7 @@ fn active_scope_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFacts<
         return None;
     }
     let queue = queue_name(shared, facts.queue);
-    shared.limits().full_of_active_jobs(id, queue.as_ref(), None).map(|full| full.rejection())
+    shared.limits().find_full_active_jobs_limit(id, queue.as_ref(), None).map(|full| full.rejection())
 }
 
 /// Returns the text that rejects a job whose nodes or time limit are beyond the limits on each job of its queue or of the parent queue.
@@ -146,14 +146,14 @@ pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &Job
     };
     let Some(text) = rejection(association) else {
         let queue = queue_name(shared, facts.queue);
-        return shared.limits().rejection_over_scopes(id, queue.as_ref(), size);
+        return shared.limits().find_scope_rejection(id, queue.as_ref(), size);
     };
     let other = find_fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))
 }
 
 /// Returns the last sentence of a rejection, which names the banks of the user; empty if the user has none.
-fn banks_text(shared: &Shared, user: UserId) -> String {
+fn describe_banks_of_user(shared: &Shared, user: UserId) -> String {
     let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
     let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MAX_NAMED_BANKS).collect();
     let default = shared.book.default_bank(user).filter(|default| banks.contains(default));

@@ -7,7 +7,7 @@ use super::{
     hold::can_rest,
     posted::JobPriorities,
     recovery::Recovery,
-    refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, post_budget},
+    refresh::{LiveSnapshot, LiveSummary, Refresh, RefreshProgress, post_budget},
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
@@ -104,7 +104,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the changes of the last push of associations or of a whole site document.
-    pub fn latest_difference(&self) -> Difference {
+    pub fn last_difference(&self) -> Difference {
         self.book.latest()
     }
 
@@ -114,8 +114,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the state of live fair-share that all answers contain.
-    pub fn live_outline(&self) -> LiveOutline {
-        LiveOutline {
+    pub fn live_summary(&self) -> LiveSummary {
+        LiveSummary {
             is_on: self.is_live(),
             rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
             generation: self.standing.generation(),
@@ -126,9 +126,9 @@ impl<'a> View<'a> {
 
     /// Returns the state of live fair-share that `query` shows.
     pub fn live_snapshot(&self) -> LiveSnapshot {
-        let outline = self.live_outline();
+        let outline = self.live_summary();
         let (last, is_refreshing) = self.refresh.last_refresh();
-        let (pending, lagging) = self.posted.pending_and_stale();
+        let (pending, lagging) = self.posted.count_pending_and_stale();
         let (associations, running, ended) = self.standing.usages.counts();
         LiveSnapshot {
             accrual: Cow::Borrowed(self.settings.accrual.name()),
@@ -167,7 +167,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns at most `most` pending jobs by ascending id, beginning after job `after`.
-    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+    pub fn list_pending_jobs_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.posted.pending().ids_after(after).take(most).collect()
     }
 

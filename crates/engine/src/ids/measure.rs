@@ -43,7 +43,7 @@ impl Measure {
         }
     }
 
-    /// Returns `amount` with its unit, as in texts for users, rounded as by [`show_number`](Measure::show_number).
+    /// Returns `amount` with its unit, as in texts for users, rounded as by [`format_amount`](Measure::format_amount).
     pub fn show_amount(self, amount: u64) -> String {
         let unit = match self {
             Measure::Jobs => "job(s)",
@@ -53,20 +53,20 @@ impl Measure {
             Measure::Time => "s",
             Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => self.name(),
         };
-        format!("{} {unit}", self.show_number(amount))
+        format!("{} {unit}", self.format_amount(amount))
     }
 
     /// Returns `amount` as a number in the unit of caps. Rounds up to three decimals, or to more if the amount is below 0.1.
-    pub fn show_number(self, amount: u64) -> String {
-        self.show_rounded(amount, u128::div_ceil)
+    pub fn format_amount(self, amount: u64) -> String {
+        self.format_rounded_amount(amount, u128::div_ceil)
     }
 
-    /// Returns a cap or its headroom like [`show_number`](Measure::show_number), but rounded down: a larger amount must show a larger number.
-    pub fn show_headroom(self, amount: u64) -> String {
-        self.show_rounded(amount, |amount, unit| amount / unit)
+    /// Returns a cap or its headroom like [`format_amount`](Measure::format_amount), but rounded down: a larger amount must show a larger number.
+    pub fn format_headroom(self, amount: u64) -> String {
+        self.format_rounded_amount(amount, |amount, unit| amount / unit)
     }
 
-    fn show_rounded(self, amount: u64, divide: fn(u128, u128) -> u128) -> String {
+    fn format_rounded_amount(self, amount: u64, divide: fn(u128, u128) -> u128) -> String {
         let (amount, unit) = (u128::from(amount), u128::from(self.cap_unit()));
         // Seven decimals of an hour distinguish milliseconds.
         let decimals = (3..7).find(|decimals| amount * 10_u128.pow(*decimals) >= 100 * unit).unwrap_or(7);
@@ -196,7 +196,7 @@ impl Amount {
     }
 
     /// Returns true if a limit on the amount can hold jobs. Limits on other amounts only reject jobs at submission.
-    pub fn can_hold(self) -> bool {
+    pub fn can_hold_jobs(self) -> bool {
         !matches!(self.stage, Stage::Active | Stage::OneJob)
     }
 
@@ -246,7 +246,7 @@ mod tests {
         // If a job needs 1 ms more than the headroom, the shown need must exceed the shown headroom.
         for headroom in [0, 1, 359, 360, 3_599_999, 3_600_000, 3_600_001] {
             let [needed, left] =
-                [Measure::NodeTime.show_number(headroom + 1), Measure::NodeTime.show_headroom(headroom)]
+                [Measure::NodeTime.format_amount(headroom + 1), Measure::NodeTime.format_headroom(headroom)]
                     .map(|text| text.parse::<f64>().expect("a number"));
             assert!(needed > left, "{needed} {left}");
         }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_printed_amount_parses_to_itself() {
         for (index, amount) in Amount::ALL.into_iter().enumerate() {
-            assert_eq!(amount.can_hold(), index < Amount::HOLDING, "{amount}");
+            assert_eq!(amount.can_hold_jobs(), index < Amount::HOLDING, "{amount}");
         }
         assert!(Amount::ALL.into_iter().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
         for invalid in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {

@@ -34,7 +34,7 @@ impl Accounts {
     }
 
     /// Returns the jobs of an association in DEPEND and PRIORITY in the order of their ids. Begins after the id `after`, or with the first job.
-    pub fn jobs_before_sched(
+    pub fn list_jobs_before_sched(
         &self,
         association: AssociationId,
         after: Option<JobId>,
@@ -64,12 +64,12 @@ impl Accounts {
     }
 
     /// Returns true if a job with an unread eventlog shares a limit scope with the association's jobs in `queue`.
-    pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+    pub fn shares_unread_scope(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         self.unread > 0 && self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
     }
 
     /// Returns true if limits over scopes count jobs of an association in a queue.
-    pub fn counts_under_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+    pub fn is_counted_by_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         self.scopes_of(association, queue).next().is_some()
     }
 
@@ -86,23 +86,23 @@ impl Accounts {
     }
 
     /// Returns true if limits over scopes count the running jobs of an association.
-    pub fn runs_under_scopes(&self, association: AssociationId) -> bool {
+    pub fn are_running_jobs_in_scopes(&self, association: AssociationId) -> bool {
         let mut counters = self.all_scopes_of(association).flat_map(|(_, scope)| &scope.counters);
         counters.any(|counter| counter.amount.stage == Stage::Running)
     }
 
     /// Returns the number of held jobs of an association.
     pub fn held_count(&self, association: AssociationId) -> usize {
-        self.held_lines(association).map(|(_, line)| line.len()).sum()
+        self.jobs_by_class(association).map(|(_, line)| line.len()).sum()
     }
 
     /// Returns the position of a job among the held jobs of its association, or `None` if the job is not held.
-    pub fn place_in_line(&self, id: JobId, job: &Job) -> Option<PlaceInLine> {
+    pub fn find_place_of_job(&self, id: JobId, job: &Job) -> Option<PlaceInLine> {
         let association = job.association().filter(|_| job.is_held())?;
         let before =
-            self.held_lines(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
+            self.jobs_by_class(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
                 std::cmp::Ordering::Less => line.len(),
-                std::cmp::Ordering::Equal => line.count_before(id),
+                std::cmp::Ordering::Equal => line.count_members_before(id),
                 std::cmp::Ordering::Greater => 0,
             });
         Some(PlaceInLine { place: 1 + before.sum::<usize>(), of: self.held_count(association) })
@@ -111,15 +111,15 @@ impl Accounts {
 
 impl Accounts {
     /// Returns the accounts of an excerpt, which has one association and no limit scopes.
-    pub(super) fn for_excerpt(association: AssociationId, account: Account) -> Accounts {
+    pub(super) fn for_one_association(association: AssociationId, account: Account) -> Accounts {
         Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
     }
 
     /// Returns the accounts and scopes with counters of 0. Each association stays in its scopes.
-    pub(super) fn without_jobs(self) -> Accounts {
+    pub(super) fn with_zero_counters(self) -> Accounts {
         let clear = |account: Account| Account { scope_ids: account.scope_ids, ..Account::default() };
         let all = self.all.into_iter().map(clear).collect();
-        Accounts { all, first: self.first, scopes: self.scopes.without_jobs(), unread: 0 }
+        Accounts { all, first: self.first, scopes: self.scopes.with_zero_counters(), unread: 0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {
@@ -132,7 +132,7 @@ impl Accounts {
     }
 
     /// Returns all scopes, and the account of `association` if it has one.
-    pub(super) fn scopes_and_account(
+    pub(super) fn borrow_scopes_and_account(
         &mut self,
         association: AssociationId,
     ) -> (&mut LimitScopes, Option<&mut Account>) {
@@ -146,12 +146,12 @@ impl Accounts {
     /// Replaces the footprint `before` of a job by `after` in the counters of its association and of its scopes.
     pub(super) fn count_job(&mut self, before: &Footprint, after: &Footprint) {
         if (before.association, &before.queue) != (after.association, &after.queue) {
-            self.count_job(before, &before.without_amounts());
-            self.count_job(&after.without_amounts(), after);
+            self.count_job(before, &before.with_zero_amounts());
+            self.count_job(&after.with_zero_amounts(), after);
             return;
         }
         let Some(association) = after.association else { return };
-        let (scopes, Some(account)) = self.scopes_and_account(association) else { return };
+        let (scopes, Some(account)) = self.borrow_scopes_and_account(association) else { return };
         account.usage.count_job(before, false);
         account.usage.count_job(after, true);
         if let Some(ids) = &account.scope_ids {
@@ -160,12 +160,15 @@ impl Accounts {
     }
 
     /// Returns the held jobs of an association by class.
-    pub(super) fn held_lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
+    pub(super) fn jobs_by_class(
+        &self,
+        association: AssociationId,
+    ) -> impl Iterator<Item = (&Class, &HeldLine)> {
         self.get(association).into_iter().flat_map(|account| &account.held)
     }
 
     /// Returns the held jobs of `class` in `association`, or `None` if there are none.
-    pub(super) fn held_line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
+    pub(super) fn jobs_of_class(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.get(association)?.held.get(class)
     }
 
@@ -196,7 +199,7 @@ impl Accounts {
         if self.scopes.has_no_limits() {
             return;
         }
-        let (scopes, account) = self.scopes_and_account(id);
+        let (scopes, account) = self.borrow_scopes_and_account(id);
         if let Some(account) = account.filter(|account| account.scope_ids.is_none())
             && let Some(association) = book.association(id)
         {
@@ -207,14 +210,14 @@ impl Accounts {
 
     /// Adopts the limits over scopes in `book` and the `accounts` of budgets. Returns true if the caller must count all live jobs in the
     /// scopes again.
-    pub(super) fn adopt_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
+    pub(super) fn apply_scope_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
         // Each change of a budget changes the limits too, so equal limits mean equal budgets.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
         if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
             && list_windows(self.scopes.accounts()) == list_windows(&accounts)
         {
             for ((target, amount), account) in accounts {
-                self.scopes.set_spent(target, amount, account.spent);
+                self.scopes.set_spent_amount(target, amount, account.spent);
             }
             return false;
         }
@@ -225,7 +228,7 @@ impl Accounts {
         }
         for index in self.first..self.first + self.all.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };
-            let (_, Some(account)) = self.scopes_and_account(id) else { continue };
+            let (_, Some(account)) = self.borrow_scopes_and_account(id) else { continue };
             (account.scope_ids, account.waiting) = Default::default();
             if !account.is_idle() {
                 self.assign_scopes(book, id);

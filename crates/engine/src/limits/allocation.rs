@@ -38,7 +38,7 @@ pub enum Resources {
 
 impl Resources {
     /// Returns true if the job has an R.
-    pub fn are_present(&self) -> bool {
+    pub fn are_allocated(&self) -> bool {
         *self != Resources::None
     }
 

@@ -10,7 +10,7 @@ use super::job::{Footprint, Job};
 use super::ledger::{Account, LatestEnd, Ledger};
 use super::overtaken::{Asker, Overtaken};
 use super::scope::{LimitScope, ScopeId, ScopeIds};
-use super::scope_rows::{ScopeRow, queue_scope_limits, rejection, show_queue};
+use super::scope_rows::{ScopeRow, describe_limit_queue, queue_scope_limits, rejection};
 use super::size::Size;
 use super::table::Rule;
 use crate::accounts::{AssociationId, Book, Cap, Scope, SiteLimit, Target, UNLIMITED_BUDGET};
@@ -52,7 +52,7 @@ impl Default for BudgetAccount {
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
         let measured = tally.map(|amounts| amounts.amount(amount.measure));
-        let (charged, reserved, suspended) = measured.in_stage(amount.stage);
+        let (charged, reserved, suspended) = measured.get_stage_counts(amount.stage);
         Counter { hold, amount, cap, charged, reserved, suspended, account: BudgetAccount::default() }
     }
 
@@ -81,7 +81,7 @@ impl Counter {
     /// Returns true if an anti-starvation reservation for a job of `size` keeps the headroom. Such a reservation
     /// keeps no headroom of a budget: if the job never fitted into the budget, no other job could spend the rest of
     /// it.
-    pub fn is_kept_for(&self, size: Size) -> bool {
+    pub fn is_reserved_for(&self, size: Size) -> bool {
         !self.amount.is_budget() && self.lacks_headroom(size)
     }
 
@@ -126,7 +126,7 @@ impl<'a> AppliedLimit<'a> {
 
     /// If `is_stopped` is true, the asking job is in a stopped queue, and suspended reservations count as reserved: Flux starts all jobs of
     /// a queue together when the queue starts.
-    fn count_suspended(mut self, is_stopped: bool) -> Self {
+    fn count_if_suspended(mut self, is_stopped: bool) -> Self {
         if is_stopped {
             let Counter { reserved, suspended, .. } = &mut self.counter;
             *reserved = reserved.saturating_add(std::mem::take(suspended));
@@ -135,7 +135,7 @@ impl<'a> AppliedLimit<'a> {
     }
 
     /// Returns the overtaken job for which the scope keeps headroom, if the asking job uses and reserves less than `needed`.
-    fn reservation_against(&self, needed: u64) -> Option<JobId> {
+    fn find_opposing_reservation(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
 
@@ -145,9 +145,9 @@ impl<'a> AppliedLimit<'a> {
         (self.counter.hold, self.counter.amount, remaining)
     }
 
-    fn is_exceeded_by(&self, size: Size) -> bool {
+    fn is_exceeded_by_size(&self, size: Size) -> bool {
         let needed = size.amount(self.counter.amount);
-        self.reservation_against(needed).is_some() || needed > self.counter.headroom()
+        self.find_opposing_reservation(needed).is_some() || needed > self.counter.headroom()
     }
 
     fn describe(&self, size: Size) -> Holding {
@@ -162,7 +162,7 @@ impl<'a> AppliedLimit<'a> {
             reserved,
             limit: cap.limit,
             needed,
-            kept_for: self.reservation_against(needed),
+            kept_for: self.find_opposing_reservation(needed),
         }
     }
 }
@@ -208,7 +208,7 @@ pub struct Holding {
 impl Holding {
     /// Returns how many jobs of the size of the asking job the limit has headroom for. Returns `u64::MAX` if the job does not count under
     /// the limit.
-    pub fn count_fitting(&self) -> u64 {
+    pub fn count_fitting_jobs(&self) -> u64 {
         self.headroom().checked_div(self.needed).unwrap_or(u64::MAX)
     }
 
@@ -258,32 +258,32 @@ impl ActiveJobsLimit {
     /// Returns the name of the limit, and how many jobs are active.
     pub fn describe(&self) -> String {
         let ActiveJobsLimit { target, queue, active, cap } = self;
-        let (queue, most) = (show_queue(target, queue.as_ref()), cap.cap());
+        let (queue, most) = (describe_limit_queue(target, queue.as_ref()), cap.cap());
         format!("{}: {active} of {most} jobs of {target}{queue} are active now", self.name())
     }
 
     /// Returns the text that rejects a submission.
     pub fn rejection(&self) -> String {
         let ActiveJobsLimit { target, queue, active, cap } = self;
-        let (queue, most) = (show_queue(target, queue.as_ref()), cap.cap());
+        let (queue, most) = (describe_limit_queue(target, queue.as_ref()), cap.cap());
         format!("{target}{queue} has max active jobs; {active} of {most}: wait until one of them ends")
     }
 }
 
 /// Returns the members of `limits` that one more job of `size` would exceed.
 fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
-    limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
+    limits.filter(|limit| limit.is_exceeded_by_size(size)).map(|limit| limit.counter.hold).collect()
 }
 
 /// Returns the limits of a scope. Each has the job in `before` for which the limit keeps headroom, if any.
-fn limits_of_scope<'a>(
+fn list_limits_of_scope<'a>(
     id: Option<ScopeId>,
     scope: &'a LimitScope,
     before: &'a [Overtaken],
 ) -> impl Iterator<Item = AppliedLimit<'a>> {
     let kept = move || before.iter().filter(move |it| id.is_some() && it.kept_in == id);
     scope.counters.iter().map(move |counter| AppliedLimit {
-        kept_for: kept().find(|it| counter.is_kept_for(it.size)).map(|it| it.job),
+        kept_for: kept().find(|it| counter.is_reserved_for(it.size)).map(|it| it.job),
         ..AppliedLimit::new(*counter, Some(&scope.target), scope.queue.as_ref())
     })
 }
@@ -302,7 +302,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the results of `convert` for the limits in the records of an association and of `queue`. Their counters do not include `job`.
-    fn record_limits<T>(
+    fn list_record_limits<T>(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
@@ -313,12 +313,12 @@ impl<'a> Limits<'a> {
         let Limits { ledger, book } = self;
         let Some(record) = book.association(association) else { return Vec::new() };
         let (is_stopped, usage) = (ledger.is_stopped(queue), ledger.accounts.usage(association));
-        ledger.rules().list_applied(book, record, queue, usage, |limit| {
+        ledger.rules().list_applied_limits(book, record, queue, usage, |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(None, limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
             let limit = job.filter(counts).map_or(limit, |job| limit.without_job(&job.footprint()));
-            convert(limit.count_suspended(is_stopped))
+            convert(limit.count_if_suspended(is_stopped))
         })
     }
 
@@ -329,18 +329,18 @@ impl<'a> Limits<'a> {
             .and_then(Job::association)
             .map(|association| ledger.accounts.scope_ids(association))
             .unwrap_or_default();
-        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.list_before(asker));
+        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.list_preceding(asker));
         ledger.accounts.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| job_scopes.contains(&id) && scope.counts_queue(job.queue.as_ref()));
-            limits_of_scope(Some(id), scope, before).map(move |limit| {
-                job.map_or(limit, |job| limit.without_job(&job.footprint())).count_suspended(is_stopped)
+            list_limits_of_scope(Some(id), scope, before).map(move |limit| {
+                job.map_or(limit, |job| limit.without_job(&job.footprint())).count_if_suspended(is_stopped)
             })
         })
     }
 
     /// Returns the counters of all scopes that apply to `asker`. Returns `None` if a scope may keep headroom for an overtaken job, or if
     /// suspended reservations count: then the counters alone do not decide.
-    fn deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
+    fn find_deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
         let do_decide = self.ledger.overtaken.iter().next().is_none() && !self.ledger.is_stopped(asker.queue);
         let scopes = self.ledger.accounts.scopes_of(asker.association, asker.queue);
         do_decide.then(|| scopes.flat_map(|(_, scope)| &scope.counters))
@@ -348,7 +348,7 @@ impl<'a> Limits<'a> {
 
     /// Returns the scopes that `select` returns, if they count jobs of an association in `queue`. If the association has no scopes yet,
     /// returns those that it will get with its first job. Scopes that do not exist yet have no id.
-    fn counting_scopes(
+    fn filter_counting_scopes(
         self,
         association: AssociationId,
         queue: Option<&'a QueueName>,
@@ -361,36 +361,37 @@ impl<'a> Limits<'a> {
         let joined = ids.into_iter().flat_map(select);
         let joined = joined.filter_map(|id| Some((Some(*id), Cow::Borrowed(scopes.get(*id)?))));
         let record = book.association(association).filter(|_| ids.is_none() && !scopes.has_no_limits());
-        let unjoined = record.into_iter().flat_map(|record| scopes.scopes_to_join(record.user, &record.bank));
+        let unjoined =
+            record.into_iter().flat_map(|record| scopes.list_scopes_to_join(record.user, &record.bank));
         joined.chain(unjoined).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
     /// Returns all limits that apply to `asker`. Their counters do not include `job`.
     fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
-        let of_records = self.record_limits(asker.association, asker.queue, job, |limit| limit);
+        let of_records = self.list_record_limits(asker.association, asker.queue, job, |limit| limit);
         of_records.into_iter().chain(self.scope_limits(asker, job))
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
     pub(super) fn record_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
-        Headroom(self.record_limits(association, queue, None, |limit| limit.headroom()))
+        Headroom(self.list_record_limits(association, queue, None, |limit| limit.headroom()))
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
     pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
         let asker = Asker { association, queue, job: None };
         let mut headroom = self.record_headroom(association, queue);
-        match self.deciding_counters(asker) {
+        match self.find_deciding_counters(asker) {
             Some(counters) => headroom.0.extend(counters.map(|it| (it.hold, it.amount, it.headroom()))),
             None => headroom.0.extend(self.scope_limits(asker, None).map(|it| it.headroom())),
         }
-        let unjoined = self.limits_on_first_job(asker, Size { gpus: 1, ..Size::ONE });
+        let unjoined = self.list_limits_on_first_job(asker, Size { gpus: 1, ..Size::ONE });
         headroom.0.extend(unjoined.iter().map(|limit| (limit.hold, limit.amount, limit.headroom())));
         headroom
     }
 
     /// Returns the limits that a live job would exceed if it moved to association `id` or another queue.
-    pub fn exceeded_if_moved(self, job: &Job, id: AssociationId, queue: Option<&QueueName>) -> HoldSet {
+    pub fn exceeded_by_move(self, job: &Job, id: AssociationId, queue: Option<&QueueName>) -> HoldSet {
         let size = Job { queue: queue.cloned(), ..job.clone() }.charged_size(&self.ledger.charges);
         list_exceeded(self.all_limits(Asker { association: id, queue, job: None }, Some(job)), size)
     }
@@ -401,14 +402,14 @@ impl<'a> Limits<'a> {
         let Some(association) = job.association() else { return HoldSet::NONE };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let lacks = |it: &Counter| it.lacks_headroom(job.size);
-        let lacks_headroom = self.deciding_counters(asker).is_none_or(|mut all| all.any(lacks));
+        let lacks_headroom = self.find_deciding_counters(asker).is_none_or(|mut all| all.any(lacks));
         let of_records = self.record_headroom(association, asker.queue).exceeded(job.size);
         let over_scopes = lacks_headroom.then(|| self.scope_limits(asker, None)).into_iter().flatten();
         of_records.or(list_exceeded(over_scopes, job.size))
     }
 
     /// Returns true if only limits over scopes hold the job, and the job could fit into its scopes. Then a scope may keep headroom for it.
-    pub(super) fn is_held_by_scopes_alone(self, id: JobId) -> bool {
+    pub(super) fn is_held_only_by_scopes(self, id: JobId) -> bool {
         let Some(job) = self.ledger.job(id).filter(|job| job.may_be_protected()) else { return false };
         let Some(association) = job.association() else { return false };
         let queue = job.queue.as_ref();
@@ -417,44 +418,44 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the limits in the records of the job's association and queue that the job would exceed if there were no reservations.
-    pub fn exceeded_by_charges(self, job: &Job) -> HoldSet {
+    pub fn exceeded_by_use(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
-        let mut limits = self.record_limits(association, job.queue.as_ref(), None, |limit| limit);
+        let mut limits = self.list_record_limits(association, job.queue.as_ref(), None, |limit| limit);
         limits.iter_mut().for_each(|limit| limit.counter.reserved = 0);
         list_exceeded(limits.into_iter(), job.size)
     }
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. Their counters do not include the job.
     pub fn holding(self, id: JobId) -> Vec<Holding> {
-        let mut holding = self.ledger.job(id).map(|job| self.limits_on_job(id, job)).unwrap_or_default();
-        holding.retain(|limit| limit.count_fitting() == 0);
+        let mut holding = self.ledger.job(id).map(|job| self.list_limits_on_job(id, job)).unwrap_or_default();
+        holding.retain(|limit| limit.count_fitting_jobs() == 0);
         holding
     }
 
     /// Returns the limits that apply to a job, in the order of [`Hold`]. Their counters do not include the job, which need not be live.
-    pub fn limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
+    pub fn list_limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
         let Some(association) = job.association() else { return Vec::new() };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let mut limits: Vec<Holding> =
             self.all_limits(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
-        limits.extend(self.limits_on_first_job(asker, job.size));
+        limits.extend(self.list_limits_on_first_job(asker, job.size));
         limits.sort_by_key(|limit| limit.hold);
         limits
     }
 
     /// Returns the limits over scopes that apply to a job of an association without scopes. The ledger assigns scopes with the first job.
-    fn limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
+    fn list_limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
         let mut found = Vec::new();
-        for (id, scope) in self.counting_scopes(asker.association, asker.queue, |_| &[]) {
-            let limits = limits_of_scope(id, &scope, self.ledger.overtaken.list_before(asker));
+        for (id, scope) in self.filter_counting_scopes(asker.association, asker.queue, |_| &[]) {
+            let limits = list_limits_of_scope(id, &scope, self.ledger.overtaken.list_preceding(asker));
             let is_stopped = self.ledger.is_stopped(asker.queue);
-            found.extend(limits.map(|limit| limit.count_suspended(is_stopped).describe(size)));
+            found.extend(limits.map(|limit| limit.count_if_suspended(is_stopped).describe(size)));
         }
         found
     }
 
     /// Returns the active jobs and the amounts of an association in all queues, without queues that are exempt from its limits.
-    pub fn usage_over_queues(self, association: AssociationId) -> (u64, Tally) {
+    pub fn sum_usage_over_queues(self, association: AssociationId) -> (u64, Tally) {
         let usage = self.ledger.accounts.usage(association);
         usage.map(|usage| usage.without_exempt_queues(self.book.site_limits())).unwrap_or_default()
     }
@@ -463,12 +464,12 @@ impl<'a> Limits<'a> {
     pub fn active_headroom(self, association: AssociationId, queue: Option<&str>) -> u64 {
         let is_counted = self.book.site_limits().counts_in(None, None, queue);
         let record = self.book.association(association).filter(|_| is_counted);
-        record.map_or(u64::MAX, |it| it.active_headroom(self.usage_over_queues(association).0))
+        record.map_or(u64::MAX, |it| it.active_headroom(self.sum_usage_over_queues(association).0))
     }
 
     /// Returns the limits that may newly apply to a job that moves from the queue `former` to `next`. These include budgets if `next` has a
     /// higher charge factor.
-    pub fn limits_on_move(self, former: Option<&QueueName>, next: Option<&QueueName>) -> HoldSet {
+    pub fn list_limits_on_move(self, former: Option<&QueueName>, next: Option<&QueueName>) -> HoldSet {
         let [former, next] = [former, next].map(|queue| queue.map(QueueName::as_str));
         let [before, after] = [former, next].map(|queue| self.ledger.charges.factor(queue, f64::INFINITY));
         let exemptions: Vec<Scope> = self.book.site_limits().exemptions(former).collect();
@@ -479,12 +480,12 @@ impl<'a> Limits<'a> {
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.
     pub fn limits_in_records(self, association: AssociationId, queue: Option<&QueueName>) -> Vec<Holding> {
         let describe = |limit: AppliedLimit<'a>| Holding { needed: 0, ..limit.describe(Size::ONE) };
-        self.record_limits(association, queue, None, describe)
+        self.list_record_limits(association, queue, None, describe)
     }
 
     /// Returns at most `most` jobs that count in the scope of `target` and `queue`, sorted by their latest end. The second value is the latest
     /// end, if it is known.
-    pub fn jobs_counted_in_scope(
+    pub fn list_jobs_counted_in_scope(
         self,
         association: AssociationId,
         target: &Target,
@@ -512,23 +513,23 @@ impl<'a> Limits<'a> {
         let limits = self.ledger.accounts.scopes.limits().iter().map(|(target, queue, amount, cap)| {
             SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap }
         });
-        limits.map(|limit| self.find_usage(limit)).collect()
+        limits.map(|limit| self.find_scope_usage(limit)).collect()
     }
 
     /// Returns the limits over scopes that count the jobs of `user` in `bank`, each with its name and the amounts in use.
-    pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
+    pub fn list_scope_usages_of_user(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
         let mut usages = Vec::new();
-        for (target, queue, caps) in self.ledger.accounts.scopes.limits().limits_for(user, bank) {
+        for (target, queue, caps) in self.ledger.accounts.scopes.limits().list_limits_of_user(user, bank) {
             usages.extend(caps.iter().map(|(&amount, &cap)| {
                 let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
-                (row.name(), self.find_usage(limit))
+                (row.name(), self.find_scope_usage(limit))
             }));
         }
         usages
     }
 
-    fn find_usage(self, limit: SiteLimit) -> ScopeUsage {
+    fn find_scope_usage(self, limit: SiteLimit) -> ScopeUsage {
         let scope = self.ledger.accounts.scopes.find_scope(&limit);
         let mut counters = scope.into_iter().flat_map(|scope| &scope.counters);
         let counter = counters.find(|counter| counter.amount == limit.amount);
@@ -561,7 +562,7 @@ impl<'a> Limits<'a> {
             id.is_some_and(|id| moved_scopes.contains(&id))
                 && moved.is_some_and(|job| scope.counts_queue(job.queue.as_ref()))
         };
-        let scopes = self.counting_scopes(association, queue, |ids| &ids.active);
+        let scopes = self.filter_counting_scopes(association, queue, |ids| &ids.active);
         let to_limit = |(_, scope): (Option<ScopeId>, Cow<'_, LimitScope>)| {
             let cap = scope.active_jobs_cap()?;
             let (target, queue, active) = (scope.target.clone(), scope.queue.clone(), scope.active_jobs);
@@ -572,7 +573,7 @@ impl<'a> Limits<'a> {
 
     /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`.
     /// `moved` is a live job that would move there. The limits under which `moved` counts already are left out.
-    pub fn full_of_active_jobs(
+    pub fn find_full_active_jobs_limit(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
@@ -582,13 +583,13 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the text of the rejection if a job of `size` alone exceeds a cap over a scope.
-    pub fn rejection_over_scopes(
+    pub fn find_scope_rejection(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
         size: Size,
     ) -> Option<String> {
-        self.counting_scopes(association, queue, |ids| &ids.all).find_map(|(_, scope)| {
+        self.filter_counting_scopes(association, queue, |ids| &ids.all).find_map(|(_, scope)| {
             let mut caps = scope.caps.iter();
             caps.find_map(|(amount, cap)| rejection(&scope.target, scope.queue.as_ref(), *amount, *cap, size))
         })

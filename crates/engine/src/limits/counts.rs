@@ -10,7 +10,7 @@ pub struct Amounts([u64; Measure::ALL.len()]);
 
 impl Amounts {
     /// Returns the amounts of `count` jobs of `size`.
-    pub fn of_jobs(count: u64, size: Size) -> Amounts {
+    pub fn for_equal_jobs(count: u64, size: Size) -> Amounts {
         Amounts(Measure::ALL.map(|measure| count * size.measure(measure)))
     }
 
@@ -79,7 +79,7 @@ impl<T> Tally<T> {
 impl Tally<u64> {
     /// Returns how much limits on `stage` count as in use, how much as reserved, and how much as suspended. A running job counts with its
     /// requested resources.
-    pub fn in_stage(self, stage: Stage) -> (u64, u64, u64) {
+    pub fn get_stage_counts(self, stage: Stage) -> (u64, u64, u64) {
         match stage {
             Stage::Running => (self.run, self.reserved_run, self.suspended),
             Stage::Scheduled => (self.sched, self.reserved_sched, 0),

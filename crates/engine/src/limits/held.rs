@@ -31,33 +31,33 @@ impl HeldAssociations {
     }
 
     /// Marks the positions of all associations with held jobs as out of date.
-    pub fn mark_all_unplaced(&mut self) {
+    pub fn mark_all_places_outdated(&mut self) {
         self.unplaced.extend(&self.all);
     }
 
     /// Marks the positions of an association as out of date. When they are computed again, an association without held jobs leaves its waiting lists.
-    pub fn mark_unplaced(&mut self, association: AssociationId) {
+    pub fn mark_places_outdated(&mut self, association: AssociationId) {
         self.unplaced.insert(association);
     }
 
     /// Removes the mark of an association that has no held jobs and is in no waiting list.
-    pub fn unmark_unplaced(&mut self, association: AssociationId) {
+    pub fn clear_outdated_mark(&mut self, association: AssociationId) {
         self.unplaced.remove(&association);
     }
 
     /// Returns true if the positions of an association other than `own` are out of date.
-    pub fn are_others_unplaced(&self, own: AssociationId) -> bool {
+    pub fn are_other_places_outdated(&self, own: AssociationId) -> bool {
         self.unplaced.iter().chain(&self.skipped).any(|other| *other != own)
     }
 
     /// Returns the associations whose positions are out of date, and removes their marks.
-    pub fn take_unplaced(&mut self) -> BTreeSet<AssociationId> {
+    pub fn take_outdated_associations(&mut self) -> BTreeSet<AssociationId> {
         self.skipped.clear();
         std::mem::take(&mut self.unplaced)
     }
 
     /// Records that a job or a limit has changed: clears `searched`, and marks the positions of skipped associations as out of date.
-    pub fn note_any_change(&mut self) {
+    pub fn discard_scan_results(&mut self) {
         // Usually no scan has run since the last event, so both lists are empty.
         if !self.searched.is_empty() {
             self.searched.clear();
@@ -69,20 +69,20 @@ impl HeldAssociations {
 
     /// Returns true if a scan over `candidates` may skip an association, because an earlier scan over at least these jobs changed nothing
     /// there. `waits` is true if the association is in a waiting list.
-    pub fn skip_searched(&mut self, association: AssociationId, candidates: Candidates, waits: bool) -> bool {
+    pub fn may_skip_scan(&mut self, association: AssociationId, candidates: Candidates, waits: bool) -> bool {
         let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= candidates);
         self.skipped.extend(Some(association).filter(|_| is_searched && waits));
         is_searched
     }
 
     /// Stores that a scan over the jobs in `candidates` found nothing to change in an association.
-    pub fn note_searched(&mut self, association: AssociationId, candidates: Candidates) {
+    pub fn store_empty_scan(&mut self, association: AssociationId, candidates: Candidates) {
         let scanned = self.searched.entry(association).or_insert(candidates);
         *scanned = candidates.max(*scanned);
     }
 
     /// Removes all marks of outdated positions, and all results of scans.
-    pub fn clear_places(&mut self) {
+    pub fn clear_place_marks(&mut self) {
         (self.unplaced, self.searched, self.skipped) = Default::default();
     }
 

@@ -16,13 +16,13 @@ pub struct Hold {
 
 impl Hold {
     /// Returns the limit of rule `index` of the table, or `None` if a [`HoldSet`] has no bit for that index.
-    pub(super) fn for_rule(index: usize, name: &'static str) -> Option<Hold> {
+    pub(super) fn from_rule(index: usize, name: &'static str) -> Option<Hold> {
         let index = u8::try_from(index).ok().filter(|index| *index < FIRST_ROW)?;
         Some(Hold { index, name })
     }
 
     /// Returns the limit of row `index` of the limits over scopes.
-    pub(super) fn for_row(index: u8, name: &'static str) -> Hold {
+    pub(super) fn from_scope_row(index: u8, name: &'static str) -> Hold {
         Hold { index: FIRST_ROW + index.min(MOST_ROWS as u8 - 1), name }
     }
 
@@ -85,7 +85,7 @@ impl HoldSet {
     }
 
     /// Returns the row indices of the members that are limits over scopes.
-    pub(super) fn row_indices(self) -> impl DoubleEndedIterator<Item = usize> {
+    pub(super) fn list_scope_row_indices(self) -> impl DoubleEndedIterator<Item = usize> {
         let rows = self.0 >> FIRST_ROW;
         let count = usize::try_from(u128::BITS - rows.leading_zeros()).unwrap_or_default();
         (0..count).filter(move |row| rows & (1 << row) != 0)
@@ -97,7 +97,7 @@ impl HoldSet {
     }
 
     /// Returns the set without its last member, in the order of [`Hold`].
-    pub fn without_last(self) -> HoldSet {
+    pub fn without_last_hold(self) -> HoldSet {
         HoldSet(self.0.checked_ilog2().map_or(0, |last| self.0 & !(1 << last)))
     }
 }

@@ -42,12 +42,12 @@ impl Rules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldNames {
     outstanding: HoldSet,
-    uses: Option<Box<UseCounts>>,
+    uses: Option<Box<NameUseCounts>>,
 }
 
 /// For each limit whose name was used, its index in [`HoldSet`] and the number of uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct UseCounts(Vec<(u8, u32)>);
+struct NameUseCounts(Vec<(u8, u32)>);
 
 impl HoldNames {
     /// Returns the limits that hold the job in DEPEND.
@@ -56,7 +56,7 @@ impl HoldNames {
     }
 
     /// Returns true if a limit has ever held the job.
-    pub fn were_used(&self) -> bool {
+    pub fn has_ever_held(&self) -> bool {
         self.uses.is_some()
     }
 
@@ -68,7 +68,7 @@ impl HoldNames {
     }
 
     fn set_use_count(&mut self, hold: Hold, count: u32) {
-        let UseCounts(uses) = &mut **self.uses.get_or_insert_default();
+        let NameUseCounts(uses) = &mut **self.uses.get_or_insert_default();
         match uses.iter_mut().find(|(used, _)| *used == hold.index()) {
             Some((_, slot)) => *slot = count,
             None => uses.push((hold.index(), count)),
@@ -178,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_name_is_added_again_with_the_next_use_count() {
+    fn a_removed_dependency_name_is_added_again_with_the_next_use_count() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
-        assert!(!names.were_used());
+        assert!(!names.has_ever_held());
         assert_eq!(names.add(sched).map(|n| n.to_string()).as_deref(), Some("max-sched-jobs-user-limit"));
-        assert!(names.were_used());
+        assert!(names.has_ever_held());
         assert_eq!(names.add(sched), None);
         assert!(names.remove(sched).is_some());
         assert_eq!(names.remove(sched), None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_without_unused_names_holds_under_another_name() {
+    fn a_limit_whose_use_counts_are_exhausted_adds_the_name_of_another_limit() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
         let last = HoldName { hold: sched, use_count: u32::MAX };
@@ -241,7 +241,7 @@ mod tests {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
         let mut names = HoldNames::from_outstanding(RULES, [second], 1_700_000_000.0);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
-        assert!(names.were_used());
+        assert!(names.has_ever_held());
         let all = RULES.select_limits(|_| true);
         let add_new_names = |names: &mut HoldNames| {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()

@@ -82,7 +82,7 @@ impl Admission {
     }
 
     /// Returns the admission after the job moves to `association`. A job without an association counts there from now on.
-    pub fn moved_to(self, association: AssociationId) -> Admission {
+    pub fn after_move_to(self, association: AssociationId) -> Admission {
         match self {
             Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
             Admission::Admitted(_) => Admission::Admitted(association),
@@ -233,7 +233,7 @@ impl Footprint {
     /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources, except those
     /// of budgets. A limit on running jobs that counts time counts the time that a running job has left.
     pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
-        let (charged, reserved, suspended) = self.jobs.in_stage(amount.stage);
+        let (charged, reserved, suspended) = self.jobs.get_stage_counts(amount.stage);
         let each = self.size.amount(amount);
         let counts_given = if amount.measure.is_time() { amount.is_budget() } else { is_given };
         let charged_each = match () {
@@ -248,13 +248,13 @@ impl Footprint {
 
     /// Returns true if a limit on `amount` counts the same amount for this footprint as for `other`. For limits
     /// that count time or allocated resources, always returns false.
-    pub fn counts_like(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
-        let counts = |it: &Footprint| (it.jobs.in_stage(amount.stage), it.size);
+    pub fn counts_equally(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
+        let counts = |it: &Footprint| (it.jobs.get_stage_counts(amount.stage), it.size);
         !is_given && !amount.measure.is_time() && counts(self) == counts(other)
     }
 
     /// Returns a footprint with the same association and queue, and with all amounts 0.
-    pub fn without_amounts(&self) -> Footprint {
+    pub fn with_zero_amounts(&self) -> Footprint {
         Footprint { jobs: Tally::default(), active_jobs: 0, is_unread: false, ..self.clone() }
     }
 
@@ -265,8 +265,8 @@ impl Footprint {
 
     /// Returns the amounts that the job uses and reserves, except measures of time.
     pub fn tally(&self) -> Tally {
-        let given = Amounts::of_jobs(self.jobs.given, self.given_size);
-        Tally { given, ..self.jobs.map(|count| Amounts::of_jobs(count, self.size)) }
+        let given = Amounts::for_equal_jobs(self.jobs.given, self.given_size);
+        Tally { given, ..self.jobs.map(|count| Amounts::for_equal_jobs(count, self.size)) }
     }
 }
 
@@ -336,7 +336,7 @@ impl Job {
 
     /// Returns the time for which a job in RUN has run at the time `now`, in milliseconds, at most its time limit. Returns 0 if the start of
     /// the job is unknown.
-    pub fn elapsed_until(&self, now: f64) -> u64 {
+    pub fn compute_elapsed_time(&self, now: f64) -> u64 {
         let start = self.allocation.as_ref().filter(|_| self.phase == Phase::Run).and_then(|it| it.start);
         // A conversion to an integer saturates, and rounds down.
         start.map_or(0, |start| ((now - start) * 1000.0) as u64).min(self.size.time_limit_ms)
@@ -365,7 +365,7 @@ impl Job {
     }
 
     /// Returns true if only other plugins can block the job in DEPEND. Its limits are tested when the other plugins release it.
-    pub fn is_only_blocked(&self) -> bool {
+    pub fn is_only_blocked_by_plugins(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()
             && self.knowledge == Knowledge::Known
@@ -388,7 +388,7 @@ impl Job {
     }
 
     /// Holds a job that has left DEPEND. The job no longer counts in SCHED.
-    pub fn await_headroom(&mut self) {
+    pub fn hold_past_depend(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.reservation, self.keepers) =
             (Phase::Priority, Reservation::Awaited, Keepers::NobodyElse);

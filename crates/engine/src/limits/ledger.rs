@@ -130,8 +130,8 @@ impl Ledger {
         job.size = job.charged_size(&self.charges);
         let footprint = job.footprint();
         self.index_job(id, &job, &footprint, true);
-        self.accounts.count_job(&footprint.without_amounts(), &footprint);
-        let account = footprint.association.and_then(|it| self.accounts.scopes_and_account(it).1);
+        self.accounts.count_job(&footprint.with_zero_amounts(), &footprint);
+        let account = footprint.association.and_then(|it| self.accounts.borrow_scopes_and_account(it).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
         self.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job) });
         self.update_overtaken(None);
@@ -154,8 +154,9 @@ impl Ledger {
             && !after.is_idle()
             && let Some(association) = after.association
         {
-            let (scopes, account) = self.accounts.scopes_and_account(association);
-            scopes.note_taken(account.map(|account| account.scope_ids()).unwrap_or_default(), &after);
+            let (scopes, account) = self.accounts.borrow_scopes_and_account(association);
+            scopes
+                .count_taken_headroom(account.map(|account| account.scope_ids()).unwrap_or_default(), &after);
         }
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = None;
@@ -166,7 +167,7 @@ impl Ledger {
     }
 
     /// Stores the fair-share that the plugin posted as a memo of the job. `None` changes nothing.
-    pub fn set_memo(&mut self, id: JobId, memo: Option<f64>) {
+    pub fn set_posted_memo(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
         {
@@ -175,7 +176,7 @@ impl Ledger {
     }
 
     /// Stores that the jobspec of a job now names `bank`, the default bank, and the default project. No counter depends on these names.
-    pub fn note_complete_jobspec(&mut self, id: JobId, bank: BankName) {
+    pub fn store_completed_bank(&mut self, id: JobId, bank: BankName) {
         if let Some(row) = self.jobs.get_mut(id) {
             (row.job.bank, row.job.project) = (Some(bank), Project::Checked);
         }
@@ -202,7 +203,7 @@ impl Ledger {
 
     /// Sets whether the time from `now` on counts for the age of a job. It does not count at urgency 0, and not while another plugin blocks
     /// the job in DEPEND. `urgency` is `None` if the urgency has not changed.
-    pub fn note_eligible(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
+    pub fn set_eligible_from(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
         let Some(row) = self.jobs.get_mut(id) else { return };
         let job = &mut row.job;
         let is_unblocked = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
@@ -216,7 +217,7 @@ impl Ledger {
         let job = *self.jobs.remove(id)?.job;
         let footprint = job.footprint();
         self.index_job(id, &job, &footprint, false);
-        self.accounts.count_job(&footprint, &footprint.without_amounts());
+        self.accounts.count_job(&footprint, &footprint.with_zero_amounts());
         self.update_overtaken(None);
         Some(job)
     }
@@ -227,35 +228,35 @@ impl Ledger {
     }
 
     /// Adopts the limits over scopes in `book`. If they changed, counts all live jobs again.
-    pub fn adopt_limits(&mut self, book: &Book) {
+    pub fn apply_scope_limits(&mut self, book: &Book) {
         let accounts = self.accounts.scopes.accounts().clone();
-        self.adopt_budgets(book, accounts);
+        self.apply_budget_limits(book, accounts);
     }
 
     /// Adopts the limits over scopes in `book` and the `accounts` of budgets. If limits or windows changed, counts all live jobs again.
-    pub fn adopt_budgets(&mut self, book: &Book, accounts: BudgetAccounts) {
-        if !self.accounts.adopt_limits(book, accounts) {
-            self.note_any_change();
+    pub fn apply_budget_limits(&mut self, book: &Book, accounts: BudgetAccounts) {
+        if !self.accounts.apply_scope_limits(book, accounts) {
+            self.discard_scan_results();
             self.update_overtaken(None);
             return;
         }
-        self.held.clear_places();
+        self.held.clear_place_marks();
         self.overtaken.clear();
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
-            let (scopes, account) = self.accounts.scopes_and_account(association);
+            let (scopes, account) = self.accounts.borrow_scopes_and_account(association);
             if let Some(ids) = account.and_then(|account| account.scope_ids.as_deref()) {
                 let footprint = job.footprint();
-                scopes.count_job(ids, &footprint.without_amounts(), &footprint);
+                scopes.count_job(ids, &footprint.with_zero_amounts(), &footprint);
             }
         }
-        self.recompute_all_places();
+        self.request_all_places();
     }
 
     /// Sets what ended jobs have spent of a budget, in unit-milliseconds.
-    pub fn set_spent(&mut self, target: Target, amount: Amount, spent: u64) {
-        self.accounts.scopes.set_spent(target, amount, spent);
-        self.note_any_change();
+    pub fn set_spent_amount(&mut self, target: Target, amount: Amount, spent: u64) {
+        self.accounts.scopes.set_spent_amount(target, amount, spent);
+        self.discard_scan_results();
         self.update_overtaken(None);
     }
 
@@ -273,19 +274,19 @@ impl Ledger {
     /// Records that a job or a limit has changed, and drops the results of earlier [scans](super::ScanCursor). While these results are
     /// valid, a scan skips associations in which an earlier scan changed nothing. A push scans each association with held jobs, so without
     /// the results each scan would search the same waiting lists.
-    pub fn note_any_change(&mut self) {
-        self.held.note_any_change();
+    pub fn discard_scan_results(&mut self) {
+        self.held.discard_scan_results();
     }
 
     /// Records that priorities have changed, so the order of all waiting lists is out of date. The next scan that needs a waiting list sorts it.
-    pub fn note_priorities_changed(&mut self) {
-        self.accounts.scopes.note_priorities_changed();
+    pub fn mark_priorities_changed(&mut self) {
+        self.accounts.scopes.mark_priorities_changed();
     }
 
     /// Marks the positions of all associations with held jobs as out of date, because limits may have changed.
-    pub fn recompute_all_places(&mut self) {
+    pub fn request_all_places(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
-            self.held.mark_all_unplaced();
+            self.held.mark_all_places_outdated();
         }
     }
 
@@ -317,7 +318,7 @@ impl Ledger {
     /// Adds a job with its `footprint` to all indexes if `is_in` is true, and removes it from them otherwise.
     fn index_job(&mut self, id: JobId, job: &Job, footprint: &Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
-        self.note_any_change();
+        self.discard_scan_results();
         self.accounts.unread = op(self.accounts.unread, u64::from(job.is_unread()));
         let Some(association) = job.association() else {
             let jobs = self.waiting.entry(job.user).or_default();
@@ -327,7 +328,7 @@ impl Ledger {
             }
             return;
         };
-        let (_, Some(account)) = self.accounts.scopes_and_account(association) else { return };
+        let (_, Some(account)) = self.accounts.borrow_scopes_and_account(association) else { return };
         let was_held = !account.held.is_empty();
         account.index_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
@@ -335,14 +336,14 @@ impl Ledger {
         let is_displaced = !account.scope_ids().is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
-        let needs_no_place = !is_held && account.waiting.has_no_place();
+        let needs_no_place = !is_held && account.waiting.is_in_no_line();
         if is_held != was_held {
             self.held.set_held(association, is_held);
         }
         if needs_no_place {
-            self.held.unmark_unplaced(association);
+            self.held.clear_outdated_mark(association);
         } else if is_displaced {
-            self.held.mark_unplaced(association);
+            self.held.mark_places_outdated(association);
         }
     }
 }
@@ -359,12 +360,12 @@ pub(super) fn set_membership<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: 
 #[cfg(test)]
 impl Ledger {
     /// Changes a job, but not the counters.
-    pub fn corrupt_job(&mut self, id: JobId, change: impl Fn(&mut Job)) {
+    pub fn change_job_without_counting(&mut self, id: JobId, change: impl Fn(&mut Job)) {
         self.jobs.get_mut(id).into_iter().for_each(|row| change(&mut row.job));
     }
 
     /// Removes all jobs, but does not change the counters.
-    pub(super) fn drop_jobs(&mut self) {
+    pub(super) fn drop_all_jobs(&mut self) {
         self.jobs = JobMap::default();
     }
 

@@ -28,7 +28,7 @@ struct Block<K> {
 
 impl<K: Ord> Block<K> {
     fn with_members(members: BTreeMap<K, Size>) -> Block<K> {
-        let least = members.values().fold(LARGEST, |least, size| least.least_of_each(*size));
+        let least = members.values().fold(LARGEST, |least, size| least.take_least_measures(*size));
         Block { members, least }
     }
 }
@@ -59,7 +59,7 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 impl<K: Ord + Copy> SizedLine<K> {
     /// Returns the least of each measure over all members; `None` if the list is empty.
     pub fn least_size(&self) -> Option<Size> {
-        self.blocks.values().map(|block| block.least).reduce(Size::least_of_each)
+        self.blocks.values().map(|block| block.least).reduce(Size::take_least_measures)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -76,7 +76,7 @@ impl<K: Ord + Copy> SizedLine<K> {
     }
 
     /// Returns the number of members before `id`.
-    pub fn count_before(&self, id: K) -> usize {
+    pub fn count_members_before(&self, id: K) -> usize {
         let mut upto = self.blocks.range(..id);
         let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
         upto.map(|(_, block)| block.members.len()).sum::<usize>() + last
@@ -94,7 +94,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         }
         let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else { return };
         block.members.insert(id, size);
-        block.least = block.least.least_of_each(size);
+        block.least = block.least.take_least_measures(size);
         if block.members.len() > BLOCK
             && let Some(middle) = block.members.keys().nth(BLOCK / 2).copied()
         {
@@ -110,7 +110,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         if block.members.is_empty() {
             let key = *key;
             self.blocks.remove(&key);
-        } else if size.equals_in_a_measure(block.least) {
+        } else if size.has_equal_measure(block.least) {
             *block = Block::with_members(std::mem::take(&mut block.members));
         }
     }
@@ -143,13 +143,13 @@ mod tests {
 
     /// Job 2 has the least amount of one measure. After its removal, the least size is that of job 1.
     #[test]
-    fn the_least_size_changes_when_its_member_is_removed() {
+    fn the_least_size_of_held_jobs_changes_when_the_smallest_job_is_removed() {
         let make_size = Size::new;
         for least in [make_size(1, 9, 9), make_size(9, 1, 9), make_size(9, 9, 1)] {
             let mut line = HeldLine::default();
             line.insert(JobId(1), make_size(5, 5, 5));
             line.insert(JobId(2), least);
-            assert_eq!(line.least_size(), Some(least.least_of_each(make_size(5, 5, 5))));
+            assert_eq!(line.least_size(), Some(least.take_least_measures(make_size(5, 5, 5))));
             line.remove(JobId(2));
             assert_eq!(line.least_size(), Some(make_size(5, 5, 5)));
         }
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_finds_the_same_members_as_a_search_of_all(
+        fn a_held_line_finds_the_same_jobs_as_a_search_of_all_jobs(
             ops in prop::collection::vec((0..3000u64, 1..40u64, 1..40u64, any::<bool>()), 1..2500),
             searches in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64, 0..8u64), 20),
         ) {
@@ -195,7 +195,7 @@ mod tests {
             }
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
-            prop_assert_eq!(line.least_size(), plain.values().copied().reduce(Size::least_of_each));
+            prop_assert_eq!(line.least_size(), plain.values().copied().reduce(Size::take_least_measures));
             // Without removals, the blocks are at least half full on average.
             let mut filled = HeldLine::default();
             plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
@@ -212,7 +212,7 @@ mod tests {
                 prop_assert_eq!(line.len(), plain.len());
                 if let Some(after) = after {
                     let before = plain.range(..JobId(after)).count();
-                    prop_assert_eq!(line.count_before(JobId(after)), before);
+                    prop_assert_eq!(line.count_members_before(JobId(after)), before);
                     prop_assert_eq!(line.contains(JobId(after)), plain.contains_key(&JobId(after)));
                 }
             }

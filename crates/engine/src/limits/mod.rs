@@ -46,5 +46,5 @@ pub use overtaken::{OVERTAKEN, OvertakenJobs};
 pub use release::{Candidates, Released, ScanCursor};
 pub use scope::BudgetAccounts;
 pub use size::{ChargeFactor, Kind, Size, Vertex, measure};
-pub use table::{Caps, PerJob, RULES, Rule, Rules};
+pub use table::{Caps, JobSizeLimit, RULES, Rule, Rules};
 pub use usage::Usage;

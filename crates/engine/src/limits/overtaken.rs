@@ -48,7 +48,7 @@ impl Overtaken {
 
     /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit. Returns `None` if the job
     /// fits in all scopes, or if it is not active.
-    fn narrowest_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
+    fn find_narrowest_full_scope(&self, accounts: &Accounts) -> Option<ScopeId> {
         let scopes = || accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
         // A job that lacks headroom in a budget may never fit.
         if scopes().any(|(_, scope)| scope.lacks_budget(self.size)) {
@@ -115,7 +115,7 @@ impl OvertakenJobs {
 
     /// Returns the overtaken jobs that take precedence over `asker`. If `asker` is itself overtaken and fits in all its scopes, jobs that
     /// were overtaken later do not take precedence.
-    pub(super) fn list_before(&self, asker: Asker<'_>) -> &[Overtaken] {
+    pub(super) fn list_preceding(&self, asker: Asker<'_>) -> &[Overtaken] {
         let own = self.all.iter().position(|it| it.is_ready() && it.matches(asker));
         own.and_then(|own| self.all.get(..own)).unwrap_or(&self.all)
     }
@@ -174,13 +174,13 @@ impl OvertakenJobs {
                 job.may_be_protected()
                     && (job.association(), &job.queue, job.size) == (Some(it.association), &it.queue, it.size)
             });
-            let kept_in = it.narrowest_without_headroom(accounts).filter(|_| remains);
+            let kept_in = it.find_narrowest_full_scope(accounts).filter(|_| remains);
             is_changed |= !remains || it.kept_in != kept_in;
             if it.kept_in.is_some() && it.kept_in != kept_in {
                 self.lapsed.insert(it.association);
             }
             if !remains && held.all().contains(&it.association) {
-                held.mark_unplaced(it.association);
+                held.mark_places_outdated(it.association);
             }
             it.kept_in = kept_in;
             remains
@@ -193,7 +193,7 @@ impl OvertakenJobs {
     }
 
     /// Returns the jobs that have become overtaken since the last call.
-    pub fn take_newly_protected(&mut self) -> Vec<JobId> {
+    pub fn take_newly_overtaken_jobs(&mut self) -> Vec<JobId> {
         std::mem::take(&mut self.newly_protected)
     }
 
@@ -205,7 +205,7 @@ impl OvertakenJobs {
 
     /// Describes each overtaken job for which the wrong scope keeps headroom, with its association. A difference is a bug.
     pub(super) fn drift(&self, accounts: &Accounts) -> impl Iterator<Item = (AssociationId, String)> {
-        let expected = self.all.iter().map(|it| (it, it.narrowest_without_headroom(accounts)));
+        let expected = self.all.iter().map(|it| (it, it.find_narrowest_full_scope(accounts)));
         let wrong = expected.filter(|(it, kept_in)| it.kept_in != *kept_in);
         wrong.map(|(it, kept_in)| (it.association, format!("{it:?}: {kept_in:?} has no headroom")))
     }

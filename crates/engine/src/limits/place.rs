@@ -50,7 +50,7 @@ impl ScopePlaces {
         self.by_scope.iter().filter_map(|(id, place)| Some((*id, place.key?, place.since)))
     }
 
-    pub fn has_no_place(&self) -> bool {
+    pub fn is_in_no_line(&self) -> bool {
         self.places().next().is_none()
     }
 }
@@ -77,17 +77,17 @@ impl Unplaced {
     fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Option<Unplaced> {
         let line = |id: ScopeId| {
             let scope = ledger.accounts.scopes.get(id)?;
-            let held = ledger.accounts.held_lines(association);
+            let held = ledger.accounts.jobs_by_class(association);
             let here = held.filter(|(class, _)| scope.counts_queue(class.queue.as_ref()));
-            let least = here.filter_map(|(_, line)| line.least_size()).reduce(Size::least_of_each)?;
+            let least = here.filter_map(|(_, line)| line.least_size()).reduce(Size::take_least_measures)?;
             Some((id, find_head_job(&ledger.accounts, association, Some(scope))?, least))
         };
         let lines: Vec<_> =
-            list_awaited_scopes(ledger, book, association).into_iter().filter_map(line).collect();
+            list_scopes_of_held_jobs(ledger, book, association).into_iter().filter_map(line).collect();
         let first = if lines.is_empty() { None } else { find_head_job(&ledger.accounts, association, None) };
         let overtaken = ledger.overtaken.iter().filter(|it| it.association == association);
         let overtaken: Vec<JobId> = overtaken.map(|it| it.job).collect();
-        let is_placed = !lines.is_empty() || !ledger.accounts.get(association)?.waiting.has_no_place();
+        let is_placed = !lines.is_empty() || !ledger.accounts.get(association)?.waiting.is_in_no_line();
         (is_placed || !overtaken.is_empty()).then_some(Unplaced { association, first, lines, overtaken })
     }
 
@@ -105,14 +105,14 @@ impl ScanCursor {
         let is_alone = ledger.overtaken.iter().next().is_none()
             && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty());
         // If no other association waits in the same scopes, the position does not matter.
-        if is_alone && !ledger.held.are_others_unplaced(own) {
+        if is_alone && !ledger.held.are_other_places_outdated(own) {
             return Vec::new();
         }
-        let mut outdated = ledger.held.take_unplaced();
+        let mut outdated = ledger.held.take_outdated_associations();
         if !is_alone {
-            let (scopes, account) = ledger.accounts.scopes_and_account(own);
+            let (scopes, account) = ledger.accounts.borrow_scopes_and_account(own);
             for id in account.into_iter().flat_map(|account| account.scope_ids()) {
-                outdated.extend(scopes.take_stale(*id));
+                outdated.extend(scopes.take_reordered_associations(*id));
             }
             let scopes = ledger.accounts.all_scopes_of(own);
             outdated.extend(scopes.filter_map(|(id, scope)| find_newly_overtaken(ledger, id, scope)));
@@ -140,11 +140,11 @@ impl ScanCursor {
             head,
             association,
         };
-        leave_lines(&mut ledger.accounts, association);
+        remove_association_from_lines(&mut ledger.accounts, association);
         let mut overtaken_heads = Vec::new();
         for (id, head, least) in lines {
             let keeps_headroom = ledger.overtaken.kept_in(id).next().is_some();
-            let (scopes, account) = ledger.accounts.scopes_and_account(association);
+            let (scopes, account) = ledger.accounts.borrow_scopes_and_account(association);
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
             };
@@ -154,26 +154,26 @@ impl ScanCursor {
                 *place = new;
             }
             place.key = Some(key);
-            scope.enter_line(key, least, place.since);
-            self.note_place(id, key);
+            scope.add_association_to_line(key, least, place.since);
+            self.update_search_position(id, key);
             if scope.taken.saturating_sub(place.since) >= OVERTAKEN && !keeps_headroom {
                 overtaken_heads.push((id, key.head));
             }
         }
-        let (_, account) = ledger.accounts.scopes_and_account(association);
+        let (_, account) = ledger.accounts.borrow_scopes_and_account(association);
         account.into_iter().for_each(|account| account.waiting.key = first.map(key));
         let to_protect: BTreeSet<JobId> =
             overtaken.into_iter().chain(overtaken_heads.iter().map(|(_, id)| *id)).collect();
         let mut is_changed = false;
         for id in to_protect {
-            let is_active = priority(id) > 0 && Limits::new(ledger, book).is_held_by_scopes_alone(id);
+            let is_active = priority(id) > 0 && Limits::new(ledger, book).is_held_only_by_scopes(id);
             is_changed |= ledger.protect_job(association, id, is_active);
         }
         is_changed |= ledger.update_overtaken(Some(association));
         // If no scope may keep headroom for an overtaken job, the count of its overtakes starts again at 0.
         overtaken_heads.retain(|(_, head)| !ledger.overtaken.contains(*head));
         for (id, _) in overtaken_heads {
-            let (scopes, account) = ledger.accounts.scopes_and_account(association);
+            let (scopes, account) = ledger.accounts.borrow_scopes_and_account(association);
             let place = account.and_then(|account| account.waiting.by_scope.get_mut(&id));
             let (Some(scope), Some(place)) = (scopes.get_mut(id), place) else { continue };
             scope.since.remove(&(place.since, association));
@@ -182,7 +182,7 @@ impl ScanCursor {
             is_changed = true;
         }
         if is_changed {
-            ledger.note_any_change();
+            ledger.discard_scan_results();
         }
     }
 
@@ -213,9 +213,9 @@ impl ScanCursor {
     ) -> Option<LineKey> {
         let kept: Vec<Size> = overtaken.kept_in(id).map(|it| it.size).collect();
         let counters =
-            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.is_kept_for(*size)));
+            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.is_reserved_for(*size)));
         let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount) > 0);
-        let start = self.search_end(id, scope);
+        let start = self.find_search_position(id, scope);
         let (mut after, mut comparisons) = (start, 0);
         loop {
             let found = scope.line.find_next(after, |least| {
@@ -228,7 +228,7 @@ impl ScanCursor {
                     // When the overtaken job leaves, other jobs may use the headroom that is kept for it now. So the scan does not skip
                     // associations for good because of this headroom.
                     let upto = after.filter(|_| after != start && kept.is_empty());
-                    self.note_search(id, scope, upto, comparisons);
+                    self.store_search_position(id, scope, upto, comparisons);
                     return found;
                 }
             }
@@ -257,17 +257,17 @@ fn find_head_job(
     scope: Option<&LimitScope>,
 ) -> Option<HeadJob> {
     let is_here = |class: &Class| scope.is_none_or(|scope| scope.counts_queue(class.queue.as_ref()));
-    let lines = accounts.held_lines(association).filter(|(class, _)| is_here(class));
+    let lines = accounts.jobs_by_class(association).filter(|(class, _)| is_here(class));
     lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
 }
 
 /// Returns the scopes in whose waiting lists an association belongs.
-fn list_awaited_scopes(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
+fn list_scopes_of_held_jobs(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
     let mut awaited = BTreeSet::new();
     if ledger.accounts.is_unread(association) {
         return awaited;
     }
-    for (Class { queue, .. }, line) in ledger.accounts.held_lines(association) {
+    for (Class { queue, .. }, line) in ledger.accounts.jobs_by_class(association) {
         let queue = queue.as_ref();
         let own = Limits::new(ledger, book).record_headroom(association, queue);
         if line.find_next(None, |size| own.exceeded(size).is_empty()).is_none() {
@@ -283,11 +283,11 @@ fn list_awaited_scopes(ledger: &Ledger, book: &Book, association: AssociationId)
 }
 
 /// Removes an association from all waiting lists.
-fn leave_lines(accounts: &mut Accounts, association: AssociationId) {
-    let (scopes, account) = accounts.scopes_and_account(association);
+fn remove_association_from_lines(accounts: &mut Accounts, association: AssociationId) {
+    let (scopes, account) = accounts.borrow_scopes_and_account(association);
     for (id, place) in account.into_iter().flat_map(|account| &mut account.waiting.by_scope) {
         if let (Some(key), Some(scope)) = (place.key.take(), scopes.get_mut(*id)) {
-            scope.leave_line(key, place.since);
+            scope.remove_association_from_line(key, place.since);
         }
     }
 }

@@ -43,18 +43,18 @@ pub struct ScanCursor {
     association: AssociationId,
     candidates: Candidates,
     /// The scans within associations that have begun and are not finished.
-    scans: BTreeMap<AssociationId, AssociationScan>,
+    scans: BTreeMap<AssociationId, HeldJobScan>,
     /// Associations in which the scan has found nothing more to change.
     tried: BTreeSet<AssociationId>,
     /// Where the search has stopped in the waiting list of each scope.
-    search_ends: BTreeMap<ScopeId, SearchEnd>,
+    search_ends: BTreeMap<ScopeId, SearchPosition>,
     /// The cost of the scan so far, as a number of comparisons of a size with headroom.
     comparisons: usize,
 }
 
 /// Where a search has stopped in the waiting list of a scope.
 #[derive(Clone, Debug)]
-struct SearchEnd {
+struct SearchPosition {
     /// The last position that was searched. Up to here, no association has another job that the scan could release.
     upto: LineKey,
     /// The amount in use under each limit of the scope when the search stopped. If one of them falls, the search starts again.
@@ -85,14 +85,14 @@ impl ScanCursor {
         loop {
             let association = self.choose_association(ledger)?;
             let waits =
-                ledger.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
+                ledger.accounts.get(association).is_some_and(|account| !account.waiting.is_in_no_line());
             if !undecided.contains(&association)
-                && !ledger.held.skip_searched(association, self.candidates, waits)
+                && !ledger.held.may_skip_scan(association, self.candidates, waits)
             {
                 let begun = self.scans.remove(&association);
                 let is_new = begun.is_none();
                 let mut scan =
-                    begun.unwrap_or_else(|| AssociationScan::begin(ledger, association, self.candidates));
+                    begun.unwrap_or_else(|| HeldJobScan::begin(ledger, association, self.candidates));
                 if let Some(released) =
                     scan.apply_next_change(ledger, book, association, &mut self.comparisons)
                 {
@@ -102,11 +102,11 @@ impl ScanCursor {
                 // This scan may have released a job that has ended since, so an earlier step may have skipped a job that fits now. Only a
                 // new scan shows that nothing changes in the association.
                 if is_new {
-                    ledger.held.note_searched(association, self.candidates);
+                    ledger.held.store_empty_scan(association, self.candidates);
                 }
                 // The association may now belong in other waiting lists.
                 if waits {
-                    ledger.held.mark_unplaced(association);
+                    ledger.held.mark_places_outdated(association);
                 }
             }
             self.tried.insert(association);
@@ -139,7 +139,7 @@ impl ScanCursor {
     }
 
     /// Returns the position in the waiting list of scope `id` after which the search continues, or `None` if the search begins at the front.
-    pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<LineKey> {
+    pub(super) fn find_search_position(&self, id: ScopeId, scope: &LimitScope) -> Option<LineKey> {
         let end = self.search_ends.get(&id)?;
         let gave_headroom =
             scope.counters.iter().zip(&end.used).any(|(counter, used)| counter.used() < *used);
@@ -148,7 +148,7 @@ impl ScanCursor {
 
     /// Records that the search in the waiting list of scope `id` has reached `upto`; `None` does not change the position. Adds
     /// `comparisons` to the cost.
-    pub(super) fn note_search(
+    pub(super) fn store_search_position(
         &mut self,
         id: ScopeId,
         scope: &LimitScope,
@@ -158,12 +158,12 @@ impl ScanCursor {
         self.comparisons += comparisons;
         if let Some(upto) = upto {
             let used = scope.counters.iter().map(Counter::used).collect();
-            self.search_ends.insert(id, SearchEnd { upto, used });
+            self.search_ends.insert(id, SearchPosition { upto, used });
         }
     }
 
     /// Records that an association got position `key` in the waiting list of scope `id`. If the search has passed `key`, it starts again.
-    pub(super) fn note_place(&mut self, id: ScopeId, key: LineKey) {
+    pub(super) fn update_search_position(&mut self, id: ScopeId, key: LineKey) {
         if !self.was_tried(key.association) && self.search_ends.get(&id).is_some_and(|end| key < end.upto) {
             self.search_ends.remove(&id);
         }
@@ -182,7 +182,7 @@ impl ScanCursor {
 
 /// A scan over the held jobs of one association. It makes O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
-struct AssociationScan {
+struct HeldJobScan {
     /// For each searched class, the first job that the search found to release or to remove a name from.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
     /// Classes to search, each with the job after which the search continues. The search waits until the caller has carried out the last
@@ -190,23 +190,23 @@ struct AssociationScan {
     unsearched: Vec<(Class, Option<JobId>)>,
 }
 
-impl AssociationScan {
+impl HeldJobScan {
     /// Begins the scan over one association. Leaves out classes that share a limit with a job whose eventlog is unread.
-    fn begin(ledger: &mut Ledger, association: AssociationId, candidates: Candidates) -> AssociationScan {
+    fn begin(ledger: &mut Ledger, association: AssociationId, candidates: Candidates) -> HeldJobScan {
         let mut unsearched = Vec::new();
         let accounts = &ledger.accounts;
-        let lines = accounts.held_lines(association).filter(|_| !accounts.is_unread(association));
+        let lines = accounts.jobs_by_class(association).filter(|_| !accounts.is_unread(association));
         for (class, _) in lines {
             if candidates == Candidates::Unblocked && class.keepers == Keepers::Others {
                 continue;
             }
-            if accounts.shares_with_unread(association, class.queue.as_ref()) {
+            if accounts.shares_unread_scope(association, class.queue.as_ref()) {
                 ledger.held.defer_scan(association);
             } else {
                 unsearched.push((class.clone(), None));
             }
         }
-        AssociationScan { found: BinaryHeap::new(), unsearched }
+        HeldJobScan { found: BinaryHeap::new(), unsearched }
     }
 
     /// Releases the next job of `association` that fits, or removes names from it. Returns `None` if no job of the association changes.
@@ -220,7 +220,7 @@ impl AssociationScan {
     ) -> Option<Released> {
         loop {
             while let Some((class, after)) = self.unsearched.pop() {
-                let Some(line) = ledger.accounts.held_line(association, &class) else { continue };
+                let Some(line) = ledger.accounts.jobs_of_class(association, &class) else { continue };
                 let headroom = Limits::new(ledger, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
                 let is_changeable = |size| {
@@ -232,14 +232,14 @@ impl AssociationScan {
                 }
             }
             let Reverse((_, id, class)) = self.found.pop()?;
-            let line = ledger.accounts.held_line(association, &class);
+            let line = ledger.accounts.jobs_of_class(association, &class);
             let is_held = line.is_some_and(|line| line.contains(id));
             let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;
             self.unsearched.push((class, Some(id)));
             // Since the search, the job may have stopped waiting, or other jobs may have taken the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
-            let (is_free, removed) = (exceeded.is_empty(), names_to_remove(names, exceeded));
+            let (is_free, removed) = (exceeded.is_empty(), select_names_to_remove(names, exceeded));
             let rules = ledger.rules();
             let names = ledger.change(id, |job| {
                 if is_free {
@@ -254,16 +254,16 @@ impl AssociationScan {
 
 /// Returns true if a held job would be released or lose a name. A search skips all other jobs.
 pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
-    exceeded.is_empty() || !names_to_remove(names, exceeded).is_empty()
+    exceeded.is_empty() || !select_names_to_remove(names, exceeded).is_empty()
 }
 
 /// Returns the names to remove from a held job. If no limit is exceeded, these are all names. Otherwise these are the names of limits that
 /// have headroom, except the names of limits over scopes; at least one name remains.
-fn names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
+fn select_names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
     if exceeded.is_empty() {
         return satisfied;
     }
-    let removed = if satisfied == names { names.without_last() } else { satisfied };
+    let removed = if satisfied == names { names.without_last_hold() } else { satisfied };
     removed.without(names.scope_limits())
 }

@@ -87,12 +87,12 @@ impl LimitScope {
         self.counters.iter().any(|it| it.amount.is_budget() && it.lacks_headroom(size))
     }
 
-    pub fn enter_line(&mut self, key: LineKey, least: Size, since: u64) {
+    pub fn add_association_to_line(&mut self, key: LineKey, least: Size, since: u64) {
         self.line.insert(key, least);
         self.since.insert((since, key.association));
     }
 
-    pub fn leave_line(&mut self, key: LineKey, since: u64) {
+    pub fn remove_association_from_line(&mut self, key: LineKey, since: u64) {
         self.line.remove(key);
         self.since.remove(&(since, key.association));
     }
@@ -146,7 +146,7 @@ impl LimitScopes {
     }
 
     /// Sets the amount that ended jobs have spent of a budget.
-    pub fn set_spent(&mut self, target: Target, amount: Amount, spent: u64) {
+    pub fn set_spent_amount(&mut self, target: Target, amount: Amount, spent: u64) {
         let id = self.ids.get(&(target.clone(), None, true)).copied();
         let Some(account) = self.accounts.get_mut(&(target, amount)) else { return };
         account.spent = spent;
@@ -165,7 +165,7 @@ impl LimitScopes {
     }
 
     /// Returns the scopes with counters of 0 and empty waiting lists.
-    pub fn without_jobs(mut self) -> LimitScopes {
+    pub fn with_zero_counters(mut self) -> LimitScopes {
         for scope in &mut self.all {
             scope.counters.iter_mut().for_each(Counter::clear);
             (scope.line, scope.since, scope.unread, scope.active_jobs) = Default::default();
@@ -186,12 +186,12 @@ impl LimitScopes {
     }
 
     /// Marks the order of all waiting lists as out of date.
-    pub fn note_priorities_changed(&mut self) {
+    pub fn mark_priorities_changed(&mut self) {
         self.epoch += 1;
     }
 
     /// Returns the associations in the waiting list of scope `id` if priorities have changed since the last call for `id`, otherwise none.
-    pub fn take_stale(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
+    pub fn take_reordered_associations(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
         let epoch = self.epoch;
         let scope = self.get_mut(id).filter(|scope| scope.epoch != epoch);
         let line = scope.map(|scope| {
@@ -220,7 +220,7 @@ impl LimitScopes {
 
     /// Returns the same scopes as [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) without adding any. Scopes that do not exist yet
     /// have no id.
-    pub fn scopes_to_join(
+    pub fn list_scopes_to_join(
         &self,
         user: UserId,
         bank: &BankName,
@@ -236,7 +236,7 @@ impl LimitScopes {
     /// Returns the limits on the jobs of `user` in `bank`. The narrowest scope comes first: association and user before banks, inner banks
     /// before outer banks, banks before all jobs of a queue, one queue before all queues.
     fn list_narrowest_first(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
-        let mut limits = self.limits.limits_for(user, bank);
+        let mut limits = self.limits.list_limits_of_user(user, bank);
         for of_target in limits.chunk_by_mut(|(target, ..), (next, ..)| target == next) {
             of_target.sort_by_key(|(_, queue, _)| queue.is_none());
         }
@@ -263,12 +263,12 @@ impl LimitScopes {
     fn make_scope(&self, (target, queue, caps): ScopeLimits) -> LimitScope {
         let scope = target.scope(queue.is_some());
         let make_counter = |(&amount, cap): (&Amount, &Cap)| {
-            let (hold, cap) = (ScopeRow { scope, amount }.hold(), cap.in_counted_units(amount));
+            let (hold, cap) = (ScopeRow { scope, amount }.hold(), cap.convert_to_counted_units(amount));
             let mut counter = Counter::new(hold, amount, cap, &Tally::default());
             counter.account = self.account(&target, amount);
             counter
         };
-        let counters = caps.iter().filter(|(amount, _)| amount.can_hold()).map(make_counter).collect();
+        let counters = caps.iter().filter(|(amount, _)| amount.can_hold_jobs()).map(make_counter).collect();
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
         let exempt_queues = self.limits.exempt_queues(scope).filter(|_| !has_budgets(&caps));
         LimitScope {
@@ -298,7 +298,8 @@ impl LimitScopes {
         }
         self.update_scopes(&ids.holding, after, |scope| {
             for counter in &mut scope.counters {
-                if !was_idle && !is_idle && after.counts_like(before, counter.amount, counter.cap.is_given) {
+                if !was_idle && !is_idle && after.counts_equally(before, counter.amount, counter.cap.is_given)
+                {
                     continue;
                 }
                 if !was_idle {
@@ -314,7 +315,7 @@ impl LimitScopes {
     }
 
     /// Counts one more job that took headroom in `scopes`.
-    pub fn note_taken(&mut self, scopes: &[ScopeId], footprint: &Footprint) {
+    pub fn count_taken_headroom(&mut self, scopes: &[ScopeId], footprint: &Footprint) {
         self.update_scopes(scopes, footprint, |scope| scope.taken += 1);
     }
 

@@ -90,7 +90,7 @@ impl ScopeRow {
     /// Returns the limit of a row that can hold jobs.
     pub fn hold(self) -> Hold {
         let index = self.index().unwrap_or(usize::MAX);
-        Hold::for_row(u8::try_from(index).unwrap_or(u8::MAX), self.name())
+        Hold::from_scope_row(u8::try_from(index).unwrap_or(u8::MAX), self.name())
     }
 
     /// Returns the name of the limit. If the limit can hold jobs, it is the name of the dependency.
@@ -102,7 +102,7 @@ impl ScopeRow {
         index.and_then(|index| NAMES.get(index)).copied().unwrap_or_default()
     }
 
-    fn counts_one_queue(self) -> bool {
+    fn counts_jobs_of_one_queue(self) -> bool {
         matches!(
             self.scope,
             Scope::AssociationInQueue | Scope::BankInQueue | Scope::UserInQueue | Scope::Queue
@@ -120,14 +120,14 @@ pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
 pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> HoldSet {
     let is_new = |row: &ScopeRow| match row.amount.is_budget() {
         true => charges_more,
-        false => row.counts_one_queue() || exemptions.contains(&row.scope),
+        false => row.counts_jobs_of_one_queue() || exemptions.contains(&row.scope),
     };
     let rows = list_rows().filter(is_new);
     rows.map(ScopeRow::hold).collect()
 }
 
 /// Returns the words that name the queue of a limit after its target; empty if the target names the queue, or if there is no queue.
-pub(super) fn show_queue(target: &Target, queue: Option<&QueueName>) -> String {
+pub(super) fn describe_limit_queue(target: &Target, queue: Option<&QueueName>) -> String {
     let queue = queue.filter(|_| !matches!(target, Target::Queue(_) | Target::EachQueue));
     queue.map_or(String::new(), |queue| format!(" in queue {queue}"))
 }
@@ -142,7 +142,7 @@ pub(super) fn rejection(
     size: Size,
 ) -> Option<String> {
     let Amount { stage, measure } = amount;
-    let (asked, cap) = (size.measure(measure), cap.in_counted_units(amount).limit);
+    let (asked, cap) = (size.measure(measure), cap.convert_to_counted_units(amount).limit);
     let lacks_time_limit = measure.is_time() && !size.has_time_limit();
     // A deposit may still raise a budget.
     if measure == Measure::Jobs || amount.is_budget() || cap.admits(0, asked) && !lacks_time_limit {
@@ -154,7 +154,7 @@ pub(super) fn rejection(
         Stage::RunningAndScheduled => "run or be scheduled",
         Stage::Active | Stage::OneJob => "count",
     };
-    let scope = format!("{target}{}", show_queue(target, queue));
+    let scope = format!("{target}{}", describe_limit_queue(target, queue));
     let (shown, most) = (measure.show_amount(asked), measure.show_amount(cap.cap()));
     let bound = match stage {
         Stage::OneJob => format!("what one job of {scope} may have"),
@@ -191,7 +191,7 @@ mod tests {
                 false => format!("max-{}-{scope}", row.amount),
             };
             assert_eq!(row.hold().name(), name);
-            for amount in Amount::ALL.into_iter().filter(|amount| !amount.can_hold()) {
+            for amount in Amount::ALL.into_iter().filter(|amount| !amount.can_hold_jobs()) {
                 let rejecting = ScopeRow { amount, ..row };
                 let name = format!("max-{amount}-{scope}");
                 assert_eq!((rejecting.index(), rejecting.name()), (None, &*name));
@@ -202,8 +202,8 @@ mod tests {
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
         assert_eq!(names.len(), count + super::super::RULES.counters.len());
-        assert_eq!(queue_scope_limits(&[], false).row_indices().count(), 4 * Amount::HOLDING);
-        let with_budgets = queue_scope_limits(&[], true).row_indices().count();
+        assert_eq!(queue_scope_limits(&[], false).list_scope_row_indices().count(), 4 * Amount::HOLDING);
+        let with_budgets = queue_scope_limits(&[], true).list_scope_row_indices().count();
         assert_eq!(with_budgets, 4 * Amount::HOLDING + BUDGET_NAMES.len());
     }
 }

@@ -60,7 +60,7 @@ impl Size {
     }
 
     /// Returns, for each measure, the lesser of the two amounts.
-    pub fn least_of_each(self, other: Size) -> Size {
+    pub fn take_least_measures(self, other: Size) -> Size {
         Size {
             nodes: self.nodes.min(other.nodes),
             cores: self.cores.min(other.cores),
@@ -72,7 +72,7 @@ impl Size {
 
     /// Returns true if the size equals `least` in at least one measure. `least` has the least amount of each
     /// measure over a set. If a member with an equal amount leaves the set, the least amount may grow.
-    pub fn equals_in_a_measure(self, least: Size) -> bool {
+    pub fn has_equal_measure(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores
             || self.gpus == least.gpus
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_products_along_paths_summed_over_branches() {
+    fn job_sizes_are_summed_over_branches_and_multiplied_along_resource_paths() {
         for (vertices, size) in [
             (&[(0, Slot, 4), (1, Core, 2)][..], Ok((1, 8))),
             (&[(0, Node, 2), (1, Slot, 3), (2, Core, 4)], Ok((2, 24))),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_of_time_are_products_with_the_time_limit() {
+    fn node_time_and_core_time_are_products_of_size_and_time_limit() {
         let size = Size::new(2, 8, 0);
         for (seconds, node_time, core_time) in [
             (3_600.0, 7_200_000, 28_800_000),

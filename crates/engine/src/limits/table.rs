@@ -67,14 +67,14 @@ impl Rule {
 
 /// A limit on a single job: a larger job is rejected at submission.
 #[derive(Clone, Copy, Debug)]
-pub struct PerJob {
+pub struct JobSizeLimit {
     /// The caps.
     pub caps: Caps,
     /// The text of the rejection. `{nodes}` stands for the nodes of the job, and `{max-nodes}` for the cap, likewise for cores and gpus.
     pub rejection: &'static str,
 }
 
-impl PerJob {
+impl JobSizeLimit {
     fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let caps = || self.caps.list_caps(association, queue);
         caps().find(|(measure, cap)| !cap.admits(0, size.measure(*measure)))?;
@@ -132,12 +132,12 @@ pub const RULES: Rules = Rules {
         Rule { name: "max-resources-user-limit", stage: Stage::Running, caps: RESOURCES },
     ],
     per_job: &[
-        PerJob {
+        JobSizeLimit {
             caps: RESOURCES_IN_QUEUE,
             rejection: "job size ({nodes} node(s)) is greater than max resources limit configured for queue \
                         ({max-nodes} node(s))",
         },
-        PerJob {
+        JobSizeLimit {
             caps: RESOURCES,
             rejection: "job size ({nodes} node(s), {cores} core(s)) is greater than max resources limits configured \
                         for association ({max-nodes} node(s), {max-cores} core(s))",
@@ -145,7 +145,7 @@ pub const RULES: Rules = Rules {
     ],
 };
 
-/// The maximum number of limits on a job, including limits of the parent queue. With this capacity [`Rules::list_applied`] allocates once.
+/// The maximum number of limits on a job, including limits of the parent queue. With this capacity [`Rules::list_applied_limits`] allocates once.
 const CAPACITY: usize = 24;
 
 /// The tables of limits whose caps are in the records of associations and queues.
@@ -155,14 +155,14 @@ pub struct Rules {
     /// them. The other 64 bits are for the limits over scopes.
     pub counters: &'static [Rule],
     /// Limits on a single job, in the order in which they are tested.
-    pub per_job: &'static [PerJob],
+    pub per_job: &'static [JobSizeLimit],
 }
 
 impl Rules {
     /// Returns the results of `convert` for the limits of this table that apply to jobs of `association` in `queue`. `usage` has the counters of
     /// the association. If `queue` is a virtual queue, the limits of its parent queue apply too, and the parent counts the jobs of its virtual
     /// queues.
-    pub(super) fn list_applied<'a, T>(
+    pub(super) fn list_applied_limits<'a, T>(
         self,
         book: &'a Book,
         association: &Association,
@@ -221,7 +221,7 @@ impl Rules {
     /// Returns the limits on counters, in the order in which names are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
         let rules = self.counters.iter().enumerate();
-        rules.filter_map(|(index, rule)| Some((Hold::for_rule(index, rule.name)?, rule)))
+        rules.filter_map(|(index, rule)| Some((Hold::from_rule(index, rule.name)?, rule)))
     }
 
     /// Returns all limits that hold jobs: the limits on counters of this table, then the limits over scopes.
@@ -232,7 +232,7 @@ impl Rules {
     /// Returns the members of `set` in the order in which dependency names are added and shown.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
         let counters = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
-        counters.chain(set.row_indices().filter_map(ScopeRow::from_index).map(ScopeRow::hold))
+        counters.chain(set.list_scope_row_indices().filter_map(ScopeRow::from_index).map(ScopeRow::hold))
     }
 
     /// Returns the limits on counters for which `is_wanted` returns true.

@@ -55,7 +55,7 @@ fn make_held_job(book: &Book) -> Job {
 }
 
 #[test]
-fn a_footprint_is_a_function_of_phase_and_reservation() {
+fn the_phase_and_the_reservation_of_a_job_determine_its_footprint() {
     let book = make_book(1);
     use Reservation::{Blocked, Given, None};
     for (phase, reservation, charged, reserved) in [
@@ -121,7 +121,7 @@ fn a_job_past_depend_is_held_only_if_it_was_admitted() {
     ] {
         let mut job = Job { admission, ..make_job(&book, Phase::Sched) };
         assert!(!job.is_held() && !job.is_awaiting());
-        job.await_headroom();
+        job.hold_past_depend();
         assert!(job.is_awaiting());
         assert_eq!(job.is_held(), is_held, "{admission:?}");
         assert!(job.footprint().is_idle());
@@ -168,17 +168,17 @@ fn no_job_is_released_while_an_eventlog_is_unread() {
 }
 
 #[test]
-fn a_recount_repairs_counters_and_drift_reports_them() {
+fn drift_reports_wrong_counters_and_a_recount_corrects_them() {
     let book = make_book(1);
     let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), make_job(&book, Phase::Run));
     let association = book.find(UserId(1), None).unwrap();
-    ledger.corrupt_job(JobId(1), |job| job.phase = Phase::Sched);
+    ledger.change_job_without_counting(JobId(1), |job| job.phase = Phase::Sched);
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
     assert_eq!(ledger.accounts.usage(association).unwrap().total.sched.jobs(), 1);
-    ledger.drop_jobs();
+    ledger.drop_all_jobs();
     assert_eq!(ledger.drift().len(), 1, "counters without jobs differ too");
 }
 
@@ -204,7 +204,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
     ] {
         let mut ledger = Ledger::new(RULES);
         ledger.insert(JobId(1), job);
-        ledger.corrupt_job(JobId(1), change);
+        ledger.change_job_without_counting(JobId(1), change);
         let drift = ledger.drift().into_iter();
         let kinds: Vec<String> = drift.map(|(_, text)| text.split(':').next().unwrap().to_owned()).collect();
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
@@ -213,7 +213,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
     // The recount also finds a difference in one of two held jobs of a class.
     let mut ledger = Ledger::new(RULES);
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
-    ledger.corrupt_job(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
+    ledger.change_job_without_counting(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
     let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, text)| text).collect();
     assert_eq!(kinds, ["lines of held jobs"]);
 }
@@ -268,6 +268,6 @@ fn only_a_job_in_depend_can_be_blocked_by_other_plugins() {
         (make_held_job(&book), false),
         (Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) }, false),
     ] {
-        assert_eq!(job.is_only_blocked(), wanted, "{:?}", job.phase);
+        assert_eq!(job.is_only_blocked_by_plugins(), wanted, "{:?}", job.phase);
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_reference_moves_when_time_reaches_it_or_the_clock_goes_back() {
+    fn the_reference_time_of_ages_moves_when_it_is_reached_or_the_clock_goes_back() {
         let ages = Ages::default().at_time(1_000.0, 100.0, true);
         assert_eq!(ages.reference(), 1_100.0);
         for (now, age_max, has_cap, reference) in [
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guaranteed_weight_exceeds_the_spread_by_a_point() {
+    fn the_age_weight_for_max_wait_behind_exceeds_all_other_terms_by_1() {
         for (spread, wait, age_max, weight) in [
             (9.0, 10.0, 100.0, 100),
             (9.0, 10.0, 101.0, 101),

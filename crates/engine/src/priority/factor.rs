@@ -59,13 +59,13 @@ pub const FACTORS: [Factor; 6] = [
         name: "queue",
         default_weight: 10_000,
         value: queue_priority,
-        range: |book| range_with_0(book.queues().map(|queue| queue.priority as f64)),
+        range: |book| compute_range_with_zero(book.queues().map(|queue| queue.priority as f64)),
     },
     Factor {
         name: "bank",
         default_weight: 0,
         value: bank_priority,
-        range: |book| range_with_0(book.banks().map(|(_, priority)| priority)),
+        range: |book| compute_range_with_zero(book.banks().map(|(_, priority)| priority)),
     },
     Factor {
         name: "urgency",
@@ -100,7 +100,7 @@ fn bank_priority(subject: &Subject<'_>) -> f64 {
 
 /// Returns the range of `values` and 0. The value 0 is always possible: a job may name no queue, and a bank may have no
 /// priority.
-fn range_with_0(values: impl Iterator<Item = f64>) -> f64 {
+fn compute_range_with_zero(values: impl Iterator<Item = f64>) -> f64 {
     let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
     high - low
 }

@@ -6,7 +6,7 @@
 //!
 //! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority,
 //! in that order. Priorities of the jobs behind the head may be stale. Priorities of jobs in the head may be stale too, if
-//! the order is still correct. A plan always posts a stale priority that is or becomes 0 or the maximum. `Head::list_fewest` finds the
+//! the order is still correct. A plan always posts a stale priority that is or becomes 0 or the maximum. `Head::fewest_posts` finds the
 //! fewest jobs to post. Each of the first K jobs by current priority either keeps its posted priority or gets its current
 //! priority, and only neighbours have to be compared. The plan also posts each other job whose posted priority is above
 //! the priority of the last of the K jobs. This is one pass over the queue, after the first K jobs are sorted.
@@ -52,7 +52,7 @@ impl PendingJob {
     }
 
     /// Returns true if the head of a queue may contain the job with its posted priority.
-    fn may_stay(&self) -> bool {
+    fn may_stay_in_head(&self) -> bool {
         !self.is_stale() || !self.is_incomparable && !self.must_be_posted()
     }
 
@@ -93,23 +93,23 @@ impl<T> Pending<T> {
         }
         let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
             true => Head::new(jobs.to_vec(), bounds.depth),
-            false => Head::with_incomparable(jobs, bounds.depth),
+            false => Head::with_incomparable_jobs(jobs, bounds.depth),
         };
         let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
         let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
         // Queues with the fewest jobs to post come first. Each queue gets an equal share of the remaining budget, so later
         // queues get the part of a share that an earlier queue did not need.
         let mut by_need: Vec<(usize, &Head)> =
-            heads.iter().map(|head| (head.find_fewest(bounds.depth).count, head)).collect();
+            heads.iter().map(|head| (head.find_fewest_posts(bounds.depth).count, head)).collect();
         by_need.sort_by_key(|(needed, _)| *needed);
         let (mut to_post, mut correct_depth) = (Vec::new(), None);
         let mut left = bounds.budget;
         for (served, (needed, head)) in by_need.iter().enumerate() {
             let share = left / (by_need.len() - served);
             let in_queue = if *needed <= share {
-                head.list_fewest(bounds.depth)
+                head.fewest_posts(bounds.depth)
             } else {
-                let (within, depth) = head.list_for_budget(share, bounds.depth);
+                let (within, depth) = head.list_posts_for_small_budget(share, bounds.depth);
                 correct_depth = [correct_depth, depth].into_iter().flatten().min();
                 within
             };
@@ -132,8 +132,8 @@ fn build_plan(to_post: Vec<PendingJob>, stale: usize, correct_depth: Option<usiz
 /// Returns the fewest jobs of a queue that must be posted so that the queue is correct to `depth`. The jobs of the head
 /// come first.
 #[cfg(test)]
-fn list_fewest(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
-    Head::new(jobs.to_vec(), depth).list_fewest(depth)
+fn fewest_posts(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
+    Head::new(jobs.to_vec(), depth).fewest_posts(depth)
 }
 
 /// The jobs of a queue. The head, its first jobs by current priority, is sorted and comes first.
@@ -184,13 +184,13 @@ impl Head {
     }
 
     /// Like [`Head::new`], but the head may keep incomparable priorities.
-    fn with_incomparable(jobs: &[PendingJob], depth: usize) -> Head {
+    fn with_incomparable_jobs(jobs: &[PendingJob], depth: usize) -> Head {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
         Head::new(jobs.collect(), depth)
     }
 
     /// Computes the fewest jobs to post for `depth`, which must not exceed the depth of [`Head::new`].
-    fn find_fewest(&self, depth: usize) -> Fewest {
+    fn find_fewest_posts(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
             return Fewest { count: find_jobs_behind(rest, None).count(), keeps_last: false, limit: None };
@@ -215,9 +215,9 @@ impl Head {
     }
 
     /// Lists the fewest jobs to post for `depth`. The jobs of the head come first.
-    fn list_fewest(&self, depth: usize) -> Vec<PendingJob> {
+    fn fewest_posts(&self, depth: usize) -> Vec<PendingJob> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
-        let Fewest { count, keeps_last: mut kept, limit } = self.find_fewest(depth);
+        let Fewest { count, keeps_last: mut kept, limit } = self.find_fewest_posts(depth);
         let mut to_post = Vec::with_capacity(count);
         to_post.extend(find_jobs_behind(rest, limit).copied());
         to_post.sort_unstable_by_key(|job| std::cmp::Reverse(job.current_key()));
@@ -233,24 +233,24 @@ impl Head {
 
     /// Lists the jobs to post if `budget` is too small for `depth`. Also returns the depth to which the queue is then
     /// correct, or `None` if that is `depth`.
-    fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
-        let (within, correct_depth) = self.list_within(budget, depth);
+    fn list_posts_for_small_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
+        let (within, correct_depth) = self.list_posts_within_budget(budget, depth);
         if correct_depth > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
             return (within, Some(correct_depth));
         }
-        let head = Head::with_incomparable(&self.jobs, self.steps.len());
-        if head.find_fewest(depth).count <= budget {
-            return (head.list_fewest(depth), None);
+        let head = Head::with_incomparable_jobs(&self.jobs, self.steps.len());
+        if head.find_fewest_posts(depth).count <= budget {
+            return (head.fewest_posts(depth), None);
         }
-        let (within, correct_depth) = head.list_within(budget, depth);
+        let (within, correct_depth) = head.list_posts_within_budget(budget, depth);
         (within, Some(correct_depth))
     }
 
     /// Lists as many jobs as `budget` allows, held and expedited jobs first. Also returns the depth to which the queue
     /// is then correct.
-    fn list_within(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
-        if self.find_fewest(0).count > budget {
-            let mut to_post = self.list_fewest(0);
+    fn list_posts_within_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
+        if self.find_fewest_posts(0).count > budget {
+            let mut to_post = self.fewest_posts(0);
             to_post.truncate(budget);
             return (to_post, 0);
         }
@@ -258,22 +258,23 @@ impl Head {
         // A list of jobs for a depth also suffices for each smaller depth, so this is a binary search.
         while enough + 1 < too_deep {
             let middle = enough + (too_deep - enough) / 2;
-            if self.find_fewest(middle).count <= budget {
+            if self.find_fewest_posts(middle).count <= budget {
                 enough = middle;
             } else {
                 too_deep = middle;
             }
         }
         let to_post =
-            if enough == 0 && depth > 0 { self.list_toward_first(budget) } else { self.list_fewest(enough) };
+            if enough == 0 && depth > 0 { self.list_toward_first(budget) } else { self.fewest_posts(enough) };
         (to_post, enough)
     }
 
     /// Lists as many of the jobs that depth 1 needs as `budget` allows, so that a later plan has fewer jobs to post and ends with the
     /// correct first job. The lowest posted priorities come first: then the order of the other jobs does not change.
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
-        let mut to_post = self.list_fewest(0);
-        let behind = find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.find_fewest(1).limit);
+        let mut to_post = self.fewest_posts(0);
+        let behind =
+            find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.find_fewest_posts(1).limit);
         let mut behind: Vec<PendingJob> = behind.filter(|job| !job.must_be_posted()).copied().collect();
         behind.sort_unstable_by_key(|job| std::cmp::Reverse(job.posted_key()));
         to_post.extend(behind.into_iter().take(budget.saturating_sub(to_post.len())));
@@ -292,7 +293,7 @@ fn find_jobs_behind(rest: &[PendingJob], limit: Option<SortKey>) -> impl Iterato
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let own = usize::from(job.is_stale());
     let Some((above, last)) = before else {
-        return Step { kept: job.may_stay().then_some(0), current: own, ..Step::default() };
+        return Step { kept: job.may_stay_in_head().then_some(0), current: own, ..Step::default() };
     };
     // Returns the fewest jobs to post so that the previous job precedes `key`.
     let find_behind = |key: SortKey| {
@@ -302,7 +303,7 @@ fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     };
     // The current priorities of sorted jobs are always in the correct order.
     let (current, current_after_kept) = find_behind(job.current_key()).unwrap_or((last.current, false));
-    let kept = find_behind(job.posted_key()).filter(|_| job.may_stay());
+    let kept = find_behind(job.posted_key()).filter(|_| job.may_stay_in_head());
     Step {
         kept: kept.map(|(count, _)| count),
         kept_after_kept: kept.is_some_and(|(_, after_kept)| after_kept),

@@ -75,7 +75,7 @@ impl<T> Pending<T> {
         {
             let before = std::mem::replace(at, job);
             let noted = std::mem::replace(noted, note);
-            self.update_stale(before.is_stale(), job);
+            self.update_stale_jobs(before.is_stale(), job);
             return Some(noted);
         }
         let noted = place.and_then(|_| self.remove(job.id));
@@ -84,7 +84,7 @@ impl<T> Pending<T> {
             self.positions.insert(job.id, Position { queue: at, slot: queue.jobs.len() as u32 });
             queue.jobs.push(job);
             queue.notes.push(note);
-            self.update_stale(false, job);
+            self.update_stale_jobs(false, job);
         }
         noted
     }
@@ -130,7 +130,7 @@ impl<T> Pending<T> {
     }
 
     /// Sets the current priority of a job. Returns true if the priority has changed.
-    pub fn set_current(&mut self, id: JobId, current: u32) -> bool {
+    pub fn set_current_priority(&mut self, id: JobId, current: u32) -> bool {
         let before = self.change_job(id, |job, _| {
             let before = std::mem::replace(&mut job.current, current);
             job.is_incomparable &= job.is_stale();
@@ -140,7 +140,7 @@ impl<T> Pending<T> {
     }
 
     /// Sets the posted priority of job `id` and its note. Returns the previous job and note, or `None` if the job is not pending.
-    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
+    pub fn set_posted_priority(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
         self.change_job(id, |job, noted| {
             let before = *job;
             (job.posted, job.is_incomparable) = (posted, false);
@@ -149,7 +149,7 @@ impl<T> Pending<T> {
     }
 
     /// Restores the posted priority and the note of a job, because Flux refused the new priority.
-    pub fn restore_posted(&mut self, before: PendingJob, note: T) {
+    pub fn restore_posted_priority(&mut self, before: PendingJob, note: T) {
         self.change_job(before.id, |job, noted| {
             (job.posted, job.is_incomparable) = (before.posted, before.is_incomparable);
             *noted = note;
@@ -158,7 +158,7 @@ impl<T> Pending<T> {
 
     /// Marks all posted priorities as incomparable with current priorities, after a change of weights or of
     /// the reference of ages.
-    pub fn mark_incomparable(&mut self) {
+    pub fn mark_priorities_incomparable(&mut self) {
         let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
         all.for_each(|job| job.is_incomparable = true);
     }
@@ -172,7 +172,7 @@ impl<T> Pending<T> {
 
     /// Returns the result of [`places`](Pending::places) for a new job of `priority` in `queue`. The job would come behind all jobs of equal
     /// priority.
-    pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
+    pub fn find_place_of_new_job(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
         let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
         (
@@ -268,12 +268,12 @@ impl<T> Pending<T> {
         let was_stale = job.is_stale();
         let result = change(job, note);
         let job = *job;
-        self.update_stale(was_stale, job);
+        self.update_stale_jobs(was_stale, job);
         Some(result)
     }
 
     /// Updates the set of stale jobs after a change of priorities. `was_stale` is true if the job was stale before.
-    fn update_stale(&mut self, was_stale: bool, job: PendingJob) {
+    fn update_stale_jobs(&mut self, was_stale: bool, job: PendingJob) {
         match (was_stale, job.is_stale()) {
             (false, true) => {
                 self.stale.insert(job.id);

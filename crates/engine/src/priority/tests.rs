@@ -83,7 +83,7 @@ fn terms_are_summed_in_the_order_of_the_table() {
 }
 
 #[test]
-fn opposite_infinities_make_a_score_of_0() {
+fn infinite_terms_of_opposite_sign_give_a_score_of_0() {
     let explanation =
         explain_terms([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
     assert_eq!((explanation.sum, explanation.priority), (0.0, 0));
@@ -95,7 +95,7 @@ fn urgency_alone_decides_without_terms() {
         (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
         (Explanation::for_expedited_job(), Outcome::Expedited, PRIORITY_MAX),
     ] {
-        assert!(explanation.terms().is_empty() && !explanation.is_by_terms());
+        assert!(explanation.terms().is_empty() && !explanation.is_decided_by_terms());
         assert_eq!((explanation.outcome, explanation.priority), (outcome, priority));
     }
 }
@@ -119,7 +119,7 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 }
 
 #[test]
-fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
+fn a_recomputed_explanation_has_the_outcome_of_urgency_0_and_31() {
     let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
     for (urgency, explanation) in
         [(0, Explanation::held_by_urgency()), (31, Explanation::for_expedited_job())]

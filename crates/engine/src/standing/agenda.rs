@@ -21,7 +21,7 @@ pub(super) struct Agenda {
 
 impl Agenda {
     /// Schedules an association for the next refresh.
-    pub fn mark_changed(&mut self, entry: &mut UsageEntry, at: u32) {
+    pub fn mark_usage_changed(&mut self, entry: &mut UsageEntry, at: u32) {
         if !entry.queued {
             entry.queued = true;
             self.changed.push(at);
@@ -33,20 +33,20 @@ impl Agenda {
     }
 
     /// Stores that an association was removed, to report its former fair-share.
-    pub fn note_removed(&mut self, at: u32, before: Option<f64>) {
+    pub fn store_removed_association(&mut self, at: u32, before: Option<f64>) {
         if before.is_some() {
             self.removed.push(Changed { association: Index(at), before, after: None });
         }
     }
 
     /// Schedules an association for the refresh after `when`, in seconds since the epoch, when its usage becomes negligible.
-    pub fn note_fading(&mut self, entry: &mut UsageEntry, at: u32, when: f64) {
+    pub fn schedule_negligible_usage(&mut self, entry: &mut UsageEntry, at: u32, when: f64) {
         entry.fade_is_queued = true;
         self.fading.push(Reverse(((when * 1e3).ceil() as i64, at)));
     }
 
     /// Removes the times at which usages become negligible, because all usages will be computed.
-    pub fn clear_fading(&mut self, entries: &mut [UsageEntry]) {
+    pub fn clear_negligible_times(&mut self, entries: &mut [UsageEntry]) {
         self.fading.clear();
         for entry in entries {
             entry.fade_is_queued = false;
@@ -54,19 +54,19 @@ impl Agenda {
     }
 
     /// Takes the associations that were removed.
-    pub fn take_removed(&mut self) -> Vec<Changed> {
+    pub fn take_removed_associations(&mut self) -> Vec<Changed> {
         std::mem::take(&mut self.removed)
     }
 
     /// Moves the changed associations into `list`.
-    pub fn take_changed(&mut self, list: &mut Vec<u32>) {
+    pub fn take_changed_associations(&mut self, list: &mut Vec<u32>) {
         list.clear();
         list.append(&mut self.changed);
     }
 
     /// Adds to `list` the associations whose usage changes with time: those with running jobs, and those whose usage has become
     /// negligible at `now`.
-    pub fn list_due(&mut self, entries: &mut [UsageEntry], now: f64, list: &mut Vec<u32>) {
+    pub fn list_associations_due(&mut self, entries: &mut [UsageEntry], now: f64, list: &mut Vec<u32>) {
         self.live.retain(|&at| match entries.get_mut(at as usize) {
             Some(entry) if entry.is_running() => true,
             Some(entry) => {
@@ -75,7 +75,7 @@ impl Agenda {
             }
             None => false,
         });
-        list.extend(self.live.iter().filter(|&&at| mark_queued(entries, at)));
+        list.extend(self.live.iter().filter(|&&at| mark_queued_for_refresh(entries, at)));
         let due = (now * 1e3) as i64;
         while let Some(&Reverse((when, at))) = self.fading.peek()
             && when <= due
@@ -84,7 +84,7 @@ impl Agenda {
             if let Some(entry) = entries.get_mut(at as usize) {
                 entry.fade_is_queued = false;
             }
-            if mark_queued(entries, at) {
+            if mark_queued_for_refresh(entries, at) {
                 list.push(at);
             }
         }
@@ -98,6 +98,6 @@ impl Agenda {
 }
 
 /// Marks the association at index `at` as queued for the next refresh. Returns true if it was not queued before.
-fn mark_queued(entries: &mut [UsageEntry], at: u32) -> bool {
+fn mark_queued_for_refresh(entries: &mut [UsageEntry], at: u32) -> bool {
     entries.get_mut(at as usize).is_some_and(|entry| !std::mem::replace(&mut entry.queued, true))
 }

@@ -29,12 +29,12 @@ pub struct SiteChange {
 
 impl SiteChange {
     /// Compares the rules and accrual modes of two sites.
-    pub(super) fn note_rules(&mut self, (old, old_mode): (&Rule, Mode), (new, mode): (&Rule, Mode)) {
+    pub(super) fn compare_rules(&mut self, (old, old_mode): (&Rule, Mode), (new, mode): (&Rule, Mode)) {
         self.policy = (old.policy, old.options) != (new.policy, new.options);
         self.accounting = (old.weights, old.half_life, old_mode) != (new.weights, new.half_life, mode);
     }
 
-    pub(super) fn note_banks(&mut self, before: &Tree, after: &Tree) {
+    pub(super) fn compare_bank_nodes(&mut self, before: &Tree, after: &Tree) {
         let mut kept = 0;
         for bank in after.banks() {
             let Some(old) = before.bank(after.name(bank)) else {
@@ -45,7 +45,7 @@ impl SiteChange {
             let parent =
                 |tree: &Tree, node: NodeId| tree.parent(node).map(|above| tree.name(above).to_owned());
             let is_moved = parent(before, old) != parent(after, bank);
-            if self.note_node((before, old), (after, bank)) || is_moved {
+            if self.compare_nodes((before, old), (after, bank)) || is_moved {
                 self.members |= is_moved;
                 self.banks.insert(after.name(bank).into());
             }
@@ -54,7 +54,7 @@ impl SiteChange {
     }
 
     /// Compares the leaves of one association in two trees.
-    pub(super) fn note_leaf(
+    pub(super) fn compare_leaves(
         &mut self,
         (user, bank): (UserId, &BankName),
         before: Option<(&Tree, NodeId)>,
@@ -63,7 +63,7 @@ impl SiteChange {
         match before {
             None => self.members = true,
             Some(before) => {
-                if self.note_node(before, after) {
+                if self.compare_nodes(before, after) {
                     self.associations.push((user, bank.clone()));
                 }
             }
@@ -71,7 +71,7 @@ impl SiteChange {
     }
 
     /// Compares the shares of a node and whether it is active. Returns true if they differ.
-    fn note_node(&mut self, (before, old): (&Tree, NodeId), (after, new): (&Tree, NodeId)) -> bool {
+    fn compare_nodes(&mut self, (before, old): (&Tree, NodeId), (after, new): (&Tree, NodeId)) -> bool {
         let is_reshared = before.shares(old) != after.shares(new);
         let is_switched = before.is_active(old) != after.is_active(new);
         self.shares |= is_reshared;

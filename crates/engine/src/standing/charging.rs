@@ -37,18 +37,18 @@ impl ChargeFactors {
         let now = now.max(*self.seen_since.get_or_insert(now));
         let configured = factors.iter().map(|(queue, factor)| (queue.as_str(), *factor));
         self.seen.add_configuration(configured, now);
-        self.continue_pushed()
+        self.continue_pushed_history()
     }
 
     /// Replaces the pushed changes of charge factors, and the pushed rules. Returns true if a factor or a rule changed.
     pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>, rules: Vec<ChargeByChange>) -> bool {
         self.pushed = changes.into_iter().collect::<ChargeHistory>().with_rules(rules);
-        self.continue_pushed()
+        self.continue_pushed_history()
     }
 
-    fn continue_pushed(&mut self) -> bool {
+    fn continue_pushed_history(&mut self) -> bool {
         let history = match self.seen_since {
-            Some(since) => self.pushed.continued_by(&self.seen, since),
+            Some(since) => self.pushed.continue_with_history(&self.seen, since),
             None => self.pushed.clone(),
         };
         let has_changed = history != self.history;
@@ -58,7 +58,7 @@ impl ChargeFactors {
 
     /// Returns the number of a queue. Returns 0 without a queue, and for a new queue if 65,535 queues have
     /// numbers.
-    pub(super) fn number_of(&mut self, queue: Option<&QueueName>) -> u16 {
+    pub(super) fn assign_queue_number(&mut self, queue: Option<&QueueName>) -> u16 {
         let Some(queue) = queue else { return 0 };
         let known = self.queues.iter().position(|known| known == queue);
         let at = known.unwrap_or(self.queues.len());

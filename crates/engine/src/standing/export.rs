@@ -74,7 +74,7 @@ impl Standing {
     }
 
     /// Returns the fair-share of the association of `user` in `bank` in `ranking`, or `None` if the tree lacks the association.
-    pub fn fairshare_as_pushed(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
+    pub fn get_pushed_fairshare(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
         ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
 
@@ -95,7 +95,7 @@ impl Standing {
                 if jobs.len() >= max {
                     return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.version() }));
                 }
-                jobs.extend(self.usages.build_ended(entry, tracked));
+                jobs.extend(self.usages.build_ended_record(entry, tracked));
             }
             sums.extend(entry.evicted(half_life));
         }
@@ -139,7 +139,7 @@ impl Standing {
     }
 
     /// Returns the leaves that no job matches, sorted by bank and user name.
-    pub fn leaves_without_jobs(&self) -> Vec<Leaf> {
+    pub fn list_leaves_without_jobs(&self) -> Vec<Leaf> {
         let leaf = |entry: &UsageEntry| match entry.key.as_ref()? {
             Key::Jobs(..) => None,
             Key::Leaf(_, bank) => self.site.as_ref()?.leaf(entry, None, bank),

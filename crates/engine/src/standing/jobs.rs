@@ -27,17 +27,17 @@ pub struct Job {
 
 /// A job that cannot be counted because its start or end is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BadJob {
+pub struct InvalidJobTime {
     /// The id of the job.
     pub id: JobId,
     /// The invalid time.
     pub time: f64,
 }
 
-impl fmt::Display for BadJob {
+impl fmt::Display for InvalidJobTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "job {} is not counted: expected a time in seconds since 1970, got {}", self.id, self.time)
     }
 }
 
-impl std::error::Error for BadJob {}
+impl std::error::Error for InvalidJobTime {}

@@ -24,7 +24,7 @@
 //!   association by association. Covered jobs are dropped; the others become one decaying sum. A watermark
 //!   cannot split that sum. A push whose watermark lies before the end of the sum leaves the usage of the
 //!   association unchanged, which is exact; a push whose watermark covers the sum replaces the sum. While
-//!   [`UsageTable::keep_all_ended`] is on, no job is evicted, so that a restart may read jobs in any order.
+//!   [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted, so that a restart may read jobs in any order.
 //!   Afterwards an unknown job that ended before the last evicted job is assumed to be in the sum.
 //! - An association that **appears** counts its jobs from their start, including jobs that started before it appeared. An
 //!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
@@ -66,7 +66,7 @@ use usage::UsageEntry;
 pub use change::SiteChange;
 pub use charging::ChargeFactors;
 pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
-pub use jobs::{BadJob, Job};
+pub use jobs::{InvalidJobTime, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, RESET, Rule, Site, Watermark};

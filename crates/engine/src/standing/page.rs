@@ -99,7 +99,7 @@ impl Standing {
         let leaf = |node: NodeId| {
             let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.usages.entry(*at));
             LeafRow {
-                place: tree.list_index(node),
+                place: tree.find_input_index(node),
                 name: tree.name(node).to_owned(),
                 user: entry.and_then(|entry| entry.job_key()).map(|(user, _)| user),
                 bank: above(node).unwrap_or_default(),
@@ -110,7 +110,7 @@ impl Standing {
             }
         };
         let mut banks: Vec<NodeId> = if first == 0 { tree.banks().collect() } else { Vec::new() };
-        banks.sort_unstable_by_key(|bank| tree.list_index(*bank));
+        banks.sort_unstable_by_key(|bank| tree.find_input_index(*bank));
         let last = first.saturating_add(most);
         let settings = site.rule.options.settings().into_iter();
         let Weights { node, core, gpu } = site.rule.weights;

@@ -24,7 +24,7 @@ impl Standing {
 
     /// Replaces the site by a staged site. If no part has a rule, removes the tree.
     pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, String> {
-        let (charges, budgets) = staged.take_charges();
+        let (charges, budgets) = staged.take_charges_and_budgets();
         check_windows(&budgets).inspect_err(|_| self.usages.remove_unused())?;
         match staged.combine_parts(mode) {
             Some(complete) => Ok(SiteChange { budgets, ..self.replace_site(complete, charges)? }),
@@ -44,7 +44,7 @@ impl Standing {
     fn replace_site(&mut self, complete: CompleteSite, charges: Charges) -> Result<SiteChange, String> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
-                complete.with_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
+                complete.add_association_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
             self.shared_ids = shared_ids;
             let complete = apply_inactive_banks(complete);
             let tree = complete.rows.build().map_err(|error| error.to_string())?;
@@ -60,7 +60,7 @@ impl Standing {
                 entry.set_pushed(leaf.usage.unwrap_or(0.0), rule.instant, leaf.counted, rule.replaces_all);
             }
         }
-        let row = |leaf: NodeId| indices.get(tree.list_index(leaf)).map_or(u32::MAX, |entry| entry.0);
+        let row = |leaf: NodeId| indices.get(tree.find_input_index(leaf)).map_or(u32::MAX, |entry| entry.0);
         let entry_of_leaf: Vec<u32> = tree.leaves().map(row).collect();
         let mut change = SiteChange::default();
         let before = self.site.as_ref();
@@ -68,7 +68,7 @@ impl Standing {
             if let Some(entry) = self.usages.entry_mut(at) {
                 if let (Some(before), Some((user, bank))) = (before, entry.job_key()) {
                     let old = entry.leaf.map(|leaf| (&before.tree, leaf));
-                    change.note_leaf((user, bank), old, (&tree, leaf));
+                    change.compare_leaves((user, bank), old, (&tree, leaf));
                 }
                 entry.leaf = Some(leaf);
             }
@@ -81,14 +81,14 @@ impl Standing {
             entry.leaf = leaf;
         }
         let has_new_charges = self.usages.set_pushed_charges(charges.factors, charges.rules);
-        self.usages.recompute_rates();
+        self.usages.recompute_usage_rates();
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
         let scale = Scale::new(rule.instant, rule.half_life);
         let rule = Rule { replaces_all: false, ..rule };
         if let Some(before) = &self.site {
-            change.note_banks(&before.tree, &tree);
-            change.note_rules((&before.rule, before.mode), (&rule, mode));
+            change.compare_bank_nodes(&before.tree, &tree);
+            change.compare_rules((&before.rule, before.mode), (&rule, mode));
             change.accounting |= has_new_charges;
         }
         // No association is ranked before the next refresh.
@@ -182,15 +182,15 @@ fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
     if ignored {
         site.banks.retain(|bank| bank.active);
     }
-    complete.retain_rows(|_, leaf| !ignored || !dead.contains(&leaf.bank))
+    complete.retain_site_rows(|_, leaf| !ignored || !dead.contains(&leaf.bank))
 }
 
 impl CompleteSite {
     /// Finds the index of each association, unless the indices that were found when the parts arrived are still valid.
-    fn with_indices(mut self, table: &mut UsageTable) -> CompleteSite {
+    fn add_association_indices(mut self, table: &mut UsageTable) -> CompleteSite {
         if self.freed != table.freed() || self.indices.len() != self.site.associations.len() {
             let CompleteSite { site, rows, indices, .. } = &mut self;
-            let entry = |(row, leaf): (usize, &Leaf)| Index(table.entry_for_leaf(leaf, rows.user(row)));
+            let entry = |(row, leaf): (usize, &Leaf)| Index(table.find_or_add_entry(leaf, rows.user(row)));
             *indices = site.associations.iter().enumerate().map(entry).collect();
         }
         self
@@ -227,7 +227,7 @@ impl CompleteSite {
                 });
                 shared.leaves += 1;
             }
-            *entry = Index(table.entry_for_leaf(leaf, name));
+            *entry = Index(table.find_or_add_entry(leaf, name));
         }
         // A row that became a leaf without jobs may have the name and bank of another such row.
         let mut seen = HashSet::new();
@@ -237,12 +237,12 @@ impl CompleteSite {
             }
         }
         let complete =
-            if dropped.is_empty() { self } else { self.retain_rows(|row, _| !dropped.contains(&row)) };
+            if dropped.is_empty() { self } else { self.retain_site_rows(|row, _| !dropped.contains(&row)) };
         (complete, shared_ids)
     }
 
     /// Removes the rows for which `keeps` returns false, and builds the others again from the site.
-    fn retain_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
+    fn retain_site_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
         let CompleteSite { site, rows, indices, .. } = &mut self;
         for (row, leaf) in site.associations.iter_mut().enumerate() {
             leaf.name = rows.user(row).into();

@@ -116,7 +116,7 @@ impl RefreshState {
     fn restart(&mut self, table: &mut UsageTable, site: Option<&mut Ranked>) {
         self.all = true;
         let (entries, agenda) = table.entries_mut();
-        agenda.clear_fading(entries);
+        agenda.clear_negligible_times(entries);
         if self.stage != Stage::Idle {
             self.start(self.now, table, site);
         }
@@ -127,7 +127,7 @@ impl RefreshState {
         self.stage = Stage::Idle;
         self.done = Refreshed::default();
         self.restart(table, None);
-        table.entries_mut().1.take_removed();
+        table.entries_mut().1.take_removed_associations();
     }
 
     fn start(&mut self, now: f64, table: &mut UsageTable, site: Option<&mut Ranked>) {
@@ -136,9 +136,9 @@ impl RefreshState {
         self.moved = false;
         // A refresh that starts again still has to report the changes that it found before.
         let mut changed = std::mem::take(&mut self.done.changed);
-        changed.append(&mut agenda.take_removed());
+        changed.append(&mut agenda.take_removed_associations());
         self.done = Refreshed { now, changed, ..Refreshed::default() };
-        agenda.take_changed(&mut self.list);
+        agenda.take_changed_associations(&mut self.list);
         let Some(site) = site else { return };
         // The scale is based on the time of the push. A pushed usage then stays the same bit by bit, so rounding cannot make one
         // of two equal usages larger.
@@ -153,13 +153,13 @@ impl RefreshState {
         if self.all || back {
             self.list.clear();
             self.list.extend(0..entries.len() as u32);
-            entries.iter_mut().for_each(UsageEntry::clear_sum);
+            entries.iter_mut().for_each(UsageEntry::clear_ended_sum);
             for &(bank, usage) in &site.own_usage {
                 site.tree.accrue(bank, usage * site.scale.factor(site.rule.instant.min(now)));
             }
             self.moved = true;
         } else {
-            agenda.list_due(entries, now, &mut self.list);
+            agenda.list_associations_due(entries, now, &mut self.list);
         }
         // A usage that was computed for a time before the push is invalid, so the next refresh computes all usages.
         self.all = early;
@@ -191,14 +191,14 @@ impl RefreshState {
             self.moved |= tree.accrue(leaf, scaled);
             if !entry.has_ended_sum() {
                 // Some usage of the association begins after `now`, so the next refresh must compute it again.
-                agenda.mark_changed(entry, number);
+                agenda.mark_usage_changed(entry, number);
             }
             if scaled > 0.0
                 && !entry.fade_is_queued
                 && !entry.is_running()
-                && let Some(when) = scale.negligible_from(scaled)
+                && let Some(when) = scale.find_negligible_time(scaled)
             {
-                agenda.note_fading(entry, number, when);
+                agenda.schedule_negligible_usage(entry, number, when);
             }
         }
         self.done.worked_out = self.list.len();

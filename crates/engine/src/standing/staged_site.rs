@@ -70,7 +70,7 @@ impl StagedSite {
         if self.indices.is_empty() {
             self.freed = standing.usages.freed();
         }
-        let index = |leaf: &Leaf| Index(standing.usages.entry_for_leaf(leaf, &leaf.name));
+        let index = |leaf: &Leaf| Index(standing.usages.find_or_add_entry(leaf, &leaf.name));
         self.indices.extend(part.associations.iter().map(index));
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {
@@ -87,7 +87,7 @@ impl StagedSite {
     }
 
     /// Removes and returns the changes in how jobs are charged, and the budgets, of all parts.
-    pub(super) fn take_charges(&mut self) -> (Charges, Vec<Budget>) {
+    pub(super) fn take_charges_and_budgets(&mut self) -> (Charges, Vec<Budget>) {
         (std::mem::take(&mut self.part.charges), std::mem::take(&mut self.part.budgets))
     }
 

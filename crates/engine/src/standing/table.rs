@@ -4,7 +4,7 @@
 use super::agenda::Agenda;
 use super::charging::ChargeFactors;
 use super::export::{Ended, EvictedUsage};
-use super::jobs::{BadJob, Job};
+use super::jobs::{InvalidJobTime, Job};
 use super::usage::{Key, Tracked, UsageEntry};
 use super::{Leaf, Retention};
 use crate::ids::{BankName, JobId, QueueName, UserId};
@@ -68,7 +68,7 @@ impl UsageTable {
     }
 
     /// Sets whether all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
-    pub fn keep_all_ended(&mut self, on: bool) {
+    pub fn keep_all_ended_jobs(&mut self, on: bool) {
         self.keep_all = on;
     }
 
@@ -88,7 +88,7 @@ impl UsageTable {
     }
 
     fn build_run(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<EndedRun> {
-        let ended = self.build_ended(entry, tracked)?;
+        let ended = self.build_ended_record(entry, tracked)?;
         let queue = ended.job.queue.as_ref().map(QueueName::as_str);
         let charge_factor = self.charging.history().factor(queue, ended.job.start);
         let is_included = entry.covers(tracked) || entry.leaf.is_none();
@@ -96,7 +96,7 @@ impl UsageTable {
     }
 
     /// Returns the record of an ended job. It has the queue if the queue has a charge factor, and the time limit if budgets need it.
-    pub(super) fn build_ended(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<Ended> {
+    pub(super) fn build_ended_record(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<Ended> {
         let (user, bank) = entry.job_key()?;
         let queue = self.charging.charged_queue(self.charging.queue(tracked.queue)).cloned();
         let (ran_on, start) = (tracked.resources(), tracked.run.start());
@@ -141,7 +141,7 @@ impl UsageTable {
     }
 
     /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
-    pub(super) fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
+    pub(super) fn find_or_add_entry(&mut self, leaf: &Leaf, name: &str) -> u32 {
         let bank = leaf.bank.clone();
         self.find_or_add(match leaf.user {
             Some(user) => Key::Jobs(user, bank),
@@ -175,7 +175,7 @@ impl UsageTable {
     pub fn configure_charges(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) -> bool {
         let has_changed = self.charging.configure(factors, now);
         if has_changed {
-            self.recompute_rates();
+            self.recompute_usage_rates();
         }
         has_changed
     }
@@ -191,10 +191,10 @@ impl UsageTable {
     }
 
     /// Recomputes the usage per second of each job.
-    pub(super) fn recompute_rates(&mut self) {
+    pub(super) fn recompute_usage_rates(&mut self) {
         let UsageTable { entries, weights, charging, .. } = self;
         for entry in entries {
-            entry.set_rates(|job| tracked_rate(job, *weights, charging));
+            entry.set_rates(|job| compute_job_rate(job, *weights, charging));
         }
     }
 
@@ -204,10 +204,11 @@ impl UsageTable {
     }
 
     /// Returns the usage record of a job that started. Returns an error if the start is not a valid time.
-    fn track(&mut self, job: &Job) -> Result<Tracked, BadJob> {
+    fn track(&mut self, job: &Job) -> Result<Tracked, InvalidJobTime> {
         let rate = self.rate(job.ran_on, job.queue.as_ref(), job.start).clamp(0.0, MAX_RATE);
-        let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
-        let (ran_on, queue) = (clamp_counts(job.ran_on), self.charging.number_of(job.queue.as_ref()));
+        let run = Run::new(rate, job.start).ok_or(InvalidJobTime { id: job.id, time: job.start })?;
+        let (ran_on, queue) =
+            (clamp_counts(job.ran_on), self.charging.assign_queue_number(job.queue.as_ref()));
         Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, queue, doubtful: false })
     }
 
@@ -219,7 +220,7 @@ impl UsageTable {
             {
                 self.by_key.remove(&key);
                 // The next refresh reports that the fair-share is gone.
-                self.agenda.note_removed(at, entry.fairshare.take());
+                self.agenda.store_removed_association(at, entry.fairshare.take());
                 self.free.push(at);
                 self.freed += 1;
             }
@@ -228,7 +229,7 @@ impl UsageTable {
 
     /// Records that a job runs. If the job is known, updates its time limit. Returns an error if the start is
     /// not a valid time.
-    pub fn track_start(&mut self, job: &Job) -> Result<(), BadJob> {
+    pub fn track_start(&mut self, job: &Job) -> Result<(), InvalidJobTime> {
         if let Some(place) = self.by_id.get(&job.id).copied() {
             self.set_time_limit(place, job.limit);
             return Ok(());
@@ -241,21 +242,21 @@ impl UsageTable {
         let slot = Slot::Running(jobs.running.len() as u32);
         jobs.running.push(tracked);
         self.by_id.insert(job.id, Place { entry: at, slot });
-        self.agenda.mark_changed(entry, at);
+        self.agenda.mark_usage_changed(entry, at);
         Ok(())
     }
 
     /// Records that `job` ended at `end`, in seconds since the epoch. Returns an error if its start or `end` is not a valid time.
-    pub fn track_end(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
+    pub fn track_end(&mut self, job: &Job, end: f64) -> Result<(), InvalidJobTime> {
         let at = match self.by_id.get(&job.id).copied() {
-            Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running(job.id, end),
+            Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running_job(job.id, end),
             Some(Place { entry, slot: Slot::Ended(slot) }) => {
                 self.merge_end(entry, slot, job, end);
                 entry
             }
             None => {
                 let mut tracked = self.track(job)?;
-                tracked.run = tracked.run.ended_at(end).ok_or(BadJob { id: job.id, time: end })?;
+                tracked.run = tracked.run.with_end(end).ok_or(InvalidJobTime { id: job.id, time: end })?;
                 let entry = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
                 if self.may_be_evicted(entry, end) {
                     return Ok(());
@@ -264,45 +265,45 @@ impl UsageTable {
                 entry
             }
         };
-        self.clear_sum(at);
+        self.clear_ended_sum(at);
         Ok(())
     }
 
     /// Records the end of a job that is known to run. Does nothing for any other id.
-    pub fn record_end_of_running(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
+    pub fn record_end_of_running_job(&mut self, id: JobId, end: f64) -> Result<(), InvalidJobTime> {
         let Some(Place { entry, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() else {
             return Ok(());
         };
-        let tracked = self.take_running(entry, slot);
-        let ended = tracked.and_then(|tracked| Some(Tracked { run: tracked.run.ended_at(end)?, ..tracked }));
+        let tracked = self.take_running_job(entry, slot);
+        let ended = tracked.and_then(|tracked| Some(Tracked { run: tracked.run.with_end(end)?, ..tracked }));
         let Some(tracked) = ended else {
             self.by_id.remove(&id);
-            return Err(BadJob { id, time: end });
+            return Err(InvalidJobTime { id, time: end });
         };
         if tracked.doubtful && self.may_be_evicted(entry, end) {
             self.by_id.remove(&id);
         } else {
             self.add_ended(entry, tracked);
         }
-        self.clear_sum(entry);
+        self.clear_ended_sum(entry);
         Ok(())
     }
 
     /// Makes the next refresh compute the usage of an association again, including its ended jobs.
-    fn clear_sum(&mut self, at: u32) {
+    fn clear_ended_sum(&mut self, at: u32) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
-            entry.clear_sum();
-            self.agenda.mark_changed(entry, at);
+            entry.clear_ended_sum();
+            self.agenda.mark_usage_changed(entry, at);
         }
     }
 
     /// Removes a job that is stored as running but never started, or that this Flux instance no longer has.
     pub fn remove_running(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
-            self.take_running(at, slot);
+            self.take_running_job(at, slot);
             self.by_id.remove(&id);
             if let Some(entry) = self.entries.get_mut(at as usize) {
-                self.agenda.mark_changed(entry, at);
+                self.agenda.mark_usage_changed(entry, at);
             }
         }
     }
@@ -315,7 +316,7 @@ impl UsageTable {
             let limited = tracked.run.limited_to(seconds);
             if limited != tracked.run {
                 tracked.run = limited;
-                self.clear_sum(entry);
+                self.clear_ended_sum(entry);
             }
         }
     }
@@ -325,7 +326,7 @@ impl UsageTable {
     }
 
     /// Removes a job from the running jobs of its association.
-    fn take_running(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
+    fn take_running_job(&mut self, entry: u32, slot: u32) -> Option<Tracked> {
         let jobs = self.entries.get_mut(entry as usize)?.jobs.as_mut()?;
         if slot as usize >= jobs.running.len() {
             return None;
@@ -393,7 +394,7 @@ impl UsageTable {
         let (weights, charging) = (self.weights, &self.charging);
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
-        if let Some(ended) = tracked.run.ended_at(end)
+        if let Some(ended) = tracked.run.with_end(end)
             && ended.end() < tracked.run.end()
         {
             tracked.run = ended;
@@ -404,7 +405,7 @@ impl UsageTable {
         }
         let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
         most.for_each(|(known, reported)| *known = reported.max(*known));
-        tracked.run = tracked.run.with_rate(tracked_rate(tracked, weights, charging));
+        tracked.run = tracked.run.with_rate(compute_job_rate(tracked, weights, charging));
     }
 
     /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. Changes no usage if
@@ -414,12 +415,12 @@ impl UsageTable {
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);
         let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
         self.remove_evicted(at, gone.unwrap_or_default());
-        self.clear_sum(at);
+        self.clear_ended_sum(at);
     }
 
     /// Asserts that each job is at the position that `by_id` stores.
     #[cfg(test)]
-    pub(super) fn assert_positions(&self) {
+    pub(super) fn assert_job_positions(&self) {
         let mut found = 0;
         for (at, entry) in (0..).zip(&self.entries) {
             let Some(jobs) = &entry.jobs else { continue };
@@ -444,7 +445,7 @@ impl UsageTable {
 }
 
 /// Returns the usage per second of a job.
-fn tracked_rate(job: &Tracked, weights: Weights, charging: &ChargeFactors) -> f64 {
+fn compute_job_rate(job: &Tracked, weights: Weights, charging: &ChargeFactors) -> f64 {
     let queue = charging.queue(job.queue).map(QueueName::as_str);
     charging.history().rate(weights, job.resources(), queue, job.run.start())
 }

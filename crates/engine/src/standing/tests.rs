@@ -83,7 +83,7 @@ fn assert_close(value: f64, expected: f64) {
 }
 
 #[test]
-fn a_running_job_lowers_its_association_at_the_next_refresh() {
+fn the_next_refresh_lowers_the_fair_share_of_an_association_with_a_running_job() {
     for policy in Policy::ALL {
         let mut standing = standing(site(policy));
         standing.refresh(T0);
@@ -155,7 +155,7 @@ fn a_negligible_usage_counts_as_0() {
 }
 
 #[test]
-fn a_job_that_a_push_covers_counts_once() {
+fn a_job_that_the_pushed_usage_includes_counts_once() {
     let mut standing = standing(site(Policy::Classic));
     for id in [1, 2, 3] {
         standing.usages.track_start(&job(id, 1, "A", 1, T0)).expect("a job");
@@ -196,7 +196,7 @@ fn the_earlier_of_two_ends_counts() {
 }
 
 #[test]
-fn associations_appear_move_and_disappear() {
+fn a_push_adds_moves_and_removes_associations() {
     let mut plain = site(Policy::WeightedWalk);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
@@ -375,7 +375,7 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     }
     standing.usages.track_start(&job(3, 1, "A", 1, T0)).expect("a job");
     assert!(standing.usages.track_end(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
-    standing.usages.assert_positions();
+    standing.usages.assert_job_positions();
     standing.usages.track_end(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }

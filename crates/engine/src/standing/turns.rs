@@ -135,13 +135,13 @@ impl Turns {
 
     fn first(&mut self) -> Option<NodeId> {
         let mut compared = 0;
-        let leaf = self.most_deserving(self.root, &mut compared);
+        let leaf = self.find_most_deserving(self.root, &mut compared);
         self.compared += compared;
         leaf.filter(|leaf| *leaf != self.root)
     }
 
     /// Returns the most deserving association below a node. Searches all banks that are equal.
-    fn most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
+    fn find_most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
@@ -151,7 +151,7 @@ impl Turns {
                 continue;
             }
             let tied = self.ties(siblings).collect();
-            return self.best_of(tied, first == f64::INFINITY.to_bits(), compared);
+            return self.find_best(tied, first == f64::INFINITY.to_bits(), compared);
         }
     }
 
@@ -167,7 +167,7 @@ impl Turns {
 
     /// Returns the best of equal siblings, compared level by level. If a path ends, or no sibling has a target, the first node in the order
     /// of the tree wins. That order is breadth first, so an association precedes all associations below banks of its level.
-    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
+    fn find_best(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
             *compared += tied.len();
@@ -177,7 +177,7 @@ impl Turns {
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                let best = |(_, node)| self.most_deserving(node, compared);
+                let best = |(_, node)| self.find_most_deserving(node, compared);
                 return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;

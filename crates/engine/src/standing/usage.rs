@@ -197,7 +197,7 @@ impl UsageEntry {
         }
     }
 
-    pub fn clear_sum(&mut self) {
+    pub fn clear_ended_sum(&mut self) {
         self.ended_sum = None;
     }
 

@@ -14,7 +14,7 @@ fn make_half_life(seconds: f64) -> HalfLife {
 
 fn make_run(rate: f64, start: f64, end: Option<f64>, limit: f64) -> Run {
     let run = Run::new(rate, start).expect("a run").limited_to(limit);
-    end.map_or(run, |end| run.ended_at(end).expect("an end"))
+    end.map_or(run, |end| run.with_end(end).expect("an end"))
 }
 
 fn is_near(ours: f64, expected: f64) -> bool {
@@ -40,14 +40,14 @@ fn half_lives_must_be_positive_or_none() {
 /// After 0 seconds no usage has decayed. A usage is negligible only if it is below the limit, and not if it
 /// equals the limit.
 #[test]
-fn limits_are_exact_at_their_edges() {
+fn decay_and_negligible_usage_are_exact_at_their_bounds() {
     let half_life = make_half_life(10.0);
     assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| half_life.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
     assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(zero_negligible), [NEGLIGIBLE, 0.0, 1.0]);
 }
 
 #[test]
-fn accrued_usage_keeps_its_digits_if_the_half_life_is_long() {
+fn accrued_usage_is_precise_if_the_half_life_is_long() {
     let millennium = 1000.0 * 365.25 * 86_400.0;
     let expected = 1.0 - LN_2 / millennium / 2.0;
     assert!((make_half_life(millennium).accrued(1.0) - expected).abs() <= 1e-15);
@@ -63,8 +63,8 @@ fn runs_with_invalid_numbers_are_rejected() {
         assert_eq!(Run::new(rate, start), None, "{rate} {start}");
     }
     let run = Run::new(1.0, 100.0).expect("a run");
-    assert_eq!(run.ended_at(f64::NAN), None);
-    assert_eq!(run.ended_at(50.0).and_then(|run| run.end()), Some(100.0));
+    assert_eq!(run.with_end(f64::NAN), None);
+    assert_eq!(run.with_end(50.0).and_then(|run| run.end()), Some(100.0));
     assert_eq!(run.limited_to(f64::NAN), run);
     assert_eq!(run.limited_to(-3.0), run);
 }
@@ -110,12 +110,12 @@ fn scales_are_rebased_by_whole_half_lives() {
     let later = scale.rebased(1_643.0).expect("too far");
     assert_eq!(scale.factor(later.epoch), 2f64.powi(64));
     assert_eq!(Scale::new(0.0, HalfLife::NONE).rebased(1e12), None);
-    let negligible_time = scale.negligible_from(1.0).expect("it decays");
+    let negligible_time = scale.find_negligible_time(1.0).expect("it decays");
     assert!(
         scale.plain(1.0, negligible_time - 0.001) > NEGLIGIBLE
             && scale.plain(1.0, negligible_time + 0.001) < NEGLIGIBLE
     );
-    assert_eq!(scale.negligible_from(0.0), None);
+    assert_eq!(scale.find_negligible_time(0.0), None);
 }
 
 fn any_half_life() -> impl Strategy<Value = f64> {

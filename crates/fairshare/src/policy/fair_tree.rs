@@ -26,8 +26,8 @@ impl RankingPolicy for FairTree {
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         match ranking.options.ties {
-            Ties::Documented => ranking.rank_by_visit(&ByLevel::<true>, tree),
-            Ties::SlurmProgram => ranking.rank_by_visit(&ByLevel::<false>, tree),
+            Ties::Documented => ranking.rank_by_depth_first_visit(&SlurmVisitRule::<true>, tree),
+            Ties::SlurmProgram => ranking.rank_by_depth_first_visit(&SlurmVisitRule::<false>, tree),
         }
     }
 
@@ -64,7 +64,7 @@ impl RankingPolicy for FairTree {
         if long { &["level_fs", "served"] } else { &["level_fs"] }
     }
 
-    fn user_and_bank_tie(&self, options: &Options) -> &'static str {
+    fn describe_user_and_bank_tie(&self, options: &Options) -> &'static str {
         match options.ties {
             Ties::Documented => "a user shares the rank of the best user below the bank",
             Ties::SlurmProgram => {
@@ -79,9 +79,9 @@ impl RankingPolicy for FairTree {
 /// program. The program intends to merge them, but its check for a tie with the next account never succeeds.
 /// The first child of the second account still inherits the tie. An account without users, or with
 /// `Shares::Parent`, also inherits the tie and ends it.
-struct ByLevel<const MERGES_BANKS: bool>;
+struct SlurmVisitRule<const MERGES_BANKS: bool>;
 
-impl<const MERGES_BANKS: bool> SiblingRule for ByLevel<MERGES_BANKS> {
+impl<const MERGES_BANKS: bool> SiblingRule for SlurmVisitRule<MERGES_BANKS> {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = MERGES_BANKS;

@@ -39,7 +39,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 
     /// Ranks the associations of `tree`. `ranking` has the options and the sums, but no ranks yet. Ranking
-    /// policies without a formula must override this method and call [`Ranking::rank_by_visit`].
+    /// policies without a formula must override this method and call [`Ranking::rank_by_depth_first_visit`].
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         if let Some(formula) = self.formula(&ranking.options) {
             ranking.rank_by_formula(&*formula, tree);
@@ -129,7 +129,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 
     /// Returns a clause that says how a user and a bank with tied values are ranked.
-    fn user_and_bank_tie(&self, _: &Options) -> &'static str {
+    fn describe_user_and_bank_tie(&self, _: &Options) -> &'static str {
         "a user comes before a bank"
     }
 
@@ -214,8 +214,8 @@ impl Policy {
     }
 
     /// Returns a clause that says how a user and a bank with tied values are ranked.
-    pub fn user_and_bank_tie(self, options: &Options) -> &'static str {
-        self.0.user_and_bank_tie(options)
+    pub fn describe_user_and_bank_tie(self, options: &Options) -> &'static str {
+        self.0.describe_user_and_bank_tie(options)
     }
 
     /// Returns a clause that says how the formula computes the fair-share `value`.

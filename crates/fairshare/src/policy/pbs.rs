@@ -117,7 +117,7 @@ fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     if tree.parent(node).is_none() {
         return 1.0;
     }
-    let above = ranking.sums.arena_of(tree, node) as usize;
+    let above = ranking.sums.find_competing_bank_of_node(tree, node) as usize;
     let has_target = ranking.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
     let has_shares = has_target && !ranking.sums.is_left_out(tree, node);
     let shares = if has_shares { shares_of(tree, node) } else { 0.0 };
@@ -184,7 +184,7 @@ pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering
 
 impl Ranking {
     /// Returns the order of the associations in OpenPBS's scheduler if it has no job sort formula. Returns `None` if
-    /// the policy is not `pbs`. The pairwise rule ([`Ranking::pbs_compare`]) is not transitive for equal leaves at
+    /// the policy is not `pbs`. The pairwise rule ([`Ranking::compare_by_pbs_walk`]) is not transitive for equal leaves at
     /// different depths. This order ranks a leaf next to an equal bank together with the best leaf below that bank.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
         if !self.policy.has_scheduler_walk() {
@@ -215,7 +215,7 @@ impl Ranking {
     /// usage / perc is more deserving (`Less`). A perc of 0 loses against any other; if both are 0, the two are tied.
     /// If the quotients are equal, the next level decides, and at the end of the shorter path the two are tied. The
     /// comparison is not transitive for leaves at different depths. Returns `None` if the policy is not `pbs`.
-    pub fn pbs_compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
+    pub fn compare_by_pbs_walk(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
         if !self.policy.has_scheduler_walk() {
             return None;
         }

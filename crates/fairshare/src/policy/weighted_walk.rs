@@ -27,7 +27,7 @@ impl RankingPolicy for WeightedWalk {
     }
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_visit(self, tree);
+        ranking.rank_by_depth_first_visit(self, tree);
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {

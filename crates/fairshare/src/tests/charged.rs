@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::properties::{any_kind, any_options, policies_for};
+use super::properties::{any_kind, any_options, list_policies_for_kind};
 use crate::charged::is_near;
 use crate::{Builder, Charged, Options, Policy, Shares, Tree};
 
@@ -16,7 +16,7 @@ proptest! {
         charges in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), Just(8.0), 0.0..300.0f64]), 1..8),
     ) {
         let tree = Tree::build(&site).expect("a tree");
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             let ranking = tree.rank(policy, &options).expect("a ranking");
             let mut charged = Charged::new(&tree, &ranking);
             for (leaf, usage) in &charges {
@@ -36,7 +36,7 @@ proptest! {
 
 /// If all usages differ, no request needs a full ranking.
 #[test]
-fn different_usages_need_no_full_ranking() {
+fn charging_associations_with_different_usages_needs_no_full_ranking() {
     let mut builder = Builder::default();
     builder.bank("b0", None, Shares::Count(1), None);
     for bank in 1..12u64 {

@@ -79,7 +79,7 @@ fn a_bank_of_a_million_users_is_ranked() {
 
 /// Tree, ranking and buffers of every policy need at most 100 bytes per leaf, without the text of the names.
 #[test]
-fn a_leaf_needs_at_most_100_bytes() {
+fn a_ranking_needs_at_most_100_bytes_of_memory_for_each_leaf() {
     const LEAVES: usize = 100_000;
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);

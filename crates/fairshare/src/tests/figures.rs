@@ -60,7 +60,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
 }
 
 #[test]
-fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
+fn the_even_usage_equals_values_computed_by_hand() {
     for (users, even) in [
         // x has a quarter of the shares, so its usage is even at a third of the usage of y.
         ("x A 1 9\ny A 3 6", Some(2.0)),
@@ -158,7 +158,7 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
 }
 
 /// Returns a tree without usage, in which one user has no shares.
-fn tree_without_usage() -> Tree {
+fn make_tree_without_usage() -> Tree {
     make_tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
 }
 
@@ -178,7 +178,7 @@ fn siblings_without_shares_have_the_usage_of_their_bank() {
 /// With `ties=slurm-program` equal banks are visited one after the other, and the banks decide. Otherwise
 /// equal banks are merged, and their members decide.
 #[test]
-fn equal_banks_decide_if_they_are_visited_one_after_the_other() {
+fn equal_banks_decide_the_order_if_slurm_visits_one_after_the_other() {
     let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     for (ties, decisive) in [("ties=documented", "a1"), ("ties=slurm-program", "a")] {
         let mut options = Options::default();
@@ -199,7 +199,7 @@ fn formula_policies_give_0_and_not_nan_without_shares() {
             let leaf = tree.leaf(user, bank).expect("leaf");
             assert_eq!(ranking.fairshare(leaf), Some(0.0), "{policy} {user}");
         }
-        let unused = tree_without_usage();
+        let unused = make_tree_without_usage();
         let leaf = unused.leaf("x", "A").expect("leaf");
         assert_eq!(rank_tree(&unused, policy).fairshare(leaf), Some(0.0), "{policy}");
     }

@@ -16,13 +16,13 @@ fn the_best_association_has_position_1_and_ties_share_a_position() {
     for (user, place, before, tied) in rows {
         let node = leaf(user);
         assert_eq!(
-            (ranking.place(node), ahead(user), ranking.tied_with(node)),
+            (ranking.place(node), ahead(user), ranking.count_ties(node)),
             (place, before, tied),
             "{user}"
         );
     }
     assert_eq!((ranking.place(leaf("a")), ahead("a")), (Some(4), Some("c")));
-    assert_eq!((ranking.place(leaf("e")), ahead("e"), ranking.tied_with(leaf("e"))), (None, None, 0));
+    assert_eq!((ranking.place(leaf("e")), ahead("e"), ranking.count_ties(leaf("e"))), (None, None, 0));
 }
 
 /// An example from OpenPBS's documentation, with the users in the order of its scheduler.
@@ -68,7 +68,7 @@ proptest! {
     /// With the shares or the usage that `overtake` returns, the association that was behind is ahead. With
     /// one share less, it is still behind.
     #[test]
-    fn the_returned_shares_and_usage_reverse_the_order(rows in any_rows(), fair_tree in any::<bool>()) {
+    fn overtake_returns_shares_and_usage_that_reverse_the_order(rows in any_rows(), fair_tree in any::<bool>()) {
         let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
         let mut tree = build_tree(&rows);
         let rank = |tree: &Tree| tree.rank(policy, &Options::default()).expect("a ranking");
@@ -106,7 +106,7 @@ proptest! {
 
     /// At its even usage, a node has the same fraction of the usage as of the shares.
     #[test]
-    fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in any_rows()) {
+    fn with_its_even_usage_a_node_has_equal_fractions_of_usage_and_shares(rows in any_rows()) {
         let mut tree = build_tree(&rows);
         let leaves: Vec<NodeId> = tree.leaves().collect();
         for leaf in leaves {

@@ -72,7 +72,7 @@ pub(super) fn any_options() -> impl Strategy<Value = Options> {
 }
 
 /// Returns the policies that can rank a site of this kind.
-pub(super) fn policies_for(kind: Kind) -> impl Iterator<Item = Policy> {
+pub(super) fn list_policies_for_kind(kind: Kind) -> impl Iterator<Item = Policy> {
     Policy::ALL
         .into_iter()
         .filter(move |policy| kind == Kind::Counted || ![Policy::WeightedWalk, Policy::Pbs].contains(policy))
@@ -119,7 +119,7 @@ proptest! {
 
     #[test]
     fn fair_shares_are_between_0_and_1_in_the_order_of_ranks((kind, site) in any_kind(), options in any_options()) {
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             let (tree, ranking) = rank_site(&site, policy, &options);
             let n = ranking.ranked();
             prop_assert_eq!(n, site.associations.iter().filter(|leaf| leaf.active).count());
@@ -159,7 +159,7 @@ proptest! {
         for at in (1..shuffled.associations.len()).rev() {
             shuffled.associations.swap(at, mix(at) as usize % (at + 1));
         }
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             let options = use_documented_ties(options);
             let (tree, ranking) = rank_site(&site, policy, &options);
             let (other_tree, other) = rank_site(&shuffled, policy, &options);
@@ -183,7 +183,7 @@ proptest! {
         }
         // The minimum usage does not scale with the recorded usages, so it is 0 here.
         let options = Options { pbs_min_usage: 0.0, ..options };
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             prop_assert_eq!(compute_fairshares(&site, policy, &options), compute_fairshares(&scaled, policy, &options), "{}", policy);
         }
     }
@@ -248,7 +248,7 @@ proptest! {
     /// If A outranks its sibling B, all associations below A outrank all below B.
     #[test]
     fn associations_of_a_better_bank_outrank_those_of_a_worse_sibling((kind, site) in any_kind(), options in any_options()) {
-        for policy in policies_for(kind).filter(|policy| policy.is_rank()) {
+        for policy in list_policies_for_kind(kind).filter(|policy| policy.is_rank()) {
             let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
             for bank in tree.banks() {
                 let siblings: Vec<NodeId> = tree.children(bank).collect();
@@ -273,7 +273,7 @@ proptest! {
 
     #[test]
     fn fair_shares_equal_those_of_the_reference((kind, site) in any_kind(), options in any_options()) {
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             let ours = compute_fairshares(&site, policy, &options);
             let expected = reference::compute_fairshares(&site, policy, &options);
             prop_assert_eq!(ours.len(), expected.len());
@@ -298,12 +298,12 @@ proptest! {
         let mut tree = Tree::build(&site).expect("a tree");
         let mut ranking = Ranking::default();
         let node = tree.leaf(&user, &bank).expect("leaf");
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
         }
         tree.set_usage(node, usage).expect("a usage");
         tree.set_shares(node, shares);
-        for policy in policies_for(kind) {
+        for policy in list_policies_for_kind(kind) {
             tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
             prop_assert_eq!(fairshares_by_name(&tree, &ranking), compute_fairshares(&changed, policy, &options));
         }
@@ -311,8 +311,8 @@ proptest! {
 
     /// The order of ranks agrees with comparisons.
     #[test]
-    fn comparisons_explain_the_order((kind, site) in any_kind(), options in any_options()) {
-        for policy in policies_for(kind) {
+    fn comparisons_of_associations_agree_with_their_ranks((kind, site) in any_kind(), options in any_options()) {
+        for policy in list_policies_for_kind(kind) {
             let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
             for (a, b) in tree.leaves().flat_map(|a| tree.leaves().map(move |b| (a, b))) {
                 let Some(why) = ranking.compare(&tree, a, b) else {

@@ -17,7 +17,7 @@ impl RankingPolicy for LeastUsed {
     }
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_visit(self, tree);
+        ranking.rank_by_depth_first_visit(self, tree);
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
@@ -84,7 +84,7 @@ fn list_names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
 }
 
 #[test]
-fn a_new_policy_that_visits_siblings_needs_one_file() {
+fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
     let (tree, policy, options) = (example_tree(), Policy::new(&LeastUsed), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     // B used 4 and A used 8.
@@ -107,7 +107,7 @@ fn a_new_policy_that_visits_siblings_needs_one_file() {
 }
 
 #[test]
-fn a_new_policy_with_a_formula_needs_one_file() {
+fn a_new_ranking_policy_with_a_formula_needs_only_one_source_file() {
     let (mut tree, policy, options) = (example_tree(), Policy::new(&UsageOnly), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     assert_eq!(list_names(&tree, ranking.order()), ["b", "c", "a"]);

@@ -5,7 +5,7 @@ use super::super::*;
 use super::{flux_example, make_tree};
 
 #[test]
-fn compare_returns_the_fork_and_its_numbers() {
+fn compare_returns_the_level_where_two_paths_part_and_its_numbers() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
@@ -76,7 +76,7 @@ fn explain_divides_by_the_shown_usage_of_the_siblings() {
 }
 
 #[test]
-fn an_unranked_association_is_neither_ahead_nor_behind() {
+fn compare_has_no_verdict_for_an_unranked_association() {
     let tree = make_tree("root - 1\nA root 1\nC root 3", "a1 A 1 9\n!c1 C 1 1\n!c2 C 1 0");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     for policy in Policy::ALL {

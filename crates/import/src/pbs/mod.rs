@@ -6,7 +6,7 @@ mod usage;
 
 use std::collections::{HashMap, HashSet};
 
-use super::tidy::is_surrounding;
+use super::tidy::is_outside_of_output;
 use fairshare::{Builder, Shares};
 
 pub(super) use table::{is_table_line, read_pbsfs};
@@ -74,7 +74,7 @@ pub(super) fn read_resource_group(
     notes: &mut Vec<String>,
 ) -> Result<Builder, String> {
     let mut nodes = Vec::new();
-    for (line, entry) in content_lines(text).filter(|(_, entry)| !is_surrounding(entry)) {
+    for (line, entry) in content_lines(text).filter(|(_, entry)| !is_outside_of_output(entry)) {
         let node = parse_node((line, entry)).map_err(|text| format!("line {line}: {text}"))?;
         if node.name == TREEROOT || node.name == UNKNOWN {
             let advice = if node.name == UNKNOWN {

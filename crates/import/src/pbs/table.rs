@@ -7,7 +7,7 @@ use super::usage::parse_usage;
 use super::{Node, TREEROOT, UNKNOWN, build_tree, content_lines, list_groups};
 use crate::Document;
 use crate::claims::{Claim, Claimant, Quantity};
-use crate::tidy::is_surrounding;
+use crate::tidy::is_outside_of_output;
 use fairshare::{Policy, group_all};
 
 struct Row<'a> {
@@ -65,7 +65,7 @@ fn split_output(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let is_remark = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
     let mut table: Vec<_> =
-        content_lines(text).filter(|(_, entry)| !is_remark(entry) && !is_surrounding(entry)).collect();
+        content_lines(text).filter(|(_, entry)| !is_remark(entry) && !is_outside_of_output(entry)).collect();
     let first = table.iter().position(|(_, entry)| entry.starts_with(ENTITY)).unwrap_or(table.len());
     let single = table.split_off(first);
     (table, single)

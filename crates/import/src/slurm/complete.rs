@@ -24,7 +24,7 @@ struct Level {
 }
 
 /// Returns an error if the sheet lacks a row.
-pub(super) fn check_complete(sheet: &Sheet) -> Result<(), String> {
+pub(super) fn check_all_rows_present(sheet: &Sheet) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {
         return Err(if sheet.from_sacctmgr {

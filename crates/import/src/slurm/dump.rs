@@ -44,7 +44,7 @@ fn split_line(line: &str) -> Option<(Option<Object>, &str)> {
 }
 
 /// Returns true if the line ends with an odd number of backslashes, so that the next line continues it.
-fn is_continued(line: &str) -> bool {
+fn continues_on_next_line(line: &str) -> bool {
     let line = line.trim_end();
     (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
 }
@@ -63,7 +63,7 @@ fn join_lines(text: &str) -> Vec<(usize, String)> {
             }
             None => lines.push((index + 1, line.to_owned())),
         }
-        continues = !line.trim_start().starts_with('#') && is_continued(line);
+        continues = !line.trim_start().starts_with('#') && continues_on_next_line(line);
     }
     lines
 }

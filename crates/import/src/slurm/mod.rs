@@ -85,7 +85,7 @@ impl Sheet {
             // Building the tree will return the error that there are no banks.
             return Ok(Document::new(Builder::default(), Policy::FairTree));
         }
-        complete::check_complete(&self)?;
+        complete::check_all_rows_present(&self)?;
         let rule = rule::find_rule(&self);
         let policy = match rule {
             Rule::Formula if rule::is_depth_oblivious(&self) => Policy::DepthOblivious,
@@ -126,7 +126,7 @@ impl Sheet {
         }
         let missing: Vec<&str> =
             usages.iter().map(|(name, _)| name.as_str()).filter(|name| !used.contains(name)).collect();
-        document.notes.extend(note_unmatched(&missing));
+        document.notes.extend(describe_unmatched_usages(&missing));
         for account in &self.accounts {
             if let Some((sum, children)) = account.parent.and_then(|parent| below.get_mut(parent)) {
                 *sum += account.usage.unwrap_or(0.0);
@@ -221,7 +221,7 @@ struct Precision {
 const MAX_LISTED: usize = 10;
 
 /// Returns a note about usages whose names are not in the tree, or `None` if `names` is empty.
-fn note_unmatched(names: &[&str]) -> Option<String> {
+fn describe_unmatched_usages(names: &[&str]) -> Option<String> {
     let listed: Vec<String> = names.iter().take(MAX_LISTED).map(|name| format!("\"{name}\"")).collect();
     let more = names.len().saturating_sub(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -90,7 +90,7 @@ fn sum_shares(sheet: &Sheet, rows: &[Row]) -> Vec<f64> {
 
 /// Returns the share of `account` in the whole tree under a policy other than Fair Tree. Returns `None` if the sheet
 /// does not print it.
-fn fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
+fn find_fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
@@ -103,7 +103,8 @@ fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
     let (mut is_fraction, mut is_product, mut exceeds_account) = (true, true, false);
     for row in &rows {
         let sum = sums.get(row.level).copied().filter(|sum| *sum > 0.0);
-        let (Some(norm), Some(sum), Some(whole)) = (row.norm, sum, fraction_of_tree(sheet, row.level)) else {
+        let (Some(norm), Some(sum), Some(whole)) = (row.norm, sum, find_fraction_of_tree(sheet, row.level))
+        else {
             continue;
         };
         let fraction = row.shares as f64 / sum;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::complete::{ALL, ALL_OF_SACCTMGR};
 use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Document;
-use crate::tidy::{CLUSTER, is_surrounding};
+use crate::tidy::{CLUSTER, is_outside_of_output};
 
 /// Normalizes the name of a column. sshare before 15.08 wrote "Raw Shares", and sacctmgr until 25.05 "Par Name".
 fn normalize_name(name: &str) -> String {
@@ -147,7 +147,7 @@ fn read_table(
         }
         let fields: Vec<&str> = line.split(columns.separator).collect();
         if fields.len() < columns.number {
-            if is_surrounding(line) {
+            if is_outside_of_output(line) {
                 left_out.push(index + 1);
                 continue;
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of associations.
 
-use super::{UNLIMITED_SQL, check_name, check_text, check_together, from_shares, to_shares};
+use super::{UNLIMITED_SQL, check_all_or_none_given, check_name, check_text, from_shares, to_shares};
 use crate::field::{Fault, Field, Kind, Record};
 use crate::interner::Interner;
 use crate::value::{present, saturated};
@@ -188,7 +188,7 @@ impl<S: AsRef<str>> AssociationRecord<S> {
     fn leaf(&self, user: Option<UserId>, names: &mut Interner) -> Result<Option<Leaf>, Fault> {
         let (name, shares, usage, until) = (&self.username, self.shares, self.usage, self.counted_until);
         let given = [name.is_some(), shares.is_some(), usage.is_some(), until.is_some()];
-        check_together(Self::OPTIONAL, given)?;
+        check_all_or_none_given(Self::OPTIONAL, given)?;
         let (Some(name), Some(shares), Some(until)) = (name, shares, until) else { return Ok(None) };
         check_text("username", name.as_ref())?;
         Ok(Some(Leaf {

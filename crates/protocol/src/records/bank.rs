@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of banks, of projects, and of the weights of factors.
 
-use super::{check_name, check_text, check_together, from_shares, to_shares};
+use super::{check_all_or_none_given, check_name, check_text, from_shares, to_shares};
 use crate::field::{Fault, Field, Kind, Record};
 use crate::interner::Interner;
 use fairshare_engine::ids::{BankName, ProjectName};
@@ -71,7 +71,7 @@ impl Record for BankRecord {
         check_name("bank", &self.bank, "\"flux account delete-bank --force ''\" removes it")?;
         let name = names.intern_bank(&self.bank);
         let given = [self.parent.is_some(), self.shares.is_some(), self.active.is_some()];
-        check_together(Self::OPTIONAL, given)?;
+        check_all_or_none_given(Self::OPTIONAL, given)?;
         let branch = match (&self.parent, self.shares, self.active) {
             (Some(parent), Some(shares), Some(active)) => {
                 check_text("parent", parent)?;

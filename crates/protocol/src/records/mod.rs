@@ -38,7 +38,7 @@ fn check_text(key: &'static str, text: &str) -> Result<(), Fault> {
 }
 
 /// Checks that a record has all of its optional fields or none.
-fn check_together<const N: usize>(fields: &[Field], given: [bool; N]) -> Result<(), Fault> {
+fn check_all_or_none_given<const N: usize>(fields: &[Field], given: [bool; N]) -> Result<(), Fault> {
     let missing = fields.iter().zip(given).find(|(_, is_given)| !is_given).filter(|_| given.contains(&true));
     missing.map_or(Ok(()), |(field, _)| Err((field.key, "key is missing".to_owned())))
 }

@@ -2,7 +2,7 @@
 //! The keys and values that the table accepts and rejects.
 
 use super::*;
-use fairshare_engine::accounts::RunningLimitsOf;
+use fairshare_engine::accounts::RunningLimitSettings;
 use fairshare_engine::budgets::BudgetMode;
 
 fn read_settings(table: &str) -> Result<Settings, String> {
@@ -10,7 +10,7 @@ fn read_settings(table: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn each_key_is_read() {
+fn each_key_of_the_configuration_is_read() {
     let settings = read_settings(
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
@@ -32,7 +32,7 @@ fn each_key_is_read() {
         limits: Vec::new(),
         enforce_queue_shapes: true,
         budgets: BudgetMode::Warn,
-        running: RunningLimitsOf {
+        running: RunningLimitSettings {
             others: RunningLimits::Strict,
             queues: [("debug".into(), RunningLimits::Upstream)].into(),
         },

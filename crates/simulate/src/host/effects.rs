@@ -32,7 +32,7 @@ impl Host<'_> {
                 Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, DEFAULT_URGENCY)),
                 Effect::ReadSiteNodes => self.engine.handle(self.now, Event::SiteNodes(Some(self.nodes))),
                 Effect::ListEnded { .. } => self.engine.handle(self.now, Event::Ended(Some(Vec::new()))),
-                Effect::Then(step) => self.engine.carry_out_step(step),
+                Effect::Then(step) => self.engine.execute_step(step),
                 other => {
                     self.apply_effect(other);
                     continue;

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::{Scenario, Scheduler, Trace, replay};
 use fairshare::Policy;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target};
-use fairshare_engine::engine::answers::PageWanted;
+use fairshare_engine::engine::answers::PageFilter;
 use fairshare_engine::ids::{Amount, Limit, Measure, Stage};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -83,7 +83,7 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
         if steps % 8 == 0 {
             assert_eq!(answers::check(&host.engine.view()).drift, []);
             assert!(count_running_cores(&host, trace) <= CORES);
-            let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
+            let wanted = PageFilter { after: None, user: None, most: 10, most_held: 0 };
             let answer = answers::usages(&host.engine.view(), &wanted, host.now).associations;
             let recount = sum_usage(&host, trace);
             for user in answer {
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn first_come_first_served_without_weights_is_the_order_of_submission(seed: u64) {
+    fn the_fcfs_scheduler_without_weights_starts_jobs_in_the_order_of_submission(seed: u64) {
         let trace = make_history(seed, 200);
         let mut host = make_host(&trace, remove_weights(make_site(Scheduler::Fcfs, Policy::FairTree, 1_000)));
         while host.step() {}

@@ -40,7 +40,7 @@ impl Embedded {
     }
 }
 
-fn stage_of_state(state: State) -> Option<Stage> {
+fn convert_state_to_stage(state: State) -> Option<Stage> {
     match state {
         State::New | State::Priority | State::Cleanup => Some(Stage::Moving),
         State::Depend => Some(Stage::Held),
@@ -80,7 +80,7 @@ impl DemoHost for Embedded {
         let mut jobs = Vec::new();
         for id in self.host.jobs() {
             let read = |job: &fairshare_embedded::Job| {
-                let stage = stage_of_state(job.state())?;
+                let stage = convert_state_to_stage(job.state())?;
                 let values = (i64::from(job.urgency), job.priority);
                 Some(Active::new((job.id, job.userid), values, stage, &job.jobspec))
             };

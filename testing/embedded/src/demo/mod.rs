@@ -101,7 +101,7 @@ impl<'a> DemoRun<'a> {
         self.printer.print_line(&format!("The plugin runs in {}.", self.host.name()), Tone::Heading)?;
         self.push_site()?;
         let (names, refused) = self.submit_jobs()?;
-        let mut moment = self.read_moment()?;
+        let mut moment = self.read_host_snapshot()?;
         self.show_ranking(&moment)?;
         self.show_holds(&moment)?;
         self.show_refusals(&refused)?;
@@ -165,7 +165,7 @@ impl<'a> DemoRun<'a> {
         Ok((names, refused))
     }
 
-    fn read_moment(&self) -> DemoResult<Moment> {
+    fn read_host_snapshot(&self) -> DemoResult<Moment> {
         let jobs = self.host.jobs()?;
         Ok(Moment { jobs, view: View::read(self.host.query()?)? })
     }
@@ -249,7 +249,7 @@ impl<'a> DemoRun<'a> {
     fn end_job(&mut self, id: u64, before: Moment) -> DemoResult<Moment> {
         let job = before.job(id).ok_or_else(|| format!("job {} is not active", f58(id)))?;
         self.host.finish(job)?;
-        let after = self.read_moment()?;
+        let after = self.read_host_snapshot()?;
         let user = self.site.user_name(job.userid);
         self.printer.print_heading(&format!(
             "Job {} of {user} in {}, queue {}, ends",

@@ -70,7 +70,7 @@ impl FluxInstance {
             self.rpc("job-manager.stats-get", &json!({}))?;
             self.rpc("sched.resource-status", &json!({}))?;
             let now = self.list_jobs()?;
-            let moving = now.iter().any(|job| stage_of_listed(job) == Stage::Moving);
+            let moving = now.iter().any(|job| parse_listed_stage(job) == Stage::Moving);
             quiet = if moving || now != last { 0 } else { quiet + 1 };
             last = now;
             sleep(PAUSE);
@@ -93,7 +93,7 @@ impl FluxInstance {
                 Some(Value::String(text)) => serde_json::from_str(text).map_err(|error| error.to_string())?,
                 other => other.cloned().unwrap_or_default(),
             };
-            if let Some(active) = Active::new((id, userid), values, stage_of_listed(job), &jobspec) {
+            if let Some(active) = Active::new((id, userid), values, parse_listed_stage(job), &jobspec) {
                 return Ok(active);
             }
             if Instant::now() > deadline {
@@ -103,8 +103,8 @@ impl FluxInstance {
         }
     }
 
-    fn act_as(&self, userid: u32) -> Result<(), String> {
-        self.guest.act_as(userid).map_err(|error| error.to_string())
+    fn send_requests_as_user(&self, userid: u32) -> Result<(), String> {
+        self.guest.send_requests_as_user(userid).map_err(|error| error.to_string())
     }
 }
 
@@ -115,7 +115,7 @@ fn send_request(flux: &Flux, topic: &str, payload: &Value) -> Result<Value, Flux
 }
 
 /// Returns the stage for the state number that the job manager lists.
-fn stage_of_listed(job: &Value) -> Stage {
+fn parse_listed_stage(job: &Value) -> Stage {
     match job.get("state").and_then(Value::as_i64) {
         Some(2) => Stage::Held,
         Some(8) => Stage::Pending,
@@ -149,7 +149,7 @@ impl DemoHost for FluxInstance {
     }
 
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
-        self.act_as(userid)?;
+        self.send_requests_as_user(userid)?;
         let payload = json!({"J": wrap_unsigned(userid, jobspec), "urgency": job.urgency, "flags": 0});
         let submitted = match send_request(&self.guest, "job-ingest.submit", &payload) {
             Ok(answer) => {
@@ -167,7 +167,7 @@ impl DemoHost for FluxInstance {
     }
 
     fn finish(&self, job: &Active) -> Result<(), String> {
-        self.act_as(job.userid)?;
+        self.send_requests_as_user(job.userid)?;
         let override_exec = |event: &str| {
             let payload = json!({"event": event, "jobid": job.id, "status": 0});
             send_request(&self.guest, "job-exec.override", &payload).map_err(|error| error.to_string())

@@ -22,10 +22,10 @@ impl Host {
 
     /// Runs one turn of the reactor. Returns false if nothing was due.
     pub fn step(&self) -> bool {
-        let due = self.store.borrow_mut().agenda.pop_due();
+        let due = self.store.borrow_mut().agenda.pop_due_event();
         match due {
             Some(due) => {
-                self.run_turn(due);
+                self.run_reactor_turn(due);
                 true
             }
             None => self.commit() || self.schedule(),
@@ -37,15 +37,15 @@ impl Host {
         for _ in 0..most {
             loop {
                 // End the borrow before the event runs, because callbacks borrow the store.
-                let due = self.store.borrow_mut().agenda.pop_due();
+                let due = self.store.borrow_mut().agenda.pop_due_event();
                 let Some(due) = due else { break };
-                self.run_turn(due);
+                self.run_reactor_turn(due);
             }
             if !self.commit() {
                 break;
             }
         }
-        self.store.borrow_mut().agenda.kvs.drop_sent();
+        self.store.borrow_mut().agenda.kvs.drop_sent_changes();
     }
 
     /// Advances the virtual time by `seconds`, and runs all events that are due until then.
@@ -62,7 +62,7 @@ impl Host {
         self.settle();
     }
 
-    fn run_turn(&self, due: DueEvent) {
+    fn run_reactor_turn(&self, due: DueEvent) {
         match due {
             DueEvent::Finish(id) => self.finish(id),
             DueEvent::Released(id) => self.finish_release(id),

@@ -15,7 +15,7 @@ use crate::store::{FetchMarks, Snapshot, StoreError};
 const REWRITE_SECONDS: f64 = 600.0;
 
 /// Returns the end of the newest job on record. All jobs that ended before this time are on record too.
-pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
+pub fn find_newest_complete_end(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
     match snapshot.fetch_marks()? {
         // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
         Some(marks) if marks.fetched > now => Ok(None),
@@ -27,7 +27,7 @@ pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>,
 /// Returns the range of end times in which jobs without a record were stored before and then removed. It reaches
 /// from the oldest end that was ever on record to the oldest end on record now. A job that ended before the range
 /// never had a record, because it ended while the clock of a new site was behind. Such a job is fetched.
-pub fn removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
+pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
         return Ok(0.0..0.0);
     };

@@ -78,7 +78,7 @@ pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<EndedJobs, Fetch
 }
 
 /// Returns the end of the job that ended last, or `None` if Flux has no ended job.
-pub fn newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
+pub fn find_newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
     Ok(fetch_page(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 
@@ -192,7 +192,7 @@ impl RunningJob {
     }
 
     /// Returns a record of the job as if it ended at `now`, in seconds since the epoch.
-    pub(in crate::pipeline) fn record_until(&self, now: f64) -> EndedJob<'_> {
+    pub(in crate::pipeline) fn record_as_ended_at(&self, now: f64) -> EndedJob<'_> {
         let resources = Resources { nodes: self.nnodes, cores: self.ncores, gpus: self.ngpus };
         EndedJob {
             userid: self.userid,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_constraint_contains_the_time_with_all_digits() {
+    fn the_job_list_constraint_contains_the_exact_time() {
         let time = 1_700_000_000.123_456_7_f64;
         let request = build_request(1.5, Some(time), 10);
         let text = request["constraint"]["t_inactive"][0].as_str().expect("text");

@@ -17,9 +17,9 @@ use std::fmt;
 use crate::store::{JobRecord, StoreError};
 use fairshare_client::{Flux, FluxError, Requests};
 
-pub use bound::{newest_complete, record_fetch, removed_range};
+pub use bound::{find_newest_complete_end, find_removed_range, record_fetch};
 use list::ListedJob;
-pub use list::{RunningJob, newest_end};
+pub use list::{RunningJob, find_newest_end};
 
 /// Number of lookups that run at once. A few dozen keep all modules of Flux busy. More lookups would only wait in the queues of the modules.
 const MAX_LOOKUPS: usize = 256;
@@ -53,7 +53,7 @@ pub struct Unreadable {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FetchError {
     /// Flux is not reachable or rejects the request.
-    #[error("{0}{hint}", hint = owner_hint(.0))]
+    #[error("{0}{hint}", hint = make_owner_hint(.0))]
     Flux(#[from] FluxError),
     /// The response of a service is invalid.
     #[error("{topic}: invalid response: {text}")]
@@ -70,7 +70,7 @@ pub enum FetchError {
 
 /// Returns a hint to append to the text of `error`. The hint is empty unless Flux rejects users other than the
 /// instance owner.
-fn owner_hint(error: &FluxError) -> &'static str {
+fn make_owner_hint(error: &FluxError) -> &'static str {
     match error {
         FluxError::Request { errno: libc::EPERM, .. } => ": only the instance owner may fetch jobs",
         _ => "",
@@ -106,7 +106,7 @@ impl Listing {
 
     /// Removes the jobs for which `is_stored` returns true. `is_stored` gets the job id and the end of the
     /// job.
-    pub fn remove_stored(
+    pub fn remove_stored_jobs(
         &mut self,
         mut is_stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {

@@ -100,15 +100,15 @@ pub(super) fn build_record(job: ListedJob, r: String, jobspec: String) -> Result
         t_inactive: job.t_inactive,
         ranks: job.ranks.into(),
         r,
-        project: name_or_empty(system.project),
-        bank: name_or_empty(system.bank),
+        project: convert_to_name(system.project),
+        bank: convert_to_name(system.bank),
         requested_duration: system.duration.as_f64().unwrap_or_default(),
         actual_duration: job.t_inactive - job.t_run,
         jobspec,
     })
 }
 
-fn name_or_empty(value: Value) -> String {
+fn convert_to_name(value: Value) -> String {
     match value {
         Value::String(name) => name,
         Value::Null => String::new(),

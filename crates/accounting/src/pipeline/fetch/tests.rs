@@ -12,7 +12,7 @@ fn listed_job() -> ListedJob {
 const SPEC: &str = r#"{"attributes":{"system":{"duration":60,"bank":"A","project":"p"}}}"#;
 
 #[test]
-fn a_record_combines_the_list_and_the_lookup() {
+fn a_job_record_combines_the_answers_of_job_list_and_job_info() {
     let answer = serde_json::json!({ "id": 7, "R": "{ }", "jobspec": SPEC }).to_string();
     let record = build_from_lookup(listed_job(), &answer).expect("a record");
     let expected = JobRecord {

@@ -15,14 +15,14 @@ const FIRST: f64 = END - H + 100.0;
 fn record_fetch(site: &Site, now: f64, new: u64) -> Range<f64> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
-    let removed = fetch::removed_range(&snapshot, now).expect("times");
+    let removed = fetch::find_removed_range(&snapshot, now).expect("times");
     fetch::record_fetch(&snapshot, now, new).expect("recorded");
     snapshot.commit().expect("stored");
     removed
 }
 
 #[test]
-fn the_removed_range_ends_at_the_oldest_record() {
+fn the_range_of_removed_records_ends_at_the_oldest_record() {
     let site = Site::new("removed");
     let later = FIRST + 10_000.0;
     site.add_job(1, 1, "A", FIRST, 1.0);
@@ -61,7 +61,7 @@ fn a_fetch_without_jobs_writes_nothing_if_no_job_is_on_record() {
 }
 
 #[test]
-fn marks_of_a_version_without_the_oldest_record_are_read() {
+fn fetch_marks_of_a_version_without_the_column_oldest_are_read() {
     let site = Site::new("older_fetch_marks");
     let later = FIRST + 10_000.0;
     site.add_job(1, 1, "A", FIRST, 1.0);
@@ -201,7 +201,7 @@ fn a_job_that_flux_accounting_counted_after_a_clear_is_not_late() {
     site.add_job(3, 3, "B", FIRST + 6.5, 1.0);
     site.run_sql(CLEAR_B);
     site.run_sql(&format!("UPDATE bank_table SET ignore_older_than = {} WHERE bank = 'B'", FIRST - 50.0));
-    site.run_by(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
     assert_eq!(site.usages(), [0.0, 0.0, 25.0]);
     site.run(FIRST + 8.0).expect("a run");
     assert_eq!(site.usages(), [0.0, 0.0, 25.0]);

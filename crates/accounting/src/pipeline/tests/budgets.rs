@@ -189,7 +189,7 @@ fn deposits_are_never_changed_deleted_or_replaced() {
 }
 
 #[test]
-fn a_removed_budget_does_not_count_and_may_begin_again_with_another_window() {
+fn a_removed_budget_is_ignored_and_a_new_deposit_may_use_another_window() {
     let site = make_site("budgets-removed");
     let make = |unit, window, milliseconds| budget("bank", "A", unit, window, milliseconds);
     let nodes = |window, milliseconds| make(BudgetUnit::NodeHours, window, milliseconds);
@@ -538,7 +538,7 @@ fn the_rate_counts_the_last_seven_days_of_each_run() {
 }
 
 #[test]
-fn a_removed_record_is_noticed_until_the_lower_amount_is_stored() {
+fn a_removed_job_record_is_reported_until_the_lower_spent_amount_is_stored() {
     let site = make_site("budgets-compare");
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     insert(&site, 1, &job(1, "A", 50_000, 100));
@@ -550,8 +550,9 @@ fn a_removed_record_is_noticed_until_the_lower_amount_is_stored() {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
         let budgets = Budgets::count(&snapshot, None, &[], NOW).expect("budgets");
-        let stored = snapshot.stored_spent(&budgets.all[0]).expect("an amount").map(|(stored, _)| stored);
-        budgets.store_spent(&snapshot, can_lower).expect("stored");
+        let stored =
+            snapshot.read_spent_amount(&budgets.all[0]).expect("an amount").map(|(stored, _)| stored);
+        budgets.store_spent_amounts(&snapshot, can_lower).expect("stored");
         snapshot.commit().expect("a commit");
         (stored, budgets.all[0].spent, budgets.notes.len())
     };
@@ -570,7 +571,7 @@ fn a_removed_record_is_noticed_until_the_lower_amount_is_stored() {
 }
 
 #[test]
-fn scrub_makes_the_amount_of_a_window_that_is_over_final() {
+fn scrub_makes_the_spent_amount_of_an_ended_window_final() {
     let site = make_site("budgets-over");
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[2], 3600);
@@ -606,10 +607,10 @@ fn tables_of_a_version_without_final_amounts_and_removals_are_read_and_written()
     let (_, budgets) = count(&site, NOW);
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
-    budgets.store_spent(&snapshot, false).expect("stored");
-    assert_eq!(snapshot.stored_spent(&budgets.all[0]).expect("an amount"), Some((100_000, false)));
+    budgets.store_spent_amounts(&snapshot, false).expect("stored");
+    assert_eq!(snapshot.read_spent_amount(&budgets.all[0]).expect("an amount"), Some((100_000, false)));
     snapshot.mark_final(WINDOWS[1].0 as f64 + 1.0, NOW + 1e9).expect("a mark");
-    assert_eq!(snapshot.stored_spent(&budgets.all[0]).expect("an amount"), Some((100_000, true)));
+    assert_eq!(snapshot.read_spent_amount(&budgets.all[0]).expect("an amount"), Some((100_000, true)));
     snapshot.commit().expect("a commit");
     drop(database);
     let shifted = (WINDOWS[1].0 + 1, WINDOWS[1].1);

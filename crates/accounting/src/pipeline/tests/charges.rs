@@ -89,16 +89,16 @@ fn a_record_keeps_the_factor_in_force_when_its_job_started() {
 }
 
 #[test]
-fn flux_accountings_rule_ignores_charge_factors() {
+fn the_counting_rule_of_flux_accounting_ignores_charge_factors() {
     let site = make_site("charges-upstream");
     add_charges(&site, &[("a", 2.0)], &[], BEGIN);
     add_job(&site, 1, 1, Some("a"), (BEGIN + 50.0, BEGIN + 150.0));
-    site.run_by(super::Rule::FluxAccounting, BEGIN + 300.0).expect("a run");
+    site.run_sync_by_rule(super::Rule::FluxAccounting, BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [100.0, 0.0, 0.0]);
 }
 
 #[test]
-fn a_change_is_stored_once_and_never_before_the_last_count() {
+fn a_charge_factor_change_is_stored_once_and_never_before_the_last_usage_count() {
     let site = make_site("charges-once");
     assert_eq!(add_charges(&site, &[("a", 1.0)], &[], BEGIN), 0);
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[("a", BEGIN + 10.0, 2.0)], BEGIN + 20.0), 1);
@@ -187,7 +187,7 @@ struct Job {
 }
 
 impl Job {
-    fn to_live(&self, id: u64) -> standing::Job {
+    fn to_live_job(&self, id: u64) -> standing::Job {
         standing::Job {
             id: JobId(id),
             user: UserId(self.user as u32),
@@ -229,7 +229,7 @@ fn any_jobs() -> impl Strategy<Value = Vec<Job>> {
     prop::collection::vec(job, 1..16)
 }
 
-fn any_acts(reloads: bool) -> impl Strategy<Value = Vec<(f64, Act)>> {
+fn any_actions(reloads: bool) -> impl Strategy<Value = Vec<(f64, Act)>> {
     let act = prop_oneof![
         3 => prop::array::uniform2(0..FACTORS.len()).prop_map(Act::Configure),
         3 => Just(Act::Sync),
@@ -270,9 +270,9 @@ impl World {
     fn report_jobs(&mut self, now: f64) {
         for (id, job) in (1..).zip(&self.jobs) {
             if job.end <= now {
-                self.plugin.usages.track_end(&job.to_live(id), job.end).expect("an end");
+                self.plugin.usages.track_end(&job.to_live_job(id), job.end).expect("an end");
             } else if job.start <= now {
-                self.plugin.usages.track_start(&job.to_live(id)).expect("a start");
+                self.plugin.usages.track_start(&job.to_live_job(id)).expect("a start");
             }
         }
     }
@@ -341,7 +341,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn the_plugin_and_the_database_count_the_same_usage(jobs in any_jobs(), acts in any_acts(false)) {
+    fn the_plugin_and_the_database_count_the_same_usage(jobs in any_jobs(), acts in any_actions(false)) {
         let mut world = World::new("charges-same", jobs);
         for (now, act) in acts.iter().chain([&(BEGIN + 2.95 * H, Act::Sync)]) {
             world.report_jobs(*now);
@@ -361,7 +361,7 @@ proptest! {
     /// A factor may change between the last sync and a reload. The plugin and the database must then both
     /// apply the change from the time of the reload.
     #[test]
-    fn after_a_reload_a_push_gives_the_plugin_the_usage_of_the_database(jobs in any_jobs(), acts in any_acts(true)) {
+    fn after_a_reload_a_push_gives_the_plugin_the_usage_of_the_database(jobs in any_jobs(), acts in any_actions(true)) {
         let mut world = World::new("charges-reload", jobs);
         for (now, act) in acts.iter().chain([&(BEGIN + 2.95 * H, Act::Sync)]) {
             world.report_jobs(*now);
@@ -381,7 +381,7 @@ proptest! {
 }
 
 #[test]
-fn the_half_life_of_the_site_is_that_of_the_plugin() {
+fn the_plugin_uses_the_half_life_of_the_database() {
     let mut world = World::new("charges-half-life", vec![]);
     world.sync(BEGIN + 1.0);
     assert_eq!(world.plugin.rule().map(|rule| rule.half_life), HalfLife::new(H));

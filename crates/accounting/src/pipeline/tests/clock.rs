@@ -52,7 +52,7 @@ fn a_recount_repairs_the_usage_after_a_clock_was_far_ahead() {
 }
 
 #[test]
-fn a_recount_resets_the_newest_job_after_a_clock_was_ahead() {
+fn a_recount_resets_the_time_of_the_newest_job_after_the_clock_was_ahead() {
     let site = Site::new("ahead_newest");
     let newest =
         || site.query_numbers("SELECT last_job_timestamp FROM job_usage_factor_table WHERE userid = 1")[0];
@@ -123,7 +123,7 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
 /// If the end is that large, the computed start of its period is later than the end itself. Each run would
 /// then find the last run in the future.
 #[test]
-fn an_end_too_large_for_the_half_life_is_rejected() {
+fn a_period_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.run_sql("UPDATE t_half_life_period_table SET end_half_life_period = 9.2e18");

@@ -77,7 +77,7 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
 /// An older version stored no continuous decay, and neither does an administrator who edits a usage. A
 /// recount adds it.
 #[test]
-fn usage_without_continuous_decay_is_taken_as_of_its_newest_job() {
+fn stored_usage_without_continuous_decay_decays_from_its_newest_job() {
     let site = make_site("older");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -109,12 +109,12 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     let site = make_site("upstream");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
-    site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
     // flux-accounting's first decay is one half-life too late (fault U5 of `docs/design/usage.md`). Then the
     // usage decays at each boundary.
     site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
-        site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
+        site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
     }
     let begun = END + H + 10.0;
     let mut before = pushed_usages(&site, begun);
@@ -123,7 +123,7 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     for step in 1..100 {
         let now = begun + f64::from(step) * 37.0;
         let without_run = pushed_usages(&site, now);
-        site.run_by(Rule::FluxAccounting, now).expect("a run");
+        site.run_sync_by_rule(Rule::FluxAccounting, now).expect("a run");
         let with_run = pushed_usages(&site, now);
         for user in [0, 1] {
             assert!(without_run[user] <= before[user] * left, "{step}: {without_run:?} after {before:?}");
@@ -140,7 +140,7 @@ proptest! {
     /// In whatever order runs happen and records arrive, a push must contain the usage of the counted jobs in
     /// the stored periods.
     #[test]
-    fn the_pushed_usage_is_that_of_the_counted_jobs_for_any_history(
+    fn for_any_history_the_pushed_usage_equals_that_of_the_counted_jobs(
         jobs in proptest::collection::vec((1..=3_i64, 0.0..5.5_f64, 1..=1900_u32, 0.0..1.5_f64), 0..20),
         mut runs in proptest::collection::vec(0.0..6.0_f64, 1..8),
     ) {

@@ -20,7 +20,7 @@ fn count_differences(site: &Site, now: f64) -> usize {
 }
 
 #[test]
-fn a_credit_counts_once_and_decays_like_a_job_of_its_time() {
+fn a_credit_counts_once_and_decays_like_a_job_that_ended_at_the_same_time() {
     let site = make_site("credited");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -44,7 +44,7 @@ fn a_credit_counts_once_and_decays_like_a_job_of_its_time() {
 }
 
 #[test]
-fn a_credit_of_an_earlier_time_has_decayed_since() {
+fn a_credit_with_an_earlier_date_has_decayed_since_that_date() {
     let site = make_site("credited_late");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(END + 1.0).expect("a run");
@@ -55,7 +55,7 @@ fn a_credit_of_an_earlier_time_has_decayed_since() {
 }
 
 #[test]
-fn a_credit_beyond_the_usage_offsets_later_jobs() {
+fn a_credit_larger_than_the_usage_offsets_the_usage_of_later_jobs() {
     let site = make_site("credited_beyond");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_credit(1, "A", -100.0, BEGIN + 100.0);
@@ -74,7 +74,7 @@ fn a_credit_beyond_the_usage_offsets_later_jobs() {
 }
 
 #[test]
-fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
+fn credit_set_stores_and_pushes_the_given_usage() {
     let site = make_site("set");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 300.0);
@@ -106,7 +106,7 @@ fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
 /// An administrator of a site without credits may write a usage into the database. A later `credit set` must
 /// replace that usage.
 #[test]
-fn a_set_usage_replaces_a_usage_that_an_administrator_wrote() {
+fn credit_set_replaces_a_usage_that_an_administrator_edited() {
     let site = make_site("set_edited");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -167,7 +167,7 @@ fn credits_survive_new_periods_and_removed_records() {
 }
 
 #[test]
-fn a_cleared_bank_has_no_earlier_credits() {
+fn after_clear_usage_earlier_credits_of_the_bank_do_not_count() {
     let site = make_site("credit_cleared");
     site.add_credit(3, "B", 8.0, BEGIN + 100.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -182,7 +182,7 @@ fn a_cleared_bank_has_no_earlier_credits() {
 }
 
 #[test]
-fn a_credit_counts_when_its_user_returns() {
+fn a_credit_counts_again_when_its_removed_user_is_added_again() {
     let site = make_site("credit_returns");
     site.add_credit(3, "B", 8.0, BEGIN + 100.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -199,12 +199,12 @@ fn the_rule_of_flux_accounting_ignores_credits_until_the_exact_rule_runs() {
     let site = make_site("credit_ignored");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_credit(1, "A", 36.0, BEGIN + 100.0);
-    let tally = site.run_by(Rule::FluxAccounting, BEGIN + 200.0).expect("a run");
+    let tally = site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 200.0).expect("a run");
     assert_eq!((tally.ignored_credits, site.usages()[0]), (1, 64.0));
     site.run(BEGIN + 201.0).expect("a run");
     assert_eq!(site.usages()[0], 100.0);
     site.add_job(2, 1, "A", BEGIN + 300.0, 10.0);
-    site.run_by(Rule::FluxAccounting, BEGIN + 301.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 301.0).expect("a run");
     assert_eq!(site.usages()[0], 74.0);
     site.run(BEGIN + 302.0).expect("a run");
     assert_eq!(site.usages()[0], 110.0);
@@ -271,7 +271,7 @@ fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
 }
 
 /// Generates the times of runs, in half-lives after the start. A run with `true` is a recount.
-fn any_runs() -> impl Strategy<Value = Vec<(f64, bool)>> {
+fn any_run_times() -> impl Strategy<Value = Vec<(f64, bool)>> {
     proptest::collection::vec((0.0..6.0_f64, proptest::bool::weighted(0.2)), 0..8).prop_map(|mut runs| {
         runs.sort_by(|one, other| one.0.total_cmp(&other.0));
         runs
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_order_of_jobs_credits_and_runs_gives_one_usage(entries in any_entries(), runs in any_runs()) {
+    fn any_order_of_jobs_credits_and_runs_gives_one_usage(entries in any_entries(), runs in any_run_times()) {
         let site = make_site("credit_history");
         let end = BEGIN + 6.5 * H;
         let mut pending: Vec<(u64, Entry)> = (1..).zip(entries.clone()).collect();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::{fetch, scrub, usages_with_half_life};
+use super::super::{compute_usages_with_half_life, fetch, scrub};
 use super::{Access, Database, END, H, Recount, Rule, Site, StoredPeriods};
 
 /// A time in the first period.
@@ -61,7 +61,7 @@ fn records_of_a_former_user_id_count_for_the_user() {
 }
 
 #[test]
-fn a_former_user_id_of_several_users_belongs_to_none() {
+fn records_with_a_former_user_id_of_several_users_are_not_counted() {
     let site = Site::new("former_of_several");
     site.run_sql("UPDATE job_usage_per_association_table SET userid = 9 WHERE bank = 'A'");
     site.run_sql("UPDATE job_usage_factor_table SET userid = 9 WHERE bank = 'A'");
@@ -85,7 +85,7 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     // has counted later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
-    site.run_by(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
     site.add_job(2, 1, "", FIRST, 10.0);
     site.run(FIRST + 10.0).expect("a run");
     assert_eq!(site.usages(), [13.0, 0.0, 0.0]);
@@ -97,7 +97,7 @@ fn jobs_that_flux_accounting_counted_are_not_counted_again() {
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
     site.add_job(2, 1, "A", FIRST + 5.0, 20.0);
-    site.run_by(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
     assert_eq!(site.usages(), [30.0, 0.0, 0.0]);
     site.add_job(3, 1, "A", FIRST + 9.0, 5.0);
     site.add_job(4, 2, "A", FIRST - 9.0, 7.0);
@@ -106,13 +106,13 @@ fn jobs_that_flux_accounting_counted_are_not_counted_again() {
 }
 
 #[test]
-fn a_late_record_counts_if_flux_accounting_counted_in_between() {
+fn our_sync_counts_a_late_record_that_flux_accounting_skipped() {
     for (name, bank) in [("late_named", "A"), ("late_nameless", "")] {
         let site = Site::new(name);
         site.add_job(1, 1, "A", FIRST + 5.0, 10.0);
         site.run(FIRST + 6.0).expect("a run");
         site.add_job(2, 1, "A", FIRST + 8.0, 20.0);
-        site.run_by(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
+        site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
         // Job 3 ended before the newest job that the exact rule counted, so flux-accounting skips it.
         site.add_job(3, 1, bank, FIRST, 4.0);
         site.run(FIRST + 10.0).expect("a run");
@@ -123,7 +123,7 @@ fn a_late_record_counts_if_flux_accounting_counted_in_between() {
 }
 
 #[test]
-fn a_bank_that_was_cleared_starts_again() {
+fn after_clear_usage_a_bank_counts_only_later_jobs() {
     let site = Site::new("cleared");
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 10.0);
@@ -153,12 +153,12 @@ fn a_bank_that_was_cleared_starts_again() {
 }
 
 #[test]
-fn past_usage_in_bin_0_is_removed_by_the_first_run() {
+fn the_first_sync_removes_past_usage_from_bin_0() {
     let site = Site::new("twice");
     site.run_sql("UPDATE job_usage_per_association_table SET value = 1000.0 WHERE userid = 1 AND period = 0");
     site.run_sql("UPDATE association_table SET job_usage = 1000.0 WHERE userid = 1");
     site.add_job(1, 1, "A", END + H + 5.0, 100.0);
-    site.run_by(Rule::FluxAccounting, END + H + 10.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, END + H + 10.0).expect("a run");
     assert_eq!((site.usages()[0], site.bins(1)[..2].to_vec()), (600.0, vec![600.0, 500.0]));
     site.add_job(2, 1, "A", END + H + 15.0, 10.0);
     assert_eq!(site.run(END + H + 20.0).expect("a run").repaired, 1);
@@ -166,7 +166,7 @@ fn past_usage_in_bin_0_is_removed_by_the_first_run() {
 }
 
 #[test]
-fn new_lengths_recount_from_the_records() {
+fn new_period_lengths_recount_all_usage_from_the_job_records() {
     let site = Site::new("lengths");
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.add_job(2, 1, "A", END + 10.0, 40.0);
@@ -176,7 +176,8 @@ fn new_lengths_recount_from_the_records() {
     // before.
     let now = END + 30.0;
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
-    let predicted = usages_with_half_life(&database.snapshot().expect("a snapshot"), H / 2.0, now, None);
+    let predicted =
+        compute_usages_with_half_life(&database.snapshot().expect("a snapshot"), H / 2.0, now, None);
     site.run_sql(&format!(
         "UPDATE config_table SET value = '{}' WHERE key = 'priority_decay_half_life';
          UPDATE config_table SET value = '{}' WHERE key = 'priority_usage_reset_period';
@@ -190,7 +191,7 @@ fn new_lengths_recount_from_the_records() {
     ));
     let copy = Site::new("lengths_theirs");
     std::fs::copy(&site.path, &copy.path).expect("a copy");
-    copy.run_by(Rule::FluxAccounting, now + 5.0).expect("a run");
+    copy.run_sync_by_rule(Rule::FluxAccounting, now + 5.0).expect("a run");
     assert_eq!(copy.bins(1), [0.0; 4], "flux-accounting drops the history");
     let tally = site.run(now + 5.0).expect("a run");
     assert!(tally.recounted.is_some());
@@ -208,7 +209,7 @@ fn new_lengths_recount_from_the_records() {
 }
 
 #[test]
-fn removing_records_does_not_count_the_others_twice() {
+fn remaining_records_count_once_after_other_records_were_removed() {
     let site = Site::new("scrubbed");
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 10.0);
@@ -233,7 +234,7 @@ fn users_of_a_bank_with_sub_banks_count_in_the_bank() {
     site.add_job(2, 4, "A1", FIRST, 5.0);
     let copy = Site::new("beside_theirs");
     std::fs::copy(&site.path, &copy.path).expect("a copy");
-    copy.run_by(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
+    copy.run_sync_by_rule(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
     assert_eq!(copy.banks(), [5.0, 5.0, 0.0, 5.0]);
     site.run(FIRST + 1.0).expect("a run");
     assert_eq!(site.banks(), [85.0, 85.0, 0.0, 5.0]);
@@ -275,7 +276,7 @@ fn existing_usage_is_not_recounted_after_a_reconfiguration() {
 }
 
 #[test]
-fn a_job_that_ended_before_it_ran_counts_nothing() {
+fn a_record_whose_end_is_before_its_start_adds_no_usage() {
     let site = Site::new("backwards");
     // An archive may have records without end times. The clock was set back while job 2 ran.
     site.add_job(1, 1, "A", 0.0, -FIRST);
@@ -338,14 +339,14 @@ fn a_recount_removes_bins_beyond_the_reset_period() {
 }
 
 #[test]
-fn a_recount_marks_differences_that_the_next_run_corrects_as_due() {
+fn recount_marks_each_difference_that_the_next_sync_corrects_as_due() {
     // The program of flux-accounting skips the first boundary, so its next run does not correct the usage.
     for (rule, now) in [(Rule::Exact, END + 2.0), (Rule::FluxAccounting, FIRST + 20.0)] {
         let site = Site::new("due");
         site.add_job(1, 1, "A", FIRST, 10.0);
         site.add_job(2, 2, "A", FIRST, 10.0);
         site.add_job(3, 3, "B", FIRST, 10.0);
-        site.run_by(rule, FIRST + 1.0).expect("a run");
+        site.run_sync_by_rule(rule, FIRST + 1.0).expect("a run");
         // A job of the second user ends, and an administrator edits the usage of the third.
         site.add_job(4, 2, "A", now - 1.0, 4.0);
         site.run_sql(
@@ -362,7 +363,7 @@ fn a_recount_marks_differences_that_the_next_run_corrects_as_due() {
 }
 
 #[test]
-fn a_recount_keeps_bins_that_are_columns() {
+fn a_recount_uses_all_usage_bins_of_a_schema_with_bin_columns() {
     let site = Site::new("more_columns");
     site.use_bin_columns(8);
     site.run_sql("UPDATE job_usage_factor_table SET usage_factor_period_5 = 8.0 WHERE userid = 1");
@@ -378,12 +379,12 @@ fn a_recount_keeps_bins_that_are_columns() {
 }
 
 #[test]
-fn jobs_that_flux_accounting_counts_after_the_first_boundary_do_not_decay_at_it() {
+fn jobs_counted_by_flux_accounting_after_the_first_boundary_decay_only_at_later_ones() {
     let site = Site::new("behind");
     site.add_job(1, 1, "A", END - 100.0, 1000.0);
     site.run(END - 10.0).expect("a run");
     site.add_job(2, 1, "A", END + 5.0, 100.0);
-    site.run_by(Rule::FluxAccounting, END + 6.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, END + 6.0).expect("a run");
     assert_eq!(site.usages(), [1100.0, 0.0, 0.0]);
     site.run(END + 10.0).expect("a run");
     assert_eq!(site.usages(), [600.0, 0.0, 0.0]);
@@ -402,7 +403,7 @@ fn the_period_of_bin_0_is_known_after_flux_accounting_crossed_a_boundary() {
     };
     // No program has counted since END, so the bins still belong to the first period.
     assert_eq!([start_of_bin_0(END - 1.0), start_of_bin_0(END + 1.0)], [END - H; 2]);
-    site.run_by(Rule::FluxAccounting, END + H + 1.0).expect("a run");
+    site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 2.0), END + H);
     site.run(END + H + 3.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 4.0), END + H);
@@ -414,7 +415,7 @@ fn a_fetch_begins_at_the_newest_job_before_the_last_fetch() {
     let fetch_start = |now: f64, new: u64| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
-        let newest = fetch::newest_complete(&snapshot, now).expect("a time");
+        let newest = fetch::find_newest_complete_end(&snapshot, now).expect("a time");
         fetch::record_fetch(&snapshot, now, new).expect("recorded");
         snapshot.commit().expect("stored");
         newest

@@ -27,7 +27,7 @@ fn any_jobs() -> impl Strategy<Value = Vec<Job>> {
 
 /// Generates times of runs in half-lives since the start. Some runs are close together, and some are far
 /// apart.
-fn any_runs() -> impl Strategy<Value = Vec<f64>> {
+fn any_run_times() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
         runs.sort_by(f64::total_cmp);
         runs
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in any_jobs(), runs in any_runs(), vacuum in any::<bool>()) {
+    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in any_jobs(), runs in any_run_times(), vacuum in any::<bool>()) {
         let site = Site::new("history");
         let end = END + 5.5 * H;
         let mut pending: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();

@@ -5,9 +5,9 @@ use super::budgets::{add_deposit, budget, make_site};
 use super::continuous::{make_site as make_pushable_site, pushed_usages, usage_by_definition};
 use super::*;
 use crate::pipeline::budgets::Budgets;
+use crate::pipeline::compute_usages_with_half_life;
 use crate::pipeline::fetch::RunningJob;
 use crate::pipeline::report::{By, Query, Usage, Used};
-use crate::pipeline::usages_with_half_life;
 use fairshare_protocol::records::BudgetUnit;
 
 const NOW: f64 = 60_000.0;
@@ -68,7 +68,7 @@ fn usage_with_another_half_life_counts_running_jobs_as_the_plugin_does() {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let mut check = |half_life: f64, wanted: [f64; 3]| {
         let snapshot = database.snapshot().expect("a snapshot");
-        let found = usages_with_half_life(&snapshot, half_life, now, Some(&jobs)).expect("usages");
+        let found = compute_usages_with_half_life(&snapshot, half_life, now, Some(&jobs)).expect("usages");
         let is_close = |((_, _, found), wanted): (&(String, String, f64), f64)| (found - wanted).abs() < 3.0;
         assert!(found.iter().zip(wanted).all(is_close), "{found:?}, not {wanted:?}");
     };

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::{Cause, Done, Observation, World};
-use crate::pipeline::fetch::newest_end;
+use crate::pipeline::fetch::find_newest_end;
 use fairshare_client::Flux;
 
 /// Time between two observations.
@@ -69,12 +69,12 @@ where
     }
 
     /// Returns the end of the job that ended last. The connection is reused as long as it works.
-    fn newest_end(&mut self) -> Result<Option<f64>, String> {
+    fn find_newest_end(&mut self) -> Result<Option<f64>, String> {
         let mut flux = match self.flux.take() {
             Some(flux) => flux,
             None => Flux::connect(self.uri.as_deref()).map_err(|error| error.to_string())?,
         };
-        let newest = newest_end(&mut flux).map_err(|error| error.to_string())?;
+        let newest = find_newest_end(&mut flux).map_err(|error| error.to_string())?;
         self.flux = Some(flux);
         Ok(newest)
     }
@@ -93,7 +93,11 @@ where
 
     fn observe(&mut self) -> Observation<Stamp> {
         let database = read_stamp(&self.path).map_err(|error| format!("{}: {error}", self.path.display()));
-        Observation { database, flux: self.newest_end(), asked: self.asked.swap(false, Ordering::Relaxed) }
+        Observation {
+            database,
+            flux: self.find_newest_end(),
+            asked: self.asked.swap(false, Ordering::Relaxed),
+        }
     }
 
     fn run_step(&mut self, cause: Cause) -> Result<Done, String> {
@@ -154,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_changes_if_the_file_or_its_log_is_written_or_replaced() {
+    fn the_database_stamp_changes_if_the_file_or_its_wal_is_written_or_replaced() {
         let directory = std::env::temp_dir().join(format!("stamp-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("a.db");
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_of_a_link_changes_if_the_target_is_written() {
+    fn the_database_stamp_changes_if_the_target_of_a_link_is_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let path_of = |name: &str| directory.path().join(name);
         for name in ["there/a.db", "elsewhere/a.db"] {

@@ -146,7 +146,7 @@ fn an_idle_watch_runs_a_step_every_five_minutes() {
 }
 
 #[test]
-fn a_change_of_the_database_causes_a_step_within_a_second() {
+fn watch_runs_a_step_within_a_second_of_a_database_change() {
     assert_eq!(
         run_watch(20, &[(10, Writes(2))])[2..],
         ["10 step: the database changed", "10 done (the database changed)"]
@@ -170,12 +170,12 @@ fn ended_jobs_cause_at_most_one_step_per_interval() {
 }
 
 #[test]
-fn jobs_that_flux_purges_cause_no_step() {
+fn watch_runs_no_step_for_jobs_that_flux_purges() {
     assert_eq!(run_watch(90, &[(0, Works), (2, Ends(5.0)), (40, Ends(1.0))]).len(), 4);
 }
 
 #[test]
-fn a_change_during_a_step_causes_another_step() {
+fn a_database_change_during_a_watch_step_causes_another_step() {
     assert_eq!(
         run_watch(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
         [
@@ -205,7 +205,7 @@ fn a_watch_waits_for_flux_at_the_start() {
 }
 
 #[test]
-fn a_replaced_database_causes_a_step_and_a_restored_one_does_not() {
+fn watch_runs_a_step_after_the_database_was_replaced_but_not_after_it_was_restored() {
     assert_eq!(
         run_watch(40, &[(5, Missing), (9, Writes(2))])[2..],
         [
@@ -243,7 +243,7 @@ fn a_failed_step_is_retried_at_growing_intervals_and_reported_once() {
 }
 
 #[test]
-fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
+fn watch_does_not_treat_a_step_with_a_partial_problem_as_failed() {
     let events =
         [(10, Lacks("behind")), (10, Writes(2)), (15, Writes(3)), (20, Gone), (30, Back), (40, Whole)];
     assert_eq!(
@@ -264,7 +264,7 @@ fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
 }
 
 #[test]
-fn a_request_causes_a_step_at_once_even_after_a_failure() {
+fn watch_runs_a_requested_step_at_once_even_after_a_failure() {
     assert_eq!(run_watch(20, &[(7, Asks)])[2..], ["7 step: requested"]);
     assert_eq!(
         run_watch(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],

@@ -202,7 +202,7 @@ impl SubmitArgs {
         for attribute in &self.setattr {
             set_attribute(&mut attributes, attribute);
         }
-        Ok(reduce_jobspec(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
+        Ok(remove_unread_members(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
     }
 }
 
@@ -239,11 +239,11 @@ fn read_jobspec(path: &str) -> Result<Value> {
     if !jobspec.is_object() {
         return Err(failure(format!("{shown} is not a jobspec: expected a JSON object")));
     }
-    Ok(reduce_jobspec(&jobspec))
+    Ok(remove_unread_members(&jobspec))
 }
 
 /// Returns a jobspec without the members that the plugin does not read: an environment may exceed the longest request.
-fn reduce_jobspec(jobspec: &Value) -> Value {
+fn remove_unread_members(jobspec: &Value) -> Value {
     let mut short = Map::new();
     for key in ["version", "resources"] {
         short.extend(jobspec.get(key).map(|value| (key.to_owned(), value.clone())));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn options_make_the_jobspec_of_flux_submit() {
+    fn check_builds_the_jobspec_that_flux_submit_builds_from_the_same_options() {
         let job = read(&[
             "-N2",
             "-n4",

@@ -17,8 +17,8 @@ use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::{QueueState, ResourceRequest, describe_resources};
 use crate::plugin::standing::fetch;
 use crate::site::mending::quote_command;
-use crate::ui::companions::add_companions;
-use crate::ui::output::{Facts, print_either};
+use crate::ui::companions::add_companion_members;
+use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
@@ -27,7 +27,7 @@ use fairshare_engine::engine::answers::{CheckedJob, Standings};
 use fairshare_engine::ids::f58;
 use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit};
 use suggestion::{Choices, Suggestion, replace_member};
-use text::{ByFlux, describe, refusal_by_queue};
+use text::{FluxAnswer, describe, explain_queue_refusal};
 
 /// The most queues that are tried to find those that a user may use.
 const MOST_TRIED: usize = 32;
@@ -118,7 +118,7 @@ impl Question<'_> {
                 .clone()
                 .filter(|queue| judge(&replace_member(&job.jobspec, "queue", &json!(queue))).is_empty())
                 .collect();
-            verdict.refusal = Some(self.name_queues(refusal, &usable));
+            verdict.refusal = Some(self.replace_queue_list(refusal, &usable));
         }
         let Verdict { mut document, checked, queue, refusal, never_fits } = verdict;
         let words = Words::for_instance(&flux, checked.heading.now);
@@ -135,7 +135,7 @@ impl Question<'_> {
             })
             .flatten();
         let by_flux =
-            ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
+            FluxAnswer { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
         let mut text = Vec::new();
         let teller = Teller { screen, words: &words };
         describe(&teller, &checked, &by_flux, &mut text)?;
@@ -144,7 +144,7 @@ impl Question<'_> {
         }
         let has_place = refusal.is_none() && never_fits.is_none();
         document.as_object_mut().filter(|_| !has_place).map(|it| it.insert("place".to_owned(), Value::Null));
-        let own = CheckedByFlux {
+        let own = FluxCheckResult {
             user: words.user(checked.userid.0),
             rejection_by_flux: refusal,
             queue_started: queue.is_started,
@@ -154,8 +154,8 @@ impl Question<'_> {
         if let (Value::Object(members), Facts(own)) = (&mut document, Facts::new(&own)?) {
             members.extend(own);
         }
-        add_companions(&mut document, &f58);
-        print_either(screen, (self.json || self.submit.json).then_some(&document), &text)?;
+        add_companion_members(&mut document, &f58);
+        print_json_or_text(screen, (self.json || self.submit.json).then_some(&document), &text)?;
         Ok(if is_rejected { Answer::No } else { Answer::Yes })
     }
 
@@ -178,7 +178,7 @@ impl Question<'_> {
         let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
         let [never_fits, _] = describe_resources(flux, known_queue, &wanted).unwrap_or_default();
         let refusal = refusal
-            .or_else(|| refusal_by_queue(&checked, &queue))
+            .or_else(|| explain_queue_refusal(&checked, &queue))
             .or_else(|| exceeds_policy_limit(&checked, &jobspec, config));
         Ok(Verdict { document, checked, queue, refusal, never_fits })
     }
@@ -205,7 +205,7 @@ impl Question<'_> {
 
     /// Replaces the list of all queues in the text of a refusal by the queues that the user may use, and by the command that names the
     /// first of them. Returns the same text if there are none.
-    fn name_queues(&self, text: String, usable: &[String]) -> String {
+    fn replace_queue_list(&self, text: String, usable: &[String]) -> String {
         let (Some(first), Some((reason, _))) = (usable.first(), text.split_once(" (")) else { return text };
         let words = self.command.iter().copied().chain(["-q", first.as_str()]);
         let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
@@ -253,7 +253,7 @@ fn list_banks(flux: &Flux, user: Option<u32>) -> Vec<String> {
 /// The members of the JSON document that the command adds to the plugin's answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct CheckedByFlux {
+pub(super) struct FluxCheckResult {
     user: String,
     /// Why Flux itself would reject the job; null if it would not.
     rejection_by_flux: Option<String>,

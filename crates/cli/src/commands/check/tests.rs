@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens about jobs that are not submitted yet.
 
-use super::text::{ByFlux, describe, refusal_by_queue};
+use super::text::{FluxAnswer, describe, explain_queue_refusal};
 use crate::plugin::scheduling::QueueState;
 use crate::tests::golden::{NOW, check, make_held_job, make_priority, make_screen, make_words};
 use crate::ui::teller::Teller;
@@ -29,13 +29,13 @@ fn format_description(
 ) -> String {
     let (screen, words) = (make_screen(100), make_words());
     let mut text = Vec::new();
-    let by_flux = ByFlux { refusal, never_fits, queue };
+    let by_flux = FluxAnswer { refusal, never_fits, queue };
     describe(&Teller { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
     String::from_utf8(text).expect("text")
 }
 
 #[test]
-fn screens_of_jobs_that_are_not_submitted() {
+fn screens_of_a_check_before_submission_equal_the_golden_files() {
     let state = |answer| serde_json::from_value::<QueueState>(answer).expect("a state");
     let open = state(json!({"enable": true, "start": true}));
     let stopped = state(json!({"enable": true, "start": false, "stop_reason": "maintenance"}));
@@ -91,7 +91,7 @@ fn screens_of_jobs_that_are_not_submitted() {
         "{screens}"
     );
     assert_eq!(
-        refusal_by_queue(
+        explain_queue_refusal(
             &make_answer(json!({})),
             &state(json!({"enable": false, "start": true, "disable_reason": "maintenance"}))
         )

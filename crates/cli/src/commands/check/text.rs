@@ -11,7 +11,7 @@ use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
 use fairshare_engine::priority::Outcome;
 
 /// Returns the reason why Flux rejects a job at submission, or `None` if its `queue` takes new jobs.
-pub(super) fn refusal_by_queue(checked: &CheckedJob, queue: &QueueState) -> Option<String> {
+pub(super) fn explain_queue_refusal(checked: &CheckedJob, queue: &QueueState) -> Option<String> {
     let reason = queue.disable_reason.as_deref().unwrap_or_default();
     let name = queue_label(checked.queue.as_deref());
     (queue.is_enabled == Some(false)).then(|| format!("{name} takes no new jobs{}", format_reason(reason)))
@@ -22,7 +22,7 @@ fn format_reason(reason: &str) -> String {
 }
 
 /// The parts of the answer that are from Flux.
-pub(super) struct ByFlux<'a> {
+pub(super) struct FluxAnswer<'a> {
     /// The text with which Flux itself would reject the jobs.
     pub(super) refusal: Option<&'a str>,
     /// Why the resources can never be enough for one of the jobs.
@@ -34,10 +34,10 @@ pub(super) struct ByFlux<'a> {
 pub(super) fn describe(
     teller: &Teller<'_>,
     checked: &CheckedJob,
-    by_flux: &ByFlux<'_>,
+    by_flux: &FluxAnswer<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let ByFlux { refusal, never_fits, queue } = *by_flux;
+    let FluxAnswer { refusal, never_fits, queue } = *by_flux;
     let words = teller.words;
     let rejections = checked.rejection.iter().chain(&checked.further_rejections);
     let rejections = rejections.map(|text| format!("Rejected: {}.", words.named(text)));
@@ -82,7 +82,8 @@ pub(super) fn describe(
     }
     if queue.is_started == Some(false) {
         let name = queue_label(checked.queue.as_deref());
-        let text = format!("Its jobs wait until {name} is started{}.", format_reason(queue.why_stopped()));
+        let text =
+            format!("Its jobs wait until {name} is started{}.", format_reason(queue.get_stop_reason()));
         teller.line(&text, out)?;
     }
     match (&checked.priority, never_fits) {

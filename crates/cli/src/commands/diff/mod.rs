@@ -12,7 +12,7 @@ use serde_json::Value;
 use strum::VariantArray;
 
 use super::push::{self, Push};
-use super::status::{find_loaded_plugin, state_of};
+use super::status::{find_loaded_plugin, read_plugin_state};
 use crate::outcome::{Answer, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance};
 use crate::plugin::installed::load_command;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(failure(text));
     };
     data.associations.extend(owner);
-    let state = state_of(&flux, &name)?;
+    let state = read_plugin_state(&flux, &name)?;
     let pages = match live_tree::fetch(&flux) {
         Ok(pages) => pages,
         // The plugin has no tree, for example before the first push.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::ui::figures::rfc3339;
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::PolicyData;
 use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
 use fairshare_engine::engine::answers::{AssociationSnapshot, DefaultBankChange, Snapshot};
@@ -103,20 +103,20 @@ fn serialize_fields(record: &impl Serialize, left_out: &[&str]) -> Record {
 /// Returns the name of an association. The name is made from the user id, because the database and the plugin may store different user
 /// names.
 fn association_name(userid: i64, bank: &str) -> String {
-    let user = u32::try_from(userid).map_or_else(|_| userid.to_string(), user_or_id);
+    let user = u32::try_from(userid).map_or_else(|_| userid.to_string(), format_user_or_id);
     format!("{user}/{bank}")
 }
 
 /// Removes the blanks from a list of names, because the plugin stores the list without them.
-fn strip_blanks(text: &str) -> String {
+fn remove_spaces(text: &str) -> String {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the fields of an association, except the fields that the plugin computes: fair-share and usage.
 fn association_fields(record: AssociationRecord, is_default: Option<bool>, shares: Option<i64>) -> Record {
     let record = AssociationRecord {
-        queues: strip_blanks(&record.queues),
-        projects: strip_blanks(&record.projects),
+        queues: remove_spaces(&record.queues),
+        projects: remove_spaces(&record.projects),
         active: i64::from(record.active != 0),
         username: None,
         shares: None,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::{ConfigRecord, PolicyData};
 use fairshare_engine::engine::answers::{DefaultBankChange, Snapshot};
 use fairshare_engine::ids::UserId;
@@ -117,7 +117,7 @@ fn a_site_and_the_plugin_after_its_push_do_not_differ() {
 
 #[test]
 fn each_differing_value_is_listed() {
-    let association = format!("association {}/A", user_or_id(u32::try_from(USER).expect("a user id")));
+    let association = format!("association {}/A", format_user_or_id(u32::try_from(USER).expect("a user id")));
     let edited = list_differences(|state| {
         state["mf_priority_map"][0]["banks"][0]["max_nodes"] = 9.into();
         state["mf_priority_map"][0]["banks"][0]["queues"] = json!(["batch"]);
@@ -143,7 +143,7 @@ fn each_differing_value_is_listed() {
 }
 
 #[test]
-fn queues_of_only_one_side_are_listed() {
+fn diff_lists_queues_that_only_flux_or_only_the_database_has() {
     let configured = BTreeSet::from(["batch".to_owned(), "gpu".to_owned()]);
     let found = compare_queues(&configured, &make_site());
     let rows: Vec<_> = found

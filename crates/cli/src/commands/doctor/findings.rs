@@ -76,7 +76,7 @@ impl Finding {
         (count > 0).then_some(Finding { whom, count, ..self })
     }
 
-    fn only_if(self, is_so: bool) -> Option<Finding> {
+    fn keep_finding_if(self, is_so: bool) -> Option<Finding> {
         is_so.then_some(self)
     }
 }
@@ -104,7 +104,7 @@ fn user_label(userid: i64) -> String {
     name.unwrap_or_else(|| format!("user {userid}"))
 }
 
-fn split_names(list: &str) -> impl Iterator<Item = &str> {
+fn split_name_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
@@ -138,7 +138,7 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
         .with_names(without_shares.map(|bank| bank.bank.clone())),
     );
     let name = |BudgetRecord { scope, name, unit, .. }: &BudgetRecord| {
-        format!("{scope} {} in {unit}", name_target(data, scope, name))
+        format!("{scope} {} in {unit}", describe_limit_target(data, scope, name))
     };
     let used_up = data.budgets.iter().filter(|budget| budgets::is_used_up(budget, now));
     found.extend(
@@ -199,15 +199,15 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
     let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
     let projects: BTreeSet<&str> = data.projects.iter().map(|project| project.project.as_str()).collect();
     let in_none = |record: &&AssociationRecord| {
-        split_names(&record.queues).next().is_some()
-            && !split_names(&record.queues).any(|name| queues.contains(name))
+        split_name_list(&record.queues).next().is_some()
+            && !split_name_list(&record.queues).any(|name| queues.contains(name))
     };
     let unknown = |of: &mut dyn Iterator<Item = (&AssociationRecord, String)>, what: &str| -> Vec<String> {
         of.map(|(record, name)| format!("{what} {name} of {}", association_label(record))).collect()
     };
     let all = &data.associations;
     let mut strange = all.iter().flat_map(|record| {
-        split_names(&record.queues)
+        split_name_list(&record.queues)
             .filter(|name| !queues.contains(name))
             .map(move |name| (record, name.to_owned()))
     });
@@ -309,7 +309,7 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
 
 /// Returns the name of a limit's target with the name of the user. In the data of a push, the name has the
 /// user's id.
-fn name_target(data: &PolicyData, scope: &str, name: &str) -> String {
+fn describe_limit_target(data: &PolicyData, scope: &str, name: &str) -> String {
     let user_of = |id: &str| {
         let record = data.associations.iter().find(|record| record.userid.to_string() == id);
         record.and_then(|record| record.username.clone()).unwrap_or_else(|| id.to_owned())
@@ -335,7 +335,7 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
         lacks_queue || !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
     };
     let named = |LimitRecord { scope, name, queue, .. }: &LimitRecord| {
-        (scope.clone(), name_target(data, scope, name), queue.clone())
+        (scope.clone(), describe_limit_target(data, scope, name), queue.clone())
     };
     let lost =
         data.lost_limits.iter().map(|limit| (limit.scope.clone(), limit.name.clone(), limit.queue.clone()));
@@ -389,15 +389,15 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
     let edit = "flux account edit-factor --factor=NAME --weight=N";
     [
         Finding::action("no-weights", "no factor weighs anything: every job has a score of 0, and is held", edit)
-            .only_if(widest <= 0.0 && !data.priority_factors.is_empty()),
+            .keep_finding_if(widest <= 0.0 && !data.priority_factors.is_empty()),
         Finding::action(
             "fairshare-does-not-count",
             "fair-share weighs less than a thousandth of another factor: the order of jobs does not follow it",
             edit,
         )
-        .only_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
+        .keep_finding_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
         Finding::action("negative-fairshare", "fair-share has a negative weight: the heaviest users go first", edit)
-            .only_if(fairshare.is_some_and(|record| record.weight < 0)),
+            .keep_finding_if(fairshare.is_some_and(|record| record.weight < 0)),
         Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
             .with_names(hidden.map(|(name, ..)| (*name).to_owned())),
         Finding::action(
@@ -405,7 +405,7 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
             format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above that all get the same priority"),
             edit,
         )
-        .only_if(highest > TOP),
+        .keep_finding_if(highest > TOP),
     ]
     .into_iter()
     .flatten()
@@ -492,20 +492,21 @@ pub(super) fn check_instance(
                 "the plugin that is loaded is flux-accounting's own",
                 format!("{} && {push}", load()),
             )
-            .only_if(!is_ours),
+            .keep_finding_if(!is_ours),
             Finding::notice(
                 "other-version",
                 format!("the plugin is version {version}, this command {}", env!("CARGO_PKG_VERSION")),
                 load(),
             )
-            .only_if(is_ours && version != env!("CARGO_PKG_VERSION")),
-            Finding::action("no-data", "the plugin has no data: all jobs wait", push).only_if(!has_data),
+            .keep_finding_if(is_ours && version != env!("CARGO_PKG_VERSION")),
+            Finding::action("no-data", "the plugin has no data: all jobs wait", push)
+                .keep_finding_if(!has_data),
             Finding::action(
                 "data-old",
                 format!("the plugin's data are {} old", format_hours(age.unwrap_or_default())),
                 "flux fairshare push, and see whether flux-fairshare-sync or cron runs",
             )
-            .only_if(has_data && age.is_some_and(|age| age > stale)),
+            .keep_finding_if(has_data && age.is_some_and(|age| age > stale)),
             Finding::action(
                 "clock",
                 format!(
@@ -514,7 +515,7 @@ pub(super) fn check_instance(
                 ),
                 "set the clocks of this machine and of the management node, then: flux fairshare push",
             )
-            .only_if(age.is_some_and(|age| age < -CLOCK)),
+            .keep_finding_if(age.is_some_and(|age| age < -CLOCK)),
             refusal.map(|refusal| {
                 let (what, remedy) = mending::split_remedy(refusal);
                 let remedy =
@@ -532,14 +533,14 @@ pub(super) fn check_instance(
                 format!("the plugin has {gone} associations that the database lacks"),
                 push,
             )
-            .only_if(data.is_some() && gone > 1 && edits.is_none()),
+            .keep_finding_if(data.is_some() && gone > 1 && edits.is_none()),
             check_waiting_jobs(state, &wanted, has_data),
             Finding::action(
                 "drift",
                 format!("{drift} counters differ from a recount"),
                 "this is a fault of the plugin: please report it with the output of flux fairshare status",
             )
-            .only_if(drift > 0),
+            .keep_finding_if(drift > 0),
         ]
         .into_iter()
         .flatten(),

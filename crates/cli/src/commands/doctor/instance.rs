@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::findings::Finding;
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push, parts};
-use crate::commands::status::{find_plugin, list_plugins, request_recount, state_of};
+use crate::commands::status::{find_plugin, list_plugins, read_plugin_state, request_recount};
 use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::{configured_queues, describe_job_instance};
 use crate::site::mending;
@@ -65,7 +65,7 @@ impl Instance {
         }
         if let Some(name) = find_plugin(&plugins) {
             instance.loaded =
-                Some(LoadedPlugin { state: state_of(&flux, name)?, check: request_recount(&flux)? });
+                Some(LoadedPlugin { state: read_plugin_state(&flux, name)?, check: request_recount(&flux)? });
         }
         instance.plugins = plugins;
         instance.of_job = if instance.loaded.is_none() { describe_job_instance(&flux) } else { None };

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     for finding in &mut findings {
-        finding.remedy = address(&name_database(&finding.remedy, args.database.found())).into_owned();
+        finding.remedy = address(&add_database_path(&finding.remedy, args.database.found())).into_owned();
     }
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
@@ -138,12 +138,12 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
     if budgets::add_to_push(&snapshot, &mut data, now).is_err() {
         return Ok((None, refused));
     }
-    let (counted, unknown) = (snapshot.counted_at(now)?, snapshot.unknown_columns()?);
+    let (counted, unknown) = (snapshot.find_last_count_time(now)?, snapshot.unknown_columns()?);
     Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
 
 /// Adds the path of the database to the commands of a remedy, if an option named the database.
-fn name_database(remedy: &str, found: &Found) -> String {
+fn add_database_path(remedy: &str, found: &Found) -> String {
     let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));
     if found.by.is_some() {

@@ -54,7 +54,7 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
 ];
 
 /// Returns the text for exit status 1: `usual` for most commands, `None` for commands that never exit with 1.
-pub(super) fn exit_status_1_text<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
+pub(super) fn describe_exit_status_1<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,

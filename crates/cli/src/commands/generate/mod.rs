@@ -121,7 +121,8 @@ fn write_page(
         writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
         for (key, what) in entries {
             let is_no = title == "Exit status" && key == "1";
-            let what = if is_no { manual::exit_status_1_text(command.get_name(), what) } else { Some(what) };
+            let what =
+                if is_no { manual::describe_exit_status_1(command.get_name(), what) } else { Some(what) };
             let Some(what) = what else { continue };
             writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape_roff(key), escape_roff(what))?;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::plugin::jobs::{hold_besides_limits, term_weight};
+use crate::plugin::jobs::{find_hold_other_than_limits, term_weight};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::ui::figures::number;
 use crate::ui::rows::{Cell, Column, Style, column};
@@ -51,7 +51,7 @@ const COLUMNS: [(Column<'static>, char, &str); 21] = [
 
 /// Returns the fixed columns with their texts for the man page.
 #[cfg(test)]
-pub(in crate::commands) fn described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
+pub(in crate::commands) fn list_described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
     COLUMNS.iter().map(|(column, _, about)| (*column, *about))
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Columns {
 impl Columns {
     /// Creates the columns for the terms of an answer.
     pub(super) fn new(terms: &[Word], normalized: bool) -> Columns {
-        let key = |term: &Word| if is_fixed(term) { format!("{term}_term") } else { term.to_string() };
+        let key = |term: &Word| if is_fixed_column(term) { format!("{term}_term") } else { term.to_string() };
         let title = |term: &Word| {
             let mut letters = term.chars();
             let title: String =
@@ -111,7 +111,7 @@ impl Columns {
                 "fairshare" => "FairShare".to_owned(),
                 "age_offset" => "AgeOffset".to_owned(),
                 // Titles are unique.
-                term if is_fixed(term) => format!("By{title}"),
+                term if is_fixed_column(term) => format!("By{title}"),
                 _ => title,
             }
         };
@@ -124,14 +124,14 @@ impl Columns {
     }
 
     /// Returns the columns of all terms.
-    pub(super) fn term_columns(&self) -> impl Iterator<Item = ChosenColumn> {
+    pub(super) fn list_term_columns(&self) -> impl Iterator<Item = ChosenColumn> {
         (0..self.terms.len()).map(|term| ChosenColumn::Term(term, !self.normalized))
     }
 
     /// Parses a list of column names, or a format of sprio.
     pub(super) fn parse(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         if text.contains('%') {
-            return self.parse_sprio(text);
+            return self.parse_sprio_format(text);
         }
         text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(|name| self.find(name)).collect()
     }
@@ -148,7 +148,7 @@ impl Columns {
             return Ok(found);
         }
         if let [letter] = name.chars().collect::<Vec<_>>()[..]
-            && let Some(found) = self.find_by_letter(letter)
+            && let Some(found) = self.find_column_by_letter(letter)
         {
             return Ok(found);
         }
@@ -158,18 +158,18 @@ impl Columns {
     }
 
     /// Parses a format like sprio's `%.15i %Y %F`; widths are ignored.
-    fn parse_sprio(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
+    fn parse_sprio_format(&self, text: &str) -> Result<Vec<ChosenColumn>, String> {
         let mut chosen = Vec::new();
         for part in text.split('%').skip(1) {
             let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
             let letter = part.chars().next().ok_or("expected a letter behind %, as in sprio's formats")?;
-            let found = self.find_by_letter(letter);
+            let found = self.find_column_by_letter(letter);
             chosen.push(found.ok_or_else(|| format!("%{letter} of sprio's formats has no column here"))?);
         }
         Ok(chosen)
     }
 
-    fn find_by_letter(&self, letter: char) -> Option<ChosenColumn> {
+    fn find_column_by_letter(&self, letter: char) -> Option<ChosenColumn> {
         if letter == ' ' {
             return None;
         }
@@ -201,7 +201,7 @@ impl Columns {
     }
 }
 
-fn is_fixed(name: &str) -> bool {
+fn is_fixed_column(name: &str) -> bool {
     COLUMNS.iter().any(|(column, ..)| column.key == name)
 }
 
@@ -256,7 +256,7 @@ pub(super) fn format_cell(
         "outcome" => text(row.outcome.as_deref()),
         "exact" => count(row.exact),
         "when" => time(row.when),
-        "holds" if row.holds.is_empty() => text(hold_besides_limits(row).filter(|_| is_table)),
+        "holds" if row.holds.is_empty() => text(find_hold_other_than_limits(row).filter(|_| is_table)),
         "holds" => Cell::Text(row.holds.join(",")),
         "kept" => Cell::Flag(row.is_kept),
         "userid" => Cell::Count(row.userid.0.into()),

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{INACTIVE, InstanceArg, NO_DATA, RUN, Refusal, ask_listed, configured_queues};
-use crate::plugin::jobs::{fetch, hold_besides_limits};
-use crate::plugin::live_tree::fetch_head;
+use crate::plugin::jobs::{fetch, find_hold_other_than_limits};
+use crate::plugin::live_tree::fetch_live_tree_head;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
 use crate::ui::figures::half_life_text;
 use crate::ui::messages::remark;
@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         users.as_ref().and_then(|users| if let [user] = users.as_slice() { Some(*user) } else { None });
     let mut listing = Listing { page, ..Listing::default() };
     if args.weights {
-        listing.half_life = fetch_head(&flux).map(|tree| tree.half_life);
+        listing.half_life = fetch_live_tree_head(&flux).map(|tree| tree.half_life);
     } else if !listing.page.jobs.is_empty() {
         listing.stopped = StoppedQueues::ask(&flux, listing.page.jobs.iter().map(|row| row.queue.as_deref()));
         listing.estimates = ask_estimates(&flux, user);
@@ -124,17 +124,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     let page = &listing.page;
     // A table without any of the named jobs would say that there are no pending jobs.
     if ids.is_empty() || !page.jobs.is_empty() || args.weights || !args.output.is_table() {
-        print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
+        print(args, &listing, &words, &describe_empty_list(args, users.as_deref(), is_owner, &words))?;
     }
     let missing: Vec<&u64> = ids.iter().filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id)).collect();
     for id in &missing {
-        remark(format_args!("{} {}", words.job(**id), describe_unlisted(&flux, **id, is_owner, &words)));
+        remark(format_args!("{} {}", words.job(**id), explain_unlisted_job(&flux, **id, is_owner, &words)));
     }
     Ok(if missing.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 /// Returns why the plugin does not list a job, as a sentence without a subject, with the command that explains the job.
-fn describe_unlisted(flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
+fn explain_unlisted_job(flux: &Flux, id: u64, is_owner: bool, words: &Words<'_>) -> String {
     let why = format!("\"flux fairshare why {}\" explains", words.job(id));
     let Some(job) = ask_listed::<HashMap<String, u64>>(flux, id, &["userid", "state"]) else {
         return format!(
@@ -191,7 +191,7 @@ fn find_unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<S
 }
 
 /// Returns the message that no job matches the options.
-fn empty_text(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
+fn describe_empty_list(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
     let of = match users {
         Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
         Some(users) => {
@@ -249,7 +249,7 @@ fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Resul
 /// Returns the present weights, and the earlier weights with which posted priorities were computed.
 fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Report<'a> {
     let page = &listing.page;
-    let terms: Vec<ChosenColumn> = columns.term_columns().collect();
+    let terms: Vec<ChosenColumn> = columns.list_term_columns().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
         column.style = Style::Term;
@@ -318,9 +318,9 @@ fn build_report<'a>(
     let companion = args.output.json.then_some(ID_DECIMAL);
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).chain(companion).collect();
     let mut notes =
-        if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
+        if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_job_notes(&rows, listing) };
     let has_times = chosen.iter().any(|chosen| columns.column(chosen).style == Style::Time);
-    notes.extend((has_times && is_table && !rows.is_empty()).then(|| words.zone_note()));
+    notes.extend((has_times && is_table && !rows.is_empty()).then(|| words.make_time_zone_note()));
     let cells = move |row: &'a ListedJob| {
         let cells = chosen.iter().map(|chosen| format_cell(chosen, row, listing, words, is_table));
         cells.chain(companion.map(|_| Cell::Text(row.id.0.to_string()))).collect()
@@ -370,12 +370,12 @@ fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Colu
         }
         ChosenColumn::Fixed(_) => true,
     };
-    chosen.extend(columns.term_columns().filter(|term| long || weighs(term)));
+    chosen.extend(columns.list_term_columns().filter(|term| long || weighs(term)));
     let mut names = Vec::new();
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);
     }
-    if long || any(|row| !row.holds.is_empty() || hold_besides_limits(row).is_some()) {
+    if long || any(|row| !row.holds.is_empty() || find_hold_other_than_limits(row).is_some()) {
         names.push("holds");
     }
     if long || any(|row| row.is_kept) {
@@ -419,11 +419,11 @@ fn compare_rows(
 }
 
 /// Returns notes about held jobs, jobs without a priority, stale priorities, stopped queues, and missing estimates.
-fn list_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
+fn list_job_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
     let without_priority = rows.iter().filter(|row| held == 0 && row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
-    let resting = rows.iter().filter(|row| hold_besides_limits(row) == Some("urgency 0")).count();
+    let resting = rows.iter().filter(|row| find_hold_other_than_limits(row) == Some("urgency 0")).count();
     let mut notes = Vec::new();
     let mut note = |jobs: usize, text: &str| {
         let verb = if jobs == 1 { "is" } else { "are" };

@@ -54,7 +54,7 @@ fn print_listing(text: &str, width: usize, listing: &Listing) -> String {
 }
 
 #[test]
-fn screens_of_jobs() {
+fn screens_of_the_command_jobs_equal_the_golden_files() {
     let mut screens = String::new();
     for (arguments, width) in [
         ("", 80),
@@ -95,7 +95,7 @@ fn stopped_queues_and_estimates_are_marked() {
 }
 
 #[test]
-fn jobs_that_urgency_0_or_a_score_of_0_holds_have_a_reason() {
+fn jobs_shows_the_reason_of_jobs_held_by_urgency_0_or_score_0() {
     let mut listing = Listing { page: jobs_page(), ..Listing::default() };
     listing.page.jobs.retain(|row| row.holds.is_empty());
     assert!(!print_listing("", 120, &listing).contains("Held by"));
@@ -148,7 +148,7 @@ fn columns_are_chosen_by_name_and_by_letter() {
 }
 
 #[test]
-fn pages_have_weighings_of_their_own() {
+fn each_page_of_jobs_has_its_own_list_of_weights() {
     let mut all = jobs_page();
     all.next = Some(JobId(25));
     let mut next = jobs_page();
@@ -161,7 +161,7 @@ fn pages_have_weighings_of_their_own() {
 }
 
 #[test]
-fn options_of_jobs_become_a_request() {
+fn the_command_jobs_sends_its_options_as_a_request() {
     let ask = |text: &str, ids: &[u64], users: Option<&[u32]>| {
         serde_json::Value::Object(super::build_request(&parse_args(text), ids, users))
     };

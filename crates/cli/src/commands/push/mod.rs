@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::now;
-use crate::outcome::{Answer, Failure, Outcome, Result, after_storing, failure};
+use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::document;
 use crate::site::input::Wait;
 use crate::site::mending;
-use crate::ui::companions::add_companions;
+use crate::ui::companions::add_companion_members;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
 use fairshare_accounting::pipeline::budgets;
@@ -74,7 +74,7 @@ pub(super) struct Push<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let push =
         Push { found: args.database.found(), wait: args.database.wait, uri: args.instance.uri.as_deref() };
-    let data = read_for(&push, args.dry_run)?;
+    let data = read_push_data(&push, args.dry_run)?;
     if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 pub(super) fn print_preview(answer: Option<Preview>, json: bool, head: &str) -> Outcome {
     if json {
         let mut document = serde_json::to_value(&answer).map_err(failure)?;
-        add_companions(&mut document, &f58);
+        add_companion_members(&mut document, &f58);
         say(printable_json(&document.to_string()))?;
         return Ok(Answer::Yes);
     }
@@ -120,13 +120,12 @@ pub(super) fn send(push: &Push<'_>) -> Result<String> {
 /// If `push` is true, pushes the database, so that a stored change takes effect. Otherwise prints the command that pushes.
 pub(super) fn apply_change(database: &DatabaseArg, uri: Option<&str>, push: bool, is_table: bool) -> Outcome {
     if push {
-        let sent =
-            send(&Push { found: database.found(), wait: database.wait, uri }).map_err(after_storing)?;
+        let sent = send(&Push { found: database.found(), wait: database.wait, uri }).map_err(mark_stored)?;
         if is_table {
             remark(sent);
         }
     } else if is_table {
-        remark(format_args!("Takes effect at the next push: {}", mending::command_on(database, "push")));
+        remark(format_args!("Takes effect at the next push: {}", mending::format_command(database, "push")));
     }
     Ok(Answer::Yes)
 }
@@ -152,18 +151,18 @@ pub(super) fn ask(
 ) -> Result<(Option<Preview>, Option<AssociationRecord>)> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
-        Err(error) if push.uri.is_some() => return Err(connect_failure(error)),
+        Err(error) if push.uri.is_some() => return Err(describe_connection_failure(error)),
         Err(_) => return Ok((None, None)),
     };
-    let owner = owner_record(&flux, data)?;
+    let owner = make_owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
     let answer = parts::ask(&flux, data, owner.as_ref());
     Ok((answer.map_err(|error| sending.explain_refusal(&error))?, owner))
 }
 
 fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
-    let flux = Flux::connect(push.uri).map_err(connect_failure)?;
-    let owner = owner_record(&flux, data)?;
+    let flux = Flux::connect(push.uri).map_err(describe_connection_failure)?;
+    let owner = make_owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
     let changes =
         parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.explain_refusal(&error))?;
@@ -202,11 +201,11 @@ fn summarize_data(data: &PolicyData, with_owner: bool) -> String {
 
 /// Reads the data of a push.
 pub(super) fn read(push: &Push<'_>) -> Result<PolicyData> {
-    read_for(push, false)
+    read_push_data(push, false)
 }
 
 /// Reads the data of a push; for a dry run, also checks them as the plugin would.
-fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData> {
+fn read_push_data(push: &Push<'_>, dry_run: bool) -> Result<PolicyData> {
     let path = push.found.path.as_path();
     let missing = |error: StoreError| mending::open_failure(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
@@ -272,12 +271,12 @@ fn check_document(path: &Path, text: &str) -> Result<Vec<String>> {
     };
     match document::check(text) {
         Ok((warnings, more)) => {
-            let named = |warning: &String| format!("{place}: {}", add_name(warning, record));
+            let named = |warning: &String| format!("{place}: {}", add_association_name(warning, record));
             let more = (more > 0).then(|| format!("{place}: more warnings of this kind: {more}"));
             Ok(warnings.iter().map(named).chain(more).collect())
         }
         Err(fault) => {
-            let fault = add_name(&fault, record);
+            let fault = add_association_name(&fault, record);
             Err(failure(format!("{place}: the plugin would refuse the data: {fault}")))
         }
     }
@@ -286,7 +285,7 @@ fn check_document(path: &Path, text: &str) -> Result<Vec<String>> {
 const ASSOCIATIONS: &str = "associations";
 
 /// Adds user and bank to a message about `associations[3]`. `record` returns user id and bank of an index.
-fn add_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
+fn add_association_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
     let index = || {
         let (_, rest) = said.split_once(ASSOCIATIONS)?;
         rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
@@ -300,7 +299,7 @@ fn add_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> S
 }
 
 /// Describes a failed connection; if permission is missing, adds that only the instance owner may push.
-fn connect_failure(error: FluxError) -> Failure {
+fn describe_connection_failure(error: FluxError) -> Failure {
     match error {
         FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
             failure(format!("{error}: only the instance owner may push"))
@@ -310,7 +309,7 @@ fn connect_failure(error: FluxError) -> Failure {
 }
 
 /// Returns a record of the instance owner, practically without limits and in a bank of its own, if the database has none.
-fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>> {
+fn make_owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>> {
     const PLENTY: i64 = 1_000_000;
     let text = flux.attribute("security.owner").map_err(failure)?;
     let uid: u32 =
@@ -389,7 +388,7 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                let error = self.name_record(&error.to_string());
+                let error = self.describe_refused_record(&error.to_string());
                 let message = format!("{}: not all was accepted: {error}{hint}", self.path.display());
                 Err(failure(message))
             }
@@ -398,11 +397,11 @@ impl Sending<'_> {
 
     /// Adds the path, user and bank to the plugin's refusal of a push.
     fn explain_refusal(&self, error: &Failure) -> Failure {
-        failure(format!("{}: {}", self.path.display(), self.name_record(&error.to_string())))
+        failure(format!("{}: {}", self.path.display(), self.describe_refused_record(&error.to_string())))
     }
 
-    fn name_record(&self, said: &str) -> String {
-        add_name(said, |index| {
+    fn describe_refused_record(&self, said: &str) -> String {
+        add_association_name(said, |index| {
             let record = self.data.associations.get(index)?;
             Some((record.userid.to_string(), record.bank.clone()))
         })
@@ -417,7 +416,7 @@ mod tests {
     fn a_refusal_names_the_user_and_the_bank() {
         let nobodys = |_| Some(("0".to_owned(), String::new()));
         assert_eq!(
-            add_name("associations[3].bank: bad", nobodys),
+            add_association_name("associations[3].bank: bad", nobodys),
             "associations[3].bank: bad (user root, 0)"
         );
         let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
@@ -430,13 +429,15 @@ mod tests {
             ("associations[4].bank: bad", "associations[4].bank: bad"),
             ("queues[3].queue: bad", "queues[3].queue: bad"),
         ] {
-            assert_eq!(add_name(message, record), named);
+            assert_eq!(add_association_name(message, record), named);
         }
     }
 
     #[test]
     fn a_guest_gets_the_reason_of_a_refusal() {
-        let text = |errno| connect_failure(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        let text = |errno| {
+            describe_connection_failure(FluxError::Connect { errno, text: "no".to_owned() }).to_string()
+        };
         assert_eq!(text(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
         assert_eq!(text(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
         assert_eq!(text(libc::ECONNREFUSED), "can't connect to Flux: no");

@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::outcome::{Failure, Result, failure};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::answers::{Preview, PushChanges, RemovedAssociation};
 use fairshare_engine::ids::f58;
 use fairshare_protocol::records::AssociationRecord;
-use fairshare_protocol::wire::OpenPush;
+use fairshare_protocol::wire::BeginPushAnswer;
 
 /// The most records of one part. The plugin accepts more, but handles other requests only between parts.
 const RECORDS: usize = 500;
@@ -50,7 +50,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
         Err(error) => return Err(describe_refusal(&error)),
     };
-    let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
+    let push: BeginPushAnswer = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
         // The result does not matter. If the plugin refused a part, it has already ended the push. Otherwise
@@ -65,7 +65,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
 
 fn send_parts(
     flux: &Flux,
-    push: &OpenPush,
+    push: &BeginPushAnswer,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
 ) -> Result<()> {
@@ -93,7 +93,7 @@ fn send_parts(
 
 struct Sending<'a> {
     flux: &'a Flux,
-    push: &'a OpenPush,
+    push: &'a BeginPushAnswer,
     progress: Progress,
 }
 
@@ -106,7 +106,7 @@ impl Sending<'_> {
             let (chunk, more) = remaining.split_at(size.min(remaining.len()));
             self.send_chunk(key, chunk)?;
             remaining = more;
-            self.progress.set_done((records.len() - remaining.len()) as u64);
+            self.progress.set_finished_steps((records.len() - remaining.len()) as u64);
             if remaining.is_empty() {
                 return Ok(());
             }
@@ -214,32 +214,32 @@ pub(crate) fn describe_preview(preview: &Preview) -> Vec<String> {
         let [place, next] = job.place;
         let bank = job.bank.as_ref().map_or(String::new(), |bank| format!(" in {}", printable(bank)));
         let queue = job.queue.as_ref().map_or(String::new(), |queue| format!(", queue {}", printable(queue)));
-        let user = user_or_id(job.user.0);
+        let user = format_user_or_id(job.user.0);
         format!(
             "  {} of {user}{bank}{queue}: place {place} to {next}, priority {from} to {to}",
             f58(job.id.0)
         )
     }));
     lines.extend(preview.rejected.iter().map(|job| {
-        let (id, user, reason) = (f58(job.id.0), user_or_id(job.user.0), printable(&job.reason));
+        let (id, user, reason) = (f58(job.id.0), format_user_or_id(job.user.0), printable(&job.reason));
         format!("job {id} of {user} would end: {reason}")
     }));
-    lines.extend(describe_more(preview.rejected_count, preview.rejected.len(), "job", "would end"));
+    lines.extend(describe_omitted_items(preview.rejected_count, preview.rejected.len(), "job", "would end"));
     lines.extend(preview.removed_with_jobs.iter().map(|association| {
         let RemovedAssociation { user, bank, jobs } = association;
         let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
         format!(
             "user {} in {} would be removed with {jobs}, which continue",
-            user_or_id(user.0),
+            format_user_or_id(user.0),
             printable(bank)
         )
     }));
     let (all, shown) = (preview.removed_with_jobs_count, preview.removed_with_jobs.len());
-    lines.extend(describe_more(all, shown, "association", "would be removed with live jobs"));
+    lines.extend(describe_omitted_items(all, shown, "association", "would be removed with live jobs"));
     lines
 }
 
-fn describe_more(all: usize, shown: usize, what: &str, would: &str) -> Option<String> {
+fn describe_omitted_items(all: usize, shown: usize, what: &str, would: &str) -> Option<String> {
     (all > shown).then(|| format!("and {} more {would}", count(all - shown, what)))
 }
 

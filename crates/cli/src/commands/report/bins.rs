@@ -31,7 +31,7 @@ pub(super) struct Bins {
 }
 
 /// Adds the sum of each bank in each row to the sums of the banks above it. A row has a sum for each bank of the tree.
-pub(super) fn add_up(tree: &Tree, rows: &mut [Vec<f64>]) {
+pub(super) fn add_sums_to_parents(tree: &Tree, rows: &mut [Vec<f64>]) {
     let users = tree.leaves().len();
     // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
     let order: Vec<NodeId> = tree.banks().collect();
@@ -68,7 +68,7 @@ impl Bins {
         // Until the next count, period 0 of the database can be earlier than the present period.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
-        let pace = Pace { due: StoredPeriods::count_due(&snapshot, now), ..pace };
+        let pace = Pace { due: StoredPeriods::count_due_boundaries(&snapshot, now), ..pace };
         let mut of = vec![Vec::new(); tree.leaves().len()];
         let mut oldest = vec![None; of.len()];
         let mut take = |user: &str, bank: &str, period: i64, usage: f64| {
@@ -91,12 +91,12 @@ impl Bins {
     }
 
     /// Returns the number of periods that are kept, by association; empty without a database.
-    pub(super) fn kept_periods(&self) -> &[u32] {
+    pub(super) fn count_kept_periods(&self) -> &[u32] {
         &self.kept
     }
 
     /// Returns the decay of the usage of association `leaf`, or `None` without the bins of a database.
-    pub(super) fn pace_of(&self, leaf: NodeId) -> Option<Pace> {
+    pub(super) fn find_usage_decay(&self, leaf: NodeId) -> Option<Pace> {
         let pace = self.pace?;
         Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
     }
@@ -134,7 +134,7 @@ impl Bins {
                 }
             }
         }
-        add_up(tree, &mut sums);
+        add_sums_to_parents(tree, &mut sums);
         let users = if all.saturating_mul(self.of.len()) > MOST_OF_USERS {
             Vec::new()
         } else {
@@ -184,7 +184,7 @@ pub(super) struct Outlook {
 }
 
 /// Returns the level that lowers the fair-share of `leaf` most, or `None` if no level has used more than its share.
-pub(super) fn find_outlook(
+pub(super) fn find_recovery_outlook(
     tree: &Tree,
     ranking: &Ranking,
     leaf: NodeId,
@@ -197,13 +197,14 @@ pub(super) fn find_outlook(
         return None;
     }
     let explanation = ranking.explain(tree, leaf);
-    let level = why::find_costliest_level(&explanation)?;
+    let level = why::find_level_that_costs_most(&explanation)?;
     let used = level.detail.usage;
     let even_usage = level.even_usage().filter(|even| *even < used);
     let (own, bins) = (level.node == leaf, recorded.association_bins(leaf));
     let new = [(0, used)];
     let bins = if own && !bins.is_empty() { bins } else { &new };
-    let pace = if own { recorded.pace_of(leaf) } else { forgetting.pace.map(Pace::for_bank) };
-    let even_in = even_usage.and_then(|even| why::when_below(forgetting.half_life, pace, now, even, bins));
+    let pace = if own { recorded.find_usage_decay(leaf) } else { forgetting.pace.map(Pace::for_bank) };
+    let even_in =
+        even_usage.and_then(|even| why::find_time_below(forgetting.half_life, pace, now, even, bins));
     Some(Outlook { lost: level.node, even_usage, even_in })
 }

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, ToSpan, Unit, Zoned};
 use serde::Serialize;
 
-use super::bins::add_up;
+use super::bins::add_sums_to_parents;
 use super::data::Number;
 use crate::commands::usage::epoch_seconds;
 use crate::outcome::{Result, failure};
@@ -85,8 +85,8 @@ impl Course {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
         let (_, step) = STEPS.into_iter().find(|(most, _)| end - begin <= *most)?;
-        let (labels, edges) = step.cut_into_steps(begin, end, zone)?;
-        let cells = spread_usage(jobs, &edges);
+        let (labels, edges) = step.split_into_steps(begin, end, zone)?;
+        let cells = sum_usage_by_step(jobs, &edges);
         let users = tree.leaves().len();
         let mut banks = vec![vec![0.0; tree.banks().len()]; labels.len()];
         let leaves: Vec<_> = tree.leaves().collect();
@@ -96,7 +96,7 @@ impl Course {
                 *sum += usage;
             }
         }
-        add_up(tree, &mut banks);
+        add_sums_to_parents(tree, &mut banks);
         let triple =
             |((leaf, step), usage): (&(usize, usize), &f64)| [*leaf as f64, *step as f64, *usage].map(Number);
         Some(Course {
@@ -110,7 +110,7 @@ impl Course {
 }
 
 /// Returns usage by (association, step).
-fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
+fn sum_usage_by_step(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
     let mut cells = BTreeMap::new();
     for (leaf, job) in jobs {
         let first = edges.partition_point(|edge| *edge <= job.from).saturating_sub(1);
@@ -131,7 +131,7 @@ fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usi
 impl TimeStep {
     /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days begin at
     /// midnight in `zone`. Returns `None` if a time is out of range.
-    fn cut_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
+    fn split_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
         let mut step_start = self.find_step_start(&to_zoned(begin, zone)?)?;
         let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&step_start)]);
         while epoch_seconds(&step_start) < end || labels.is_empty() {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_the_time_zone() {
+    fn time_steps_of_a_report_follow_the_time_zone() {
         let rows = [
             (
                 TimeStep::Hour,
@@ -213,8 +213,9 @@ mod tests {
             (TimeStep::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
         ];
         for (step, begin, end, first, last, many) in rows {
-            let (labels, edges) =
-                step.cut_into_steps(parse_local_time(begin), parse_local_time(end), &zone()).expect("steps");
+            let (labels, edges) = step
+                .split_into_steps(parse_local_time(begin), parse_local_time(end), &zone())
+                .expect("steps");
             let ends = [labels.first(), labels.last()].map(|label| label.map(String::as_str));
             assert_eq!((ends, labels.len()), ([Some(first), Some(last)], many), "{begin}");
             assert_eq!(edges.len(), many + 1);
@@ -222,24 +223,24 @@ mod tests {
         }
         // The day on which daylight saving time begins has 23 hours.
         let (_, edges) = TimeStep::Day
-            .cut_into_steps(
+            .split_into_steps(
                 parse_local_time("2026-03-29T00:00"),
                 parse_local_time("2026-03-29T12:00"),
                 &zone(),
             )
             .expect("steps");
         assert_eq!(edges[1] - edges[0], 23.0 * HOUR);
-        let (labels, edges) = TimeStep::Hour.cut_into_steps(0.0, 1e7, &zone()).expect("steps");
+        let (labels, edges) = TimeStep::Hour.split_into_steps(0.0, 1e7, &zone()).expect("steps");
         assert_eq!((labels.len(), edges.len()), (MOST, MOST + 1), "the newest of many");
         assert!(edges[MOST] >= 1e7);
     }
 
     #[test]
-    fn a_job_is_spread_over_the_time_that_it_ran() {
+    fn the_usage_of_a_job_is_spread_evenly_over_its_run_time() {
         let job = |from, to, usage| (0, Charge { account: 0, from, to, usage });
         let edges = [0.0, 10.0, 20.0, 30.0];
         let cells =
-            spread_usage(&[job(5.0, 25.0, 40.0), job(10.0, 20.0, 7.0), job(-10.0, 10.0, 2.0)], &edges);
+            sum_usage_by_step(&[job(5.0, 25.0, 40.0), job(10.0, 20.0, 7.0), job(-10.0, 10.0, 2.0)], &edges);
         let wanted = [((0, 0), 11.0), ((0, 1), 27.0), ((0, 2), 10.0)];
         assert_eq!(cells.into_iter().collect::<Vec<_>>(), wanted);
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use super::bins::{BankBins, Bins, Forgetting, find_outlook};
+use super::bins::{BankBins, Bins, Forgetting, find_recovery_outlook};
 use super::course::Course;
 use super::held::HeldJobs;
 use crate::site::facts::{OptionValues, count_stale, option_values};
@@ -237,7 +237,7 @@ fn user_columns<'a>(
             .iter()
             .map(|ranking| tree.leaves().map(|leaf| place(ranking, leaf)).collect())
             .collect(),
-        periods: bins.kept_periods().to_vec(),
+        periods: bins.count_kept_periods().to_vec(),
         lost: Vec::new(),
         even_usage: Vec::new(),
         even_in: Vec::new(),
@@ -245,7 +245,7 @@ fn user_columns<'a>(
     for leaf in tree.leaves() {
         users.nodes.add_node(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
-        let outlook = find_outlook(tree, first, leaf, bins, forgetting, now);
+        let outlook = find_recovery_outlook(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
         users.lost.push(outlook.map(|outlook| level(outlook.lost)));
         users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));

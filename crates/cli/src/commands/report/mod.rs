@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Returns the page, or with --json the document.
 fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String> {
     let loaded = args.input.load(&args.rules, progress)?;
-    let policy = args.policy.for_tree(&loaded)?;
+    let policy = args.policy.choose_policy_for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let (rankings, without) = rank_by_all_policies(args, &loaded, policy, progress)?;
     progress.phase("reading usage", || 0);

@@ -83,7 +83,7 @@ fn make_three_user_site(directory: &Path) -> Connection {
 }
 
 #[test]
-fn figures_equal_those_computed_by_hand() {
+fn the_figures_of_a_report_equal_values_computed_by_hand() {
     let directory = tempfile::tempdir().expect("a directory");
     make_three_user_site(directory.path());
     let data = report_data(directory.path(), &[]);
@@ -114,7 +114,7 @@ fn figures_equal_those_computed_by_hand() {
 }
 
 #[test]
-fn the_level_that_lost_most_may_be_a_bank() {
+fn the_level_that_lowers_the_fair_share_most_may_be_a_bank() {
     let directory = tempfile::tempdir().expect("a directory");
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     make_site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
@@ -168,7 +168,7 @@ fn store_run(database: &Connection, period_start: f64, period_end: f64) {
 }
 
 #[test]
-fn the_present_period_is_that_of_the_next_count() {
+fn a_report_begins_with_the_period_that_the_next_sync_counts() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = make_three_user_site(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
@@ -186,7 +186,7 @@ fn the_present_period_is_that_of_the_next_count() {
 }
 
 #[test]
-fn predictions_include_uncounted_boundaries() {
+fn report_predictions_include_period_boundaries_that_no_sync_has_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = make_three_user_site(directory.path());
     let next = NOW + 86_400.0;
@@ -201,7 +201,7 @@ fn predictions_include_uncounted_boundaries() {
 
 /// If an association has five stored periods instead of four, new usage is dropped at the fifth boundary.
 #[test]
-fn as_many_periods_are_kept_as_there_are_rows() {
+fn report_keeps_as_many_usage_periods_as_the_database_has_rows() {
     let new: &[f64] = &[30_000.0, 0.0, 0.0, 0.0, 0.0];
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     for (banks, ben, cat, lost) in [(&banks[..2], "A", "A", -1), (&banks, "A", "B", 1)] {
@@ -277,7 +277,7 @@ fn usage_over_time_equals_sums_by_sql() {
 }
 
 #[test]
-fn places_under_other_policies_are_listed() {
+fn a_report_lists_the_places_under_other_policies() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = make_three_user_site(directory.path());
     database.execute_batch("UPDATE association_table SET active = 0 WHERE username = 'cat'").expect("done");
@@ -298,7 +298,7 @@ fn places_under_other_policies_are_listed() {
 }
 
 #[test]
-fn names_occur_only_in_the_data_block() {
+fn a_page_contains_names_only_in_its_data_block() {
     let names = [
         "</script><script>alert(1)</script>",
         "<!--<script>",
@@ -328,7 +328,7 @@ fn names_occur_only_in_the_data_block() {
 }
 
 #[test]
-fn numbers_are_short_and_json() {
+fn numbers_of_a_report_are_short_and_valid_json() {
     let written = |number: f64| serde_json::to_string(&super::data::Number(number)).expect("JSON");
     let rows = [
         (0.0, "0"),

@@ -242,7 +242,7 @@ fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<
         None if is_given => {
             site::from_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?
         }
-        None => site::from_trace(trace, &args.rules)?,
+        None => site::build_site_from_trace(trace, &args.rules)?,
     };
     for note in data.notes.iter().cloned().chain(site::list_expired_budgets(&data.budgets, begin)) {
         remark(note);
@@ -296,7 +296,7 @@ fn replay_all(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            progress.set_done(done.load(Ordering::Relaxed));
+            progress.set_finished_steps(done.load(Ordering::Relaxed));
         }
     });
     let outcome = |(plan, outcome): (&Plan, Option<Result<Measures, String>>)| {

@@ -95,7 +95,7 @@ impl Form {
         if self.people { Cell::Text(format_span(seconds)) } else { Cell::Number(seconds) }
     }
 
-    fn spread_cells(self, spread: &Spread) -> [Cell; 4] {
+    fn make_spread_cells(self, spread: &Spread) -> [Cell; 4] {
         [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time_cell(seconds))
     }
 
@@ -110,7 +110,7 @@ impl Form {
     fn group_cells(self, group: &Group) -> impl Iterator<Item = Cell> {
         let Spread { mean, p50, p95, p99 } = group.slowdown;
         let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio_cell(ratio));
-        self.spread_cells(&group.wait).into_iter().chain(slowdown)
+        self.make_spread_cells(&group.wait).into_iter().chain(slowdown)
     }
 
     fn scenario_cells(self, result: &ScenarioResult) -> Vec<Cell> {
@@ -154,7 +154,7 @@ impl Form {
 }
 
 /// Columns of waits and slowdowns.
-fn spread_columns() -> [Column<'static>; 8] {
+fn make_spread_columns() -> [Column<'static>; 8] {
     [
         column("wait_mean", "Wait", Style::Signed),
         column("wait_p50", "50 %", Style::Signed),
@@ -174,7 +174,7 @@ pub(in crate::commands) fn scenario_columns() -> Vec<Column<'static>> {
         column("rejected", "Rejected", Style::Count),
         column("never", "Never ran", Style::Count),
     ];
-    columns.extend(spread_columns());
+    columns.extend(make_spread_columns());
     columns.extend([
         column("utilisation", "Used", Style::Percent),
         column("jain", "Jain", Style::Signed),
@@ -195,7 +195,7 @@ pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'sta
         column("promised", "Promised", Style::Percent),
         column("delivered", "Delivered", Style::Percent),
     ]);
-    columns.extend(spread_columns());
+    columns.extend(make_spread_columns());
     columns
 }
 

@@ -64,7 +64,7 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            snapshot.past_jobs(&mut |job| add_record(&job, size, &mut history)).map_err(failure)?;
+            snapshot.visit_past_jobs(&mut |job| add_record(&job, size, &mut history)).map_err(failure)?;
         }
     }
     if history.trace.jobs().is_empty() {
@@ -83,7 +83,7 @@ fn add_record(job: &PastJob<'_>, size: Size, history: &mut History) {
         return;
     };
     let few = |many: u64| u32::try_from(many).unwrap_or(u32::MAX);
-    let named = job.jobspec.map(resources::read_terms).unwrap_or_default();
+    let named = job.jobspec.map(resources::read_jobspec_terms).unwrap_or_default();
     let bank = job.bank.filter(|bank| !bank.is_empty()).or(named.bank.as_deref()).unwrap_or_default();
     let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
     let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };
@@ -107,7 +107,7 @@ pub(super) struct Size {
 
 impl Size {
     /// Returns nodes, cores and GPUs of a job that asks for `cores` cores.
-    pub(super) fn fill_size(self, cores: u32) -> [u32; 3] {
+    pub(super) fn complete_job_size(self, cores: u32) -> [u32; 3] {
         self.round_to_nodes(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
     }
 

@@ -48,7 +48,7 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     let mut replaced = HashMap::new();
     let mut below: HashMap<NodeId, u64> = HashMap::new();
     // A bank comes before its children, so in reverse order the sum of the children is complete.
-    for (node, _) in tree.walk_list_order().into_iter().rev() {
+    for (node, _) in tree.list_nodes_in_input_order().into_iter().rev() {
         let shares = match (tree.shares(node), tree.kind(node)) {
             (Shares::Count(shares), _) => shares,
             (Shares::Parent, NodeKind::Bank) => below.get(&node).copied().unwrap_or(0),
@@ -70,8 +70,8 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
 /// Returns the site document of a tree document, without limits. Usage is charged by cores. `is_chosen` is true if --policy is given.
 pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData> {
     let tree = &loaded.tree;
-    let policy = if is_chosen { loaded.policy } else { loaded.decided_policy()? };
-    let mut data = empty_site(&SitePolicy { policy, options: loaded.options });
+    let policy = if is_chosen { loaded.policy } else { loaded.require_policy()? };
+    let mut data = make_empty_site(&SitePolicy { policy, options: loaded.options });
     let replaced = replace_parent_shares(tree);
     let shares = |node| match tree.shares(node) {
         Shares::Count(shares) => shares,
@@ -79,7 +79,7 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
     };
     let mut uids: HashMap<&str, i64> = HashMap::new();
     let mut homes: HashMap<&str, &str> = HashMap::new();
-    for (node, _) in tree.walk_list_order() {
+    for (node, _) in tree.list_nodes_in_input_order() {
         let name = tree.name(node);
         let bank = tree.parent(node).map(|parent| tree.name(parent)).unwrap_or_default();
         if tree.kind(node) == NodeKind::Bank {
@@ -109,9 +109,9 @@ fn parse_user_number(name: &str) -> Option<i64> {
 }
 
 /// Returns a flat site: a bank for each group of the history, and an association for each user of the group, with one share each.
-pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData> {
+pub(super) fn build_site_from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData> {
     let mut data =
-        empty_site(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
+        make_empty_site(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
     let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
     let mut pairs: BTreeSet<(UserId, &str)> = BTreeSet::new();
     for party in trace.parties() {
@@ -140,7 +140,7 @@ pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
         data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
     let homes: HashMap<i64, &str> =
         data.associations.iter().map(|record| (record.userid, record.def_bank.as_str())).collect();
-    trace.map_parties(|party: &Party| {
+    trace.replace_parties(|party: &Party| {
         let user = i64::from(party.user.0);
         let is_known = known.contains(&(user, party.bank.as_str()));
         let home = homes.get(&user).filter(|_| !is_known).map(|bank| (*bank).into());
@@ -181,7 +181,7 @@ pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     }
 }
 
-fn empty_site(site: &SitePolicy) -> PolicyData {
+fn make_empty_site(site: &SitePolicy) -> PolicyData {
     let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
     PolicyData {
         tree: Some(TreeRecord {

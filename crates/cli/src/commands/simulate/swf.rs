@@ -120,7 +120,7 @@ fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) ->
     let user = if field(USER) < 0.0 { UNKNOWN } else { field(USER) as u32 };
     let queue = (field(QUEUE) >= 0.0).then(|| named("queue", field(QUEUE)).as_str().into());
     let party = Party { user: UserId(user), bank: named("group", field(GROUP)).as_str().into(), queue };
-    let [nodes, cores, gpus] = size.fill_size(cores as u32);
+    let [nodes, cores, gpus] = size.complete_job_size(cores as u32);
     let wait = Some(field(WAIT)).filter(|wait| *wait >= 0.0);
     history.push(party, start + field(SUBMIT), wait, (field(RUN), field(WALLTIME)), [nodes, cores, gpus]);
     Ok(())
@@ -190,7 +190,7 @@ mod tests {
 
     /// Without the limit, ten megabytes of compressed input took ten gigabytes of memory.
     #[test]
-    fn a_line_without_an_end_is_reported_and_not_stored() {
+    fn a_trace_line_of_unlimited_length_is_reported_and_not_stored() {
         struct Endless(u64);
         impl std::io::Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -19,7 +19,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// Returns the result of a scenario `name`.
-fn named_result(name: &str) -> ScenarioResult {
+fn make_named_result(name: &str) -> ScenarioResult {
     let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
     let group = Group { jobs: 3, wait: spread, slowdown: spread };
     let share = BankShare { promised: 0.25, delivered: None };
@@ -38,8 +38,8 @@ fn make_facts(trace: &str) -> SimulationFacts {
 }
 
 #[test]
-fn names_occur_only_in_the_data_block() {
-    let all: Vec<ScenarioResult> = NAMES.into_iter().map(named_result).collect();
+fn a_page_contains_names_only_in_its_data_block() {
+    let all: Vec<ScenarioResult> = NAMES.into_iter().map(make_named_result).collect();
     let title = "</title><script>\u{202e}&\"}";
     let trace = format!("/home/ann/{}", NAMES[1]);
     let (inside, around) = split_page(&print::build_html(title, &all, &make_facts(&trace)).expect("a page"));
@@ -54,7 +54,7 @@ fn names_occur_only_in_the_data_block() {
     assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
     assert_eq!(groups[0]["wait_p99"], json!("inf"));
     // Except for the data, all pages are equal.
-    let plain = print::build_html("plain", &[named_result("y")], &make_facts("x")).expect("a page");
+    let plain = print::build_html("plain", &[make_named_result("y")], &make_facts("x")).expect("a page");
     assert_eq!(around.replace(&escape_html(title), "plain"), split_page(&plain).1);
 }
 

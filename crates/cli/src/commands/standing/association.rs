@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
-use crate::commands::why::job::{LEVEL_COLUMNS, compared_cells};
-use crate::ui::figures::{Unit, describe_ahead, duration, hours, number, ordinal};
+use crate::commands::why::job::{LEVEL_COLUMNS, make_compared_cells};
+use crate::ui::figures::{Unit, describe_number_ahead, duration, hours, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
-use fairshare_accounting::pipeline::budgets::runway_end;
+use fairshare_accounting::pipeline::budgets::estimate_budget_end;
 use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitShown, Sibling, Standings};
 
 /// The length of a bar that compares usage with a share, in cells.
@@ -59,8 +59,8 @@ impl Teller<'_> {
         self.print_budgets(&association.budgets, standing.heading.now, out)?;
         if !association.levels.is_empty() {
             writeln!(out)?;
-            self.heading(&levels_title(standing), out)?;
-            self.table(self.level_rows(association, long), &["even_at", "shares", "bar"], out)?;
+            self.heading(&make_levels_title(standing), out)?;
+            self.table(self.make_level_rows(association, long), &["even_at", "shares", "bar"], out)?;
             self.print_recovery(association, standing, out)?;
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Teller<'_> {
                 Cell::Text(limit_name(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
-                Cell::Text(measure_name(limit).to_owned()),
+                Cell::Text(get_measure_name(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
                 limit.used.map_or(Cell::None, |used| {
                     Cell::Text(draw_limit_bar(used + limit.reserved.unwrap_or(0), most))
@@ -165,20 +165,20 @@ impl Teller<'_> {
 
     /// Returns the levels from the root down; if `long`, with the siblings that the answer contains. The order is
     /// depth-first: the siblings of a level follow the subtree of its node.
-    fn level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
+    fn make_level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
             let name = self.node_label(&level.node.name, &level.node.kind) + mark;
             let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at)));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
-            row.extend(number_cells(&level.node, depth));
+            row.extend(make_number_cells(&level.node, depth));
             row.insert(1, level.node.shares.into());
             row.push(even);
             rows.push(row);
         }
         for (depth, level) in association.levels.iter().enumerate().rev().filter(|_| long) {
-            rows.extend(level.siblings.iter().map(|sibling| self.sibling_cells(sibling, depth)));
+            rows.extend(level.siblings.iter().map(|sibling| self.make_sibling_cells(sibling, depth)));
             let omitted = level.siblings_total.saturating_sub(level.siblings.len());
             if omitted > 0 && !level.siblings.is_empty() {
                 rows.push(vec![Cell::Node {
@@ -194,10 +194,10 @@ impl Teller<'_> {
         Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
     }
 
-    fn sibling_cells(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
+    fn make_sibling_cells(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
         let name = self.node_label(&sibling.name, &sibling.kind);
         let mut row = vec![Cell::Node { depth, bank: false, name }, sibling.shares.into()];
-        row.extend(number_cells(sibling, depth));
+        row.extend(make_number_cells(sibling, depth));
         row
     }
 
@@ -224,7 +224,7 @@ impl Teller<'_> {
             );
             self.line(&text, out)?;
         }
-        if shows_only_own(standing) {
+        if shows_only_own_numbers(standing) {
             self.line("This site shows users only their own numbers.", out)?;
         }
         if let Some(half_life) = standing.half_life {
@@ -267,7 +267,7 @@ impl Teller<'_> {
 }
 
 /// Returns true if the site shows users only their own numbers.
-fn shows_only_own(standing: &Standings) -> bool {
+fn shows_only_own_numbers(standing: &Standings) -> bool {
     standing.public.as_deref() == Some("own")
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
@@ -281,7 +281,7 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
     };
     match association.rank {
         Some(rank) => {
-            let ahead = describe_ahead(rank.before, name, rank.tied);
+            let ahead = describe_number_ahead(rank.before, name, rank.tied);
             with(format!("{} of {}: {ahead}", ordinal(rank.place), number(rank.of)))
         }
         None if association.is_removed => {
@@ -311,19 +311,19 @@ pub(super) fn describe_jobs(association: &AssociationStanding) -> String {
     )
 }
 
-fn levels_title(standing: &Standings) -> String {
+fn make_levels_title(standing: &Standings) -> String {
     let policy = standing.heading.policy.as_ref().map(|policy| format!(" ({policy})")).unwrap_or_default();
     format!("The levels of the tree{policy}:")
 }
 
 /// Returns the cells that levels and siblings share: share, usage, value and bar.
-fn number_cells(node: &Sibling, depth: usize) -> Vec<Cell> {
+fn make_number_cells(node: &Sibling, depth: usize) -> Vec<Cell> {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
     let bar = match (node.shares_part, node.usage_part) {
         (Some(share), Some(used)) if depth > 0 => Cell::Bar { usage: cells(used), share: cells(share) },
         _ => Cell::None,
     };
-    let [share, used, value] = compared_cells(node);
+    let [share, used, value] = make_compared_cells(node);
     vec![share, used, value, bar]
 }
 
@@ -347,11 +347,11 @@ pub(super) fn left(budget: &BudgetShown) -> Option<i64> {
 /// caller may not see the amounts.
 pub(super) fn lasts_until(budget: &BudgetShown, now: f64) -> Option<f64> {
     let not_spent = budget.deposited.saturating_sub_unsigned(budget.spent?);
-    runway_end(not_spent, budget.rate?, budget.end, now).filter(|_| budget.in_force)
+    estimate_budget_end(not_spent, budget.rate?, budget.end, now).filter(|_| budget.in_force)
 }
 
 /// Returns the measure of a limit.
-fn measure_name(limit: &LimitShown) -> &str {
+fn get_measure_name(limit: &LimitShown) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",
         measure => measure,

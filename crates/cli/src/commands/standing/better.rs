@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_better_bank_is_named_if_it_accepts_and_holds_no_job() {
+    fn standing_suggests_a_better_bank_only_if_it_would_neither_reject_nor_hold_a_job() {
         let of = |other: AssociationStanding| {
             advise(&[make_association("art", 7), make_association("chem", 10), other])
         };

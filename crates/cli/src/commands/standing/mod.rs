@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
 use crate::plugin::standing::fetch;
-use crate::ui::companions::add_companions;
+use crate::ui::companions::add_companion_members;
 use crate::ui::figures::Unit;
 use crate::ui::messages::remark;
-use crate::ui::output::{OutputArgs, Report, print_either};
+use crate::ui::output::{OutputArgs, Report, print_json_or_text};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::screen::ScreenArgs;
@@ -103,12 +103,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         writeln!(text)?;
         teller.line(&advice, &mut text)?;
     }
-    print_either(&screen, None::<&Value>, &text)?;
+    print_json_or_text(&screen, None::<&Value>, &text)?;
     Ok(Answer::Yes)
 }
 
 /// Prints the standing of the caller, in the bank if `user` is USER/BANK.
-pub(super) fn run_own(user: &str, long: bool, instance: &InstanceArg, screen: ScreenArgs) -> Outcome {
+pub(super) fn print_own(user: &str, long: bool, instance: &InstanceArg, screen: ScreenArgs) -> Outcome {
     let (instance, output) = (instance.clone(), OutputArgs { screen, ..OutputArgs::default() });
     run(&Args { user: Some(user.to_owned()), bank: None, all: false, long, instance, output })
 }
@@ -147,8 +147,8 @@ fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Wo
             association.insert("user".to_owned(), words.user(shown.userid.0).into());
         }
     }
-    add_companions(&mut document, &|id| words.job(id));
-    print_either(&args.output.screen(), Some(&document), &[])?;
+    add_companion_members(&mut document, &|id| words.job(id));
+    print_json_or_text(&args.output.screen(), Some(&document), &[])?;
     Ok(Answer::Yes)
 }
 

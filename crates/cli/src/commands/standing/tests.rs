@@ -26,7 +26,7 @@ fn render_screens(name: &str, document: Value, long: bool, caller: u32) -> Strin
 }
 
 #[test]
-fn screens_of_standings() {
+fn screens_of_standings_equal_the_golden_files() {
     let text = render_screens("standing", make_standing_answer(), false, 5001);
     assert!(
         text.contains("11th of 18: 10 are ahead of you, tied with 1 other; fair-share 0.421053."),

@@ -151,7 +151,7 @@ mod tests {
     use crate::tests::golden::{NOW, check, make_screen, make_standing_answer, make_words};
 
     #[test]
-    fn the_total_sums_the_banks_and_says_when_nothing_is_left() {
+    fn the_total_of_a_standing_sums_the_banks_and_says_when_no_usage_is_left() {
         let mut standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
         let mut other = standing.associations[0].clone();
         (other.bank, other.usage) = ("phys".into(), Some(9360.0));

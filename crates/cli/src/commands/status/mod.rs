@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::plugin::installed::load_command;
-use crate::plugin::live_tree::fetch_head;
+use crate::plugin::live_tree::fetch_live_tree_head;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, half_life_text, now, number};
 use crate::ui::messages::remark;
@@ -20,7 +20,7 @@ use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
-use crate::ui::words::{Words, user_or_id, userid};
+use crate::ui::words::{Words, format_user_or_id, userid};
 use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }));
         return Ok(Answer::No);
     };
-    let state = state_of(&flux, name)?;
+    let state = read_plugin_state(&flux, name)?;
     let check = request_recount(&flux)?;
     let selected = match select_associations(args, &state) {
         Ok(selected) => selected,
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let around = Surroundings {
         others: other_priority_plugins(&plugins, Some(name)),
         last_sync: last_sync(args),
-        tree: fetch_head(&flux),
+        tree: fetch_live_tree_head(&flux),
         now: now(),
     };
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
@@ -107,9 +107,10 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the state of the plugin `name`.
-pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot> {
+pub(super) fn read_plugin_state(flux: &Flux, name: &str) -> Result<Snapshot> {
     let payload = json!({"name": name}).to_string();
-    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(query_failure)?.unwrap_or_default();
+    let answer =
+        flux.rpc("job-manager.jobtap-query", &payload).map_err(describe_query_failure)?.unwrap_or_default();
     serde_json::from_str(&answer)
         .map_err(|error| failure(format!("{name}: its state can't be read: {error}")))
 }
@@ -130,7 +131,7 @@ pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>> {
     struct Plugins {
         plugins: Vec<String>,
     }
-    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(query_failure)?;
+    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(describe_query_failure)?;
     let plugins: Plugins = serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)?;
     Ok(plugins.plugins)
 }
@@ -149,7 +150,7 @@ fn last_sync(args: &Args) -> Result<Option<f64>, String> {
 }
 
 /// Describes a failed request; if permission is missing, adds that only the instance owner may ask.
-fn query_failure(error: FluxError) -> Failure {
+fn describe_query_failure(error: FluxError) -> Failure {
     match &error {
         FluxError::Request { errno, .. } if *errno == libc::EPERM => {
             failure(format!("{error}; only the instance owner may ask for the plugin's state"))
@@ -163,7 +164,7 @@ pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
         Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),
-        Err(error) => Err(query_failure(error)),
+        Err(error) => Err(describe_query_failure(error)),
     }
 }
 
@@ -197,7 +198,7 @@ fn print_summary(
     line("data", data.join(", "))?;
     let words = Words::new(f58, |_| None, TimeZone::system(), around.now);
     if let Some(at) = data_time(state) {
-        let by = state.pushed_by.map_or("an unknown user".to_owned(), |user| user_or_id(user.0));
+        let by = state.pushed_by.map_or("an unknown user".to_owned(), |user| format_user_or_id(user.0));
         line("last push", format!("by {by}, {}", words.when(at)))?;
     }
     let found = args.database.found();
@@ -252,7 +253,7 @@ fn print_summary(
         }
     }
     if let Some(waiting) = state.waiting {
-        let users = name_users(&state.waiting_users);
+        let users = format_first_users(&state.waiting_users);
         let text = format!("{}, of users without data{users}", count(waiting, "job"));
         line("waiting", if waiting == 0 { "no job waits for data of its user".to_owned() } else { text })?;
     }
@@ -408,7 +409,7 @@ fn print(
     };
     let rows = selected.iter().map(|(user, association)| {
         vec![
-            Cell::Text(user_or_id(user.0)),
+            Cell::Text(format_user_or_id(user.0)),
             Cell::Count(user.0.into()),
             Cell::Text(association.bank_name.to_string()),
             Cell::Number(association.fairshare),
@@ -432,7 +433,7 @@ fn print(
         updated: state.updated,
         age,
         age_seconds: age,
-        pushed_by: state.pushed_by.map(|user| user_or_id(user.0)),
+        pushed_by: state.pushed_by.map(|user| format_user_or_id(user.0)),
         pushed_by_userid: state.pushed_by,
         last_sync: around.last_sync.as_ref().ok().copied().flatten(),
         other_priority_plugins: &around.others,
@@ -465,9 +466,9 @@ fn print(
 }
 
 /// Returns the names of the first users, and the number of the other users.
-fn name_users(users: &[UserId]) -> String {
+fn format_first_users(users: &[UserId]) -> String {
     const NAMED: usize = 5;
-    let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(user.0)).collect();
+    let names: Vec<String> = users.iter().take(NAMED).map(|user| format_user_or_id(user.0)).collect();
     match users.len().saturating_sub(NAMED) {
         _ if names.is_empty() => String::new(),
         0 => format!(": {}", names.join(", ")),
@@ -496,7 +497,7 @@ impl Summary {
         let mut by_limit = BTreeMap::new();
         for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
         {
-            *by_limit.entry(limit_of(limit).to_owned()).or_default() += 1;
+            *by_limit.entry(find_limit_of_dependency(limit).to_owned()).or_default() += 1;
         }
         let named_banks: BTreeSet<&str> = all().map(|association| association.bank_name.as_str()).collect();
         Summary {
@@ -515,7 +516,7 @@ impl Summary {
 }
 
 /// Returns the limit of a dependency, without the number that marks a repeated use.
-fn limit_of(dependency: &str) -> &str {
+fn find_limit_of_dependency(dependency: &str) -> &str {
     match dependency.rsplit_once('.') {
         Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
         _ => dependency,
@@ -524,12 +525,12 @@ fn limit_of(dependency: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::limit_of;
+    use super::find_limit_of_dependency;
 
     #[test]
-    fn a_number_behind_a_limit_is_left_off() {
-        assert_eq!(limit_of("max-run-jobs-queue"), "max-run-jobs-queue");
-        assert_eq!(limit_of("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
-        assert_eq!(limit_of("a.b"), "a.b");
+    fn the_use_count_is_removed_from_a_dependency_name_of_a_limit() {
+        assert_eq!(find_limit_of_dependency("max-run-jobs-queue"), "max-run-jobs-queue");
+        assert_eq!(find_limit_of_dependency("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
+        assert_eq!(find_limit_of_dependency("a.b"), "a.b");
     }
 }

@@ -60,7 +60,7 @@ impl Fetch<'_> {
     /// Requests the records that the database lacks, and reads as many as fit into memory.
     pub(crate) fn begin<'f>(&self, flux: &'f mut Flux, progress: &mut Progress) -> Result<StartedFetch<'f>> {
         progress.phase("listing jobs", || 0);
-        let newest = self.newest_end()?;
+        let newest = self.find_newest_end()?;
         let mut left_out = 0;
         let mut listing = Listing::request(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
@@ -69,19 +69,19 @@ impl Fetch<'_> {
             // Computed on demand, because the computation reads all records.
             let mut removed = None;
             let stored = |id: u64, ended: f64| {
-                if snapshot.row_of_job(&id.to_string())?.is_some() {
+                if snapshot.find_row_of_job(&id.to_string())?.is_some() {
                     return Ok(true);
                 }
                 let range = match removed.take() {
                     Some(range) => range,
-                    None => fetch::removed_range(&snapshot, self.now)?,
+                    None => fetch::find_removed_range(&snapshot, self.now)?,
                 };
                 let was_removed = range.contains(&ended);
                 removed = Some(range);
                 left_out += u64::from(was_removed);
                 Ok(was_removed)
             };
-            listing.remove_stored(stored).map_err(failure)?;
+            listing.remove_stored_jobs(stored).map_err(failure)?;
         }
         progress.phase("fetching", || listing.len() as u64);
         let (removed, asked) = (left_out, self.now);
@@ -97,17 +97,17 @@ impl Fetch<'_> {
     }
 
     /// Returns the end time of the newest complete record. Flux is asked for the jobs that ended after this time.
-    fn newest_end(&self) -> Result<Option<f64>> {
+    fn find_newest_end(&self) -> Result<Option<f64>> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        fetch::newest_complete(&snapshot, self.now).map_err(failure)
+        fetch::find_newest_complete_end(&snapshot, self.now).map_err(failure)
     }
 }
 
 impl StartedFetch<'_> {
     fn next_batch(&mut self, progress: &mut Progress) -> Result<Option<Vec<JobRecord>>> {
         let batch = self.fetching.next_batch().map_err(failure)?;
-        progress.set_done(self.fetching.done());
+        progress.set_finished_steps(self.fetching.done());
         Ok(batch)
     }
 
@@ -128,7 +128,7 @@ impl StartedFetch<'_> {
 
 impl Stored {
     /// Passes messages about unreadable records to `note`.
-    pub(crate) fn note_unreadable(&self, path: &Path, note: &mut dyn FnMut(String)) {
+    pub(crate) fn report_unreadable_records(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let unreadable = &self.fetched.unreadable;
         for one in unreadable.iter().take(NAMED) {
             note(format!("{}: left out: {one}", path.display()));
@@ -171,7 +171,7 @@ struct Stats {
 
 /// Returns how jobs are charged. Returns `None` if neither the configuration nor the database says so, or if Flux does not report its
 /// configuration.
-pub(super) fn ask_charges(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharges>> {
+pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharges>> {
     let Some(Configuration { fairshare: Table { queues, charge_by } }) =
         ask_flux(flux, "config.get", &json!({}))
     else {

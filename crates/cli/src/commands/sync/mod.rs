@@ -14,17 +14,17 @@ use clap::{Args as _, FromArgMatches, ValueEnum};
 
 use super::push::{self, Push};
 use crate::clock::parse_instant;
-use crate::outcome::{Answer, Outcome, after_storing, failure};
+use crate::outcome::{Answer, Outcome, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::site::input::{PolicyArg, Rules, parse_seconds};
 use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
 use fairshare_accounting::pipeline::Rule;
-use steps::store_all;
+use steps::store_all_steps;
 use summary::{print_dry_run, summarize_steps};
 
 /// Syncs `database` at the time `now` with the default options.
-pub(super) fn run_on(database: &DatabaseArg, now: Option<f64>, verbose: bool) -> Outcome {
+pub(super) fn sync_database(database: &DatabaseArg, now: Option<f64>, verbose: bool) -> Outcome {
     let words = [OsStr::new("sync"), OsStr::new("-p"), database.path().as_os_str()];
     let definition = Args::augment_args(clap::Command::new("sync"));
     let matches = definition.try_get_matches_from(words).map_err(failure)?;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(every) = args.watch {
         return watch::run(args, every);
     }
-    let done = store_all(args, &mut |text| remark(text))?;
+    let done = store_all_steps(args, &mut |text| remark(text))?;
     if args.dry_run {
         print_dry_run(args, &done)?;
         return Ok(Answer::Yes);
@@ -52,20 +52,20 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if args.includes(Step::Push) {
         let push = Push { found: args.database.found(), wait: args.database.wait, uri: args.uri.as_deref() };
-        let pushed = push::send(&push)
-            .map_err(|error| if args.stores_results() { after_storing(error) } else { error });
+        let pushed =
+            push::send(&push).map_err(|error| if args.stores_results() { mark_stored(error) } else { error });
         match pushed {
             Ok(pushed) if verbose => {
                 let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
             }
             Ok(_) => {}
             Err(error) => {
-                done.check_counted().unwrap_or_else(remark);
+                done.check_usage_was_counted().unwrap_or_else(remark);
                 return Err(error);
             }
         }
     }
-    done.check_counted()?;
+    done.check_usage_was_counted()?;
     Ok(Answer::Yes)
 }
 

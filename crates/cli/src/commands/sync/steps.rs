@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Runs sync's steps in the database.
 
-use super::fetch::{Fetch, Stored, ask_charges};
-use super::summary::warn_of_tally;
+use super::fetch::{Fetch, Stored, request_charge_rules};
+use super::summary::warn_of_count_faults;
 use super::{Args, Step};
 use crate::clock::now;
 use crate::commands::push;
-use crate::outcome::{Result, after_storing, failure};
+use crate::outcome::{Result, failure, mark_stored};
 use crate::site::mending;
 use crate::ui::progress::Progress;
 use fairshare_accounting::pipeline::budgets::Budgets;
@@ -16,7 +16,7 @@ use fairshare_accounting::store::{Access, NewCharges, Snapshot};
 use fairshare_client::Flux;
 
 /// Runs the steps in the database as one transaction. Passes warnings to `note`.
-pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done> {
+pub(super) fn store_all_steps(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done> {
     let mut done = Done::default();
     if args.stores_results() {
         let mut progress = Progress::start();
@@ -24,7 +24,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         let fetch = if args.includes(Step::Fetch) {
             let fetch = Fetch { found: args.database.found(), wait: args.database.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
-            reported = ask_charges(flux, &fetch)?;
+            reported = request_charge_rules(flux, &fetch)?;
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None
@@ -63,35 +63,35 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         }
     }
     if let Some(stored) = &done.fetched {
-        stored.note_unreadable(args.database.path(), note);
+        stored.report_unreadable_records(args.database.path(), note);
     }
     if let Some(plan) = &done.usage {
-        warn_of_tally(args, &plan.tally, note);
+        warn_of_count_faults(args, &plan.tally, note);
     }
     Ok(done)
 }
 
 fn count_usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
-    progress.phase("counting", || snapshot.association_estimate());
+    progress.phase("counting", || snapshot.estimate_association_count());
     let now = now(args.now);
-    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.set_done(done))?;
+    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.set_finished_steps(done))?;
     let changes = &plan.changes;
     progress.phase("writing usage", || {
         (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.removed.len()) as u64
     });
-    plan.write(snapshot, &mut |done| progress.set_done(done))?;
-    Budgets::count(snapshot, None, &[], now)?.store_spent(snapshot, false)?;
+    plan.write(snapshot, &mut |done| progress.set_finished_steps(done))?;
+    Budgets::count(snapshot, None, &[], now)?.store_spent_amounts(snapshot, false)?;
     Ok(plan)
 }
 
 fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked> {
-    progress.phase("ranking", || snapshot.association_estimate());
+    progress.phase("ranking", || snapshot.estimate_association_count());
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
-    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_done(done))
+    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))
         .map_err(mending::pipeline_failure)?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
-    ranked.write(snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
+    ranked.write(snapshot, &mut |done| progress.set_finished_steps(done)).map_err(failure)?;
     Ok(ranked)
 }
 
@@ -109,9 +109,9 @@ pub(super) struct Done {
 
 impl Done {
     /// Returns an error if usage was not counted. A sync counts the fetched records when the clock has passed the last count.
-    pub(super) fn check_counted(&self) -> Result<()> {
+    pub(super) fn check_usage_was_counted(&self) -> Result<()> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
-        Err(if self.fetched.is_some() || is_ranked { after_storing(failure(error)) } else { failure(error) })
+        Err(if self.fetched.is_some() || is_ranked { mark_stored(failure(error)) } else { failure(error) })
     }
 }

@@ -13,13 +13,13 @@ use crate::ui::figures::Unit;
 use crate::ui::output::{Facts, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
-use crate::ui::words::user_or_id;
+use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
 /// Passes warnings about the count to `note`.
-pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
+pub(super) fn warn_of_count_faults(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
         say(format!("all usage was recounted from {}: {why}", count(tally.counted, "record")));
@@ -44,7 +44,7 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
         say(format!(
             "{} of user {} not counted yet: no association in {place}",
             count(*jobs, "record"),
-            u32::try_from(*userid).map_or_else(|_| userid.to_string(), user_or_id)
+            u32::try_from(*userid).map_or_else(|_| userid.to_string(), format_user_or_id)
         ));
     }
     if tally.ignored_credits > 0 {

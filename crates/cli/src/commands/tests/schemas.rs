@@ -176,7 +176,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
             Style::Usage(_) => (Column { style: Style::Usage(Unit::NodeSeconds), ..column }, about),
             _ => (column, about),
         };
-        crate::ui::columns::described_columns().map(node_seconds).collect::<Described>()
+        crate::ui::columns::list_described_columns().map(node_seconds).collect::<Described>()
     };
     let moved = || titled(moves::move_columns(&NO_TITLES));
     let bank_moves = || titled(moves::BANK_COLUMNS);
@@ -188,7 +188,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         [By::Association, By::User, By::Bank, By::Project, By::Day].map(|by| titled(usage::columns(by)));
     let budgets = || titled(budget::COLUMNS.iter().copied());
     let deposits = || titled(budget::DEPOSIT_COLUMNS.iter().copied());
-    let jobs: Described = jobs::columns::described_columns().chain(titled([jobs::ID_DECIMAL])).collect();
+    let jobs: Described = jobs::columns::list_described_columns().chain(titled([jobs::ID_DECIMAL])).collect();
     let forms = [
         ("show", Forms::new().report::<show::ShowFacts>(&[("nodes", &[show(), Vec::new()])])),
         ("update", Forms::new().report::<update::UpdateFacts>(&[("moves", &[titled(update::COLUMNS)])])),
@@ -256,7 +256,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
                     ("banks", &[bank_moves()]),
                 ])
                 .document::<CheckedJob>()
-                .and::<check::CheckedByFlux>()
+                .and::<check::FluxCheckResult>()
                 .document::<Option<Preview>>(),
         ),
         (
@@ -277,7 +277,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
             "status",
             Forms::new().report::<status::StatusFacts<'_>>(&[("selected", &[titled(status::COLUMNS)])]),
         ),
-        ("check", Forms::new().document::<CheckedJob>().and::<check::CheckedByFlux>()),
+        ("check", Forms::new().document::<CheckedJob>().and::<check::FluxCheckResult>()),
         (
             "check-import",
             Forms::new()

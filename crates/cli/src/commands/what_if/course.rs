@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::edits::find_node;
 use crate::outcome::{Result, failure};
 use crate::site::input::{Input, Loaded};
-use crate::site::names::{bank_of, leaves_below};
+use crate::site::names::{bank_of, list_associations_below};
 use crate::ui::figures::{date, now, number, ordinal};
 use crate::ui::printable::printable;
 use crate::ui::screen::{FAINT, GOOD, Screen};
@@ -92,9 +92,9 @@ impl Forecast {
         half_life: Option<Duration>,
     ) -> Result<Forecast> {
         let named: Vec<NodeId> = idle.iter().map(|name| find_node(tree, name)).collect::<Result<_, _>>()?;
-        let everyone = if named.is_empty() { leaves_below(tree, tree.root()) } else { Vec::new() };
+        let everyone = if named.is_empty() { list_associations_below(tree, tree.root()) } else { Vec::new() };
         let resting: Vec<NodeId> =
-            named.iter().flat_map(|node| leaves_below(tree, *node)).chain(everyone).collect();
+            named.iter().flat_map(|node| list_associations_below(tree, *node)).chain(everyone).collect();
         let now = now();
         let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
         let pace = match (half_life, loaded.pace, input.database()) {
@@ -198,7 +198,7 @@ impl Forecast {
 /// Returns the number of boundaries that are not counted yet, and the recorded usage of all associations.
 fn read_bins(mut database: Database, now: f64) -> Result<(u32, PeriodUsages)> {
     let snapshot = database.snapshot().map_err(failure)?;
-    let due = StoredPeriods::count_due(&snapshot, now);
+    let due = StoredPeriods::count_due_boundaries(&snapshot, now);
     let mut bins = PeriodUsages::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
@@ -218,7 +218,7 @@ impl UserSteps {
     }
 
     /// Returns a plot: a bar for each step, as long as the fair-share.
-    pub(super) fn plot_lines(&self, screen: &Screen) -> Vec<String> {
+    pub(super) fn plot_fairshare_steps(&self, screen: &Screen) -> Vec<String> {
         let Some(of) = self.of.as_ref().filter(|_| self.steps.len() > 1) else { return Vec::new() };
         let ranked = number(self.ranked);
         let places: Vec<String> = self

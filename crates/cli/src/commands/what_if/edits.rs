@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::outcome::{Failure, Result, failure};
 use crate::site::input::Loaded;
 use crate::site::mending::quote_command;
-use crate::site::names::{bank_of, find_associations, several_banks_failure};
+use crate::site::names::{bank_of, describe_ambiguous_bank, find_associations};
 use crate::ui::figures::{Unit, number};
 use crate::ui::printable::printable;
 use crate::ui::suggest::did_you_mean;
@@ -124,11 +124,11 @@ impl FromStr for NewUser {
 }
 
 /// Makes a builder with the rows of `tree` in their original order, with the current usages and shares of the tree.
-fn rows_of(tree: &Tree) -> Builder {
+fn make_rows_of_tree(tree: &Tree) -> Builder {
     let mut builder = Builder::default();
     let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
     // Banks and associations have separate indices, so the order of each list is kept.
-    nodes.sort_unstable_by_key(|&node| tree.list_index(node));
+    nodes.sort_unstable_by_key(|&node| tree.find_input_index(node));
     for node in nodes {
         let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
         let above = tree.parent(node).map(|bank| tree.name(bank));
@@ -148,10 +148,10 @@ impl Edits<'_> {
     pub(super) fn apply(&self, loaded: &Loaded, mut tree: Tree) -> Result<(Tree, Vec<String>)> {
         let mut texts = Vec::new();
         if !self.users.is_empty() {
-            let mut builder = rows_of(&tree);
+            let mut builder = make_rows_of_tree(&tree);
             for new in self.users {
                 if loaded.tree.bank(&new.bank).is_none() {
-                    return Err(unknown_name_failure(&loaded.no_bank(&new.bank)));
+                    return Err(describe_unknown_name(&loaded.describe_missing_bank(&new.bank)));
                 }
                 builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
                 texts.push(format!(
@@ -175,8 +175,9 @@ impl Edits<'_> {
         for edit in self.used {
             let leaf = find_association(&tree, &edit.name)?;
             let now = tree.own_usage(leaf).unwrap_or(0.0);
-            let then =
-                edit.changed_usage(now, loaded.unit).map_err(|text| failure(format!("--usage: {text}")))?;
+            let then = edit
+                .compute_changed_usage(now, loaded.unit)
+                .map_err(|text| failure(format!("--usage: {text}")))?;
             let words = (loaded.unit.amount(then), loaded.unit.figure(now));
             texts.push(format!("{}: {} used instead of {}", edit.name, words.0, words.1));
             tree.set_usage(leaf, then).map_err(failure)?;
@@ -203,7 +204,7 @@ impl Edits<'_> {
 
 impl Used {
     /// Returns the usage of a user after the change. `now` is the user's present usage.
-    fn changed_usage(&self, now: f64, unit: Unit) -> Result<f64, String> {
+    fn compute_changed_usage(&self, now: f64, unit: Unit) -> Result<f64, String> {
         let amount = match self.amount {
             Amount::Plain(amount) => amount,
             Amount::Part(part) => now * part,
@@ -228,7 +229,7 @@ fn describe_shares(shares: fairshare::Shares) -> String {
     }
 }
 
-fn unknown_name_failure(text: &str) -> Failure {
+fn describe_unknown_name(text: &str) -> Failure {
     failure(printable(text).into_owned())
 }
 
@@ -242,15 +243,15 @@ fn find_association(tree: &Tree, name: &str) -> Result<NodeId> {
     match find_associations(tree, name).as_slice() {
         [leaf] => Ok(*leaf),
         [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
-            Err(unknown_name_failure(&format!(
+            Err(describe_unknown_name(&format!(
                 "{name} is a bank: its usage is the sum of its users' usage; name a user"
             )))
         }
         [] => {
             let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));
-            Err(unknown_name_failure(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
+            Err(describe_unknown_name(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
         }
-        several => Err(several_banks_failure(tree, name, several)),
+        several => Err(describe_ambiguous_bank(tree, name, several)),
     }
 }
 
@@ -270,7 +271,7 @@ mod tests {
         builder.association("x", "z", Shares::Parent, None, true);
         builder.association("a", "b", Shares::Count(3), Some(7.0), false);
         let tree = builder.build().expect("a tree");
-        let rebuilt = rows_of(&tree).build().expect("a tree");
+        let rebuilt = make_rows_of_tree(&tree).build().expect("a tree");
         let list_nodes = |tree: &Tree| -> Vec<_> {
             let seen = |(node, depth): (NodeId, usize)| {
                 let name = tree.name(node).to_owned();
@@ -280,7 +281,7 @@ mod tests {
                     tree.shares(node),
                     tree.own_usage(node),
                     tree.is_active(node),
-                    tree.list_index(node),
+                    tree.find_input_index(node),
                 )
             };
             tree.walk().into_iter().map(seen).collect()

@@ -25,8 +25,8 @@ use crate::ui::output::{Facts, LimitArg, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use fairshare::Tree;
+use fairshare_accounting::pipeline::compute_usages_with_half_life;
 use fairshare_accounting::pipeline::fetch::RunningJob;
-use fairshare_accounting::pipeline::usages_with_half_life;
 use fairshare_engine::priority::FACTORS;
 use fairshare_protocol::records::FactorRecord;
 
@@ -127,9 +127,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = loaded.options;
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
-    let policy = args.policy.for_tree(&loaded)?;
+    let policy = args.policy.choose_policy_for_tree(&loaded)?;
     // If the document does not show its policy, the unchanged tree is ranked by the given policy too.
-    let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
+    let policy_before = if loaded.lacks_policy() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
     let mut tree = loaded.tree.clone();
@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut after = rank(source, &tree, policy, &options)?;
     let mut course = None;
     if let Some(later) = args.later {
-        texts.push(args.in_words(later));
+        texts.push(args.describe_in_words(later));
         let rule = Forecast::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
         course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
@@ -181,10 +181,11 @@ pub(super) fn run(args: &Args) -> Outcome {
             let edit = |half_life| format!("flux account edit-config priority_decay_half_life={half_life}");
             changes.extend(new_half_life.map(|half_life| ("half-life", edit(half_life))));
             changes.retain(|(_, command)| !command.is_empty());
-            report.notes.extend(args.note_commands(&changes));
+            report.notes.extend(args.describe_change_commands(&changes));
         }
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
-        report.drawing = course.as_ref().map(|course| course.plot_lines(&screen)).unwrap_or_default();
+        report.drawing =
+            course.as_ref().map(|course| course.plot_fairshare_steps(&screen)).unwrap_or_default();
     }
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
@@ -222,7 +223,7 @@ fn preview_weights(args: &Args) -> Outcome {
             format!("flux account edit-factor --factor={} --weight={}", new.factor, new.weight)
         };
         let edits = args.weight.iter().map(edit).collect::<Vec<_>>().join(" && ");
-        args.note_commands(&[("weights", edits)]).map_or(Ok(()), say)?;
+        args.describe_change_commands(&[("weights", edits)]).map_or(Ok(()), say)?;
     }
     answer
 }
@@ -238,7 +239,7 @@ fn recount_usages(
     let text = "--half-life without --in needs a database, whose records are counted again";
     let mut database = input.database().ok_or_else(|| failure(text))??;
     let snapshot = database.snapshot().map_err(failure)?;
-    let usages = usages_with_half_life(&snapshot, half_life, now(), running).map_err(failure)?;
+    let usages = compute_usages_with_half_life(&snapshot, half_life, now(), running).map_err(failure)?;
     for (user, bank, usage) in usages {
         if let Some(leaf) = tree.leaf(&user, &bank) {
             tree.set_usage(leaf, usage).map_err(failure)?;
@@ -276,7 +277,7 @@ pub(super) struct WhatIfFacts<'a> {
 
 impl Args {
     /// Returns a note with the commands that put changes in force; `None` if there are none. A change is the name of the changed setting, and the command.
-    fn note_commands(&self, changes: &[(&str, String)]) -> Option<String> {
+    fn describe_change_commands(&self, changes: &[(&str, String)]) -> Option<String> {
         let has_half_life = changes.iter().any(|(_, command)| command.contains("half_life"));
         let last =
             if has_half_life { self.input.command("sync") } else { self.input.command("push") + " -v" };
@@ -286,7 +287,7 @@ impl Args {
         (!changes.is_empty()).then(|| format!("To change the {names}: {commands} && {last}"))
     }
 
-    fn in_words(&self, later: Duration) -> String {
+    fn describe_in_words(&self, later: Duration) -> String {
         let idle = match self.idle.as_slice() {
             [] => "all users idle".to_owned(),
             names => format!("{} idle", names.join(", ")),

@@ -70,8 +70,8 @@ impl Site<'_> {
             });
         }
         if comparison.verdict.is_some()
-            && self.walk_counts()
-            && let Some(order) = self.ranking.pbs_compare(self.tree, a, b)
+            && self.uses_scheduler_order()
+            && let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b)
         {
             return Some(match order {
                 Ordering::Less => Verdict::First,
@@ -86,7 +86,7 @@ impl Site<'_> {
     fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
         let names = [a, b].map(|node| self.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
-        let policy = match self.walk_counts() {
+        let policy = match self.uses_scheduler_order() {
             true => format!("{}, the scheduler's own walk", self.policy),
             false if self.policy.has_scheduler_walk() => format!("{}, the formula's factor", self.policy),
             false => self.policy.to_string(),
@@ -145,7 +145,7 @@ impl Site<'_> {
             }
         }
         let Some(verdict) = comparison.verdict else { return Ok(()) };
-        let Some(order) = self.ranking.pbs_compare(self.tree, a, b) else { return Ok(()) };
+        let Some(order) = self.ranking.compare_by_pbs_walk(self.tree, a, b) else { return Ok(()) };
         let deserving = |order: Ordering| match order {
             Ordering::Less => format!("{} is more deserving", self.full_name(a)),
             Ordering::Greater => format!("{} is more deserving", self.full_name(b)),
@@ -192,11 +192,11 @@ impl Site<'_> {
                     "Slurm's program visits the banks in the order of the input; the first user of the later \
                      bank shares the rank of the last user ranked before"
                 }
-                _ => self.policy.user_and_bank_tie(self.ranking.options()),
+                _ => self.policy.describe_user_and_bank_tie(self.ranking.options()),
             };
             return format!("Equal {name}: {rule}.");
         }
-        if self.goes_first(high) {
+        if self.precedes_all_siblings(high) {
             let whose = self.full_name(high.node);
             return format!(
                 "{whose} has no shares of their own (fairshare=parent), and so comes before {}.",

@@ -25,11 +25,11 @@ impl Site<'_> {
         let name = self.screen.paint(BOLD, &self.full_name(node));
         self.line(&format!("{name} is {} ({})", self.standing(node), self.policy), out)?;
         writeln!(out)?;
-        self.levels_and_worst(node, explanation, out)?;
+        self.print_levels_and_worst(node, explanation, out)?;
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
-        self.print_time_to_share(find_costliest_level(explanation), node, bins, out)?;
+        self.print_time_to_share(find_level_that_costs_most(explanation), node, bins, out)?;
         self.bins(bins, out)
     }
 
@@ -59,7 +59,7 @@ impl Site<'_> {
             _ => self.line(&format!("{name} is the root of the tree ({})", self.policy), out)?,
         }
         writeln!(out)?;
-        self.levels_and_worst(bank, explanation, out)?;
+        self.print_levels_and_worst(bank, explanation, out)?;
         if siblings.len() > 1 {
             writeln!(out)?;
             self.heading("Siblings:", out)?;
@@ -75,17 +75,17 @@ impl Site<'_> {
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
             self.change(bank, *ahead, out)?;
         }
-        self.print_time_to_share(find_costliest_level(explanation), bank, &[], out)
+        self.print_time_to_share(find_level_that_costs_most(explanation), bank, &[], out)
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.
-    fn levels_and_worst(
+    fn print_levels_and_worst(
         &self,
         node: NodeId,
         explanation: &Explanation,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let lost = find_costliest_level(explanation);
+        let lost = find_level_that_costs_most(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
             self.item("(usage without PBS's initial usage, which no sum contains)", out)?;
@@ -100,7 +100,7 @@ impl Site<'_> {
                 )?;
                 self.level(level, out)
             }
-            None if explanation.levels.last().is_some_and(|level| self.goes_first(level)) => {
+            None if explanation.levels.last().is_some_and(|level| self.precedes_all_siblings(level)) => {
                 let Some(level) = explanation.levels.last() else { return Ok(()) };
                 self.level(level, out)
             }
@@ -184,6 +184,6 @@ impl Site<'_> {
 }
 
 /// Returns the level that lowers the fair-share most, or `None` if no level has used more than its share.
-pub(crate) fn find_costliest_level(explanation: &Explanation) -> Option<&Level> {
+pub(crate) fn find_level_that_costs_most(explanation: &Explanation) -> Option<&Level> {
     explanation.levels.get(explanation.worst?)
 }

@@ -166,7 +166,7 @@ struct PeriodUsage {
 }
 
 impl Site<'_> {
-    fn named_node(&self, node: NodeId) -> NamedNode<'_> {
+    fn make_named_node(&self, node: NodeId) -> NamedNode<'_> {
         match self.tree.kind(node) {
             NodeKind::Bank => NamedNode { kind: "bank", bank: self.tree.name(node), user: None },
             NodeKind::Association => NamedNode {
@@ -178,7 +178,7 @@ impl Site<'_> {
     }
 
     /// Returns the JSON object of a level. If `with_users` is true, it lists the users of a bank that have the largest usage.
-    fn level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
+    fn make_level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
         let detail = &level.detail;
         let with_users = with_users && self.tree.kind(level.node) == NodeKind::Bank;
         let users = if with_users { self.top_users(level.node) } else { Vec::new() };
@@ -188,7 +188,7 @@ impl Site<'_> {
             usage,
         };
         NodeLevel {
-            node: self.named_node(level.node),
+            node: self.make_named_node(level.node),
             depth: level.depth,
             shares: match detail.shares {
                 Shares::Count(count) => NodeShares::Count(count),
@@ -209,7 +209,7 @@ impl Site<'_> {
         }
     }
 
-    pub(super) fn explained_node(
+    pub(super) fn make_explained_node(
         &self,
         node: NodeId,
         explanation: &Explanation,
@@ -220,35 +220,36 @@ impl Site<'_> {
             let comparison = self.ranking.compare(self.tree, node, ahead)?;
             let change = self.ranking.overtake(&comparison)?;
             Some(Overtake {
-                node: self.named_node(change.node),
+                node: self.make_named_node(change.node),
                 shares: change.shares,
                 usage_below: change.usage,
             })
         });
         let worst = explanation.worst.and_then(|at| explanation.levels.get(at));
         ExplainedNode {
-            association: self.named_node(node),
+            association: self.make_named_node(node),
             fairshare: self.ranking.fairshare(node),
             place: self.ranking.place(node),
             pbs_walk: self.walk.as_ref().and_then(|walk| walk.place(node)),
-            just_ahead: ahead.map(|ahead| self.named_node(ahead)),
+            just_ahead: ahead.map(|ahead| self.make_named_node(ahead)),
             overtake,
             worst: explanation.worst,
-            worst_level: worst.map(|level| self.level_numbers(level, true)),
-            levels: explanation.levels.iter().map(|level| self.level_numbers(level, false)).collect(),
+            worst_level: worst.map(|level| self.make_level_numbers(level, true)),
+            levels: explanation.levels.iter().map(|level| self.make_level_numbers(level, false)).collect(),
             usage_bins: bins.iter().map(|bin| PeriodUsage { period: bin.period, usage: bin.usage }).collect(),
         }
     }
 
     pub(super) fn compared_nodes(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> ComparedNodes<'_> {
         let verdict = self.verdict(a, b, comparison);
-        let pair =
-            |(one, other): &(Level, Level)| [self.level_numbers(one, true), self.level_numbers(other, true)];
+        let pair = |(one, other): &(Level, Level)| {
+            [self.make_level_numbers(one, true), self.make_level_numbers(other, true)]
+        };
         let (one, other) = &comparison.chains;
         ComparedNodes {
             ahead: match verdict {
-                Some(Verdict::First) => Some(self.named_node(a)),
-                Some(Verdict::Second) => Some(self.named_node(b)),
+                Some(Verdict::First) => Some(self.make_named_node(a)),
+                Some(Verdict::Second) => Some(self.make_named_node(b)),
                 Some(Verdict::Tied) | None => None,
             },
             verdict: verdict.map(|verdict| match verdict {
@@ -259,7 +260,7 @@ impl Site<'_> {
             ancestor: self.tree.name(comparison.ancestor),
             fork: pair(&comparison.fork),
             decisive: pair(&comparison.decisive),
-            associations: [self.explained_node(a, one, &[]), self.explained_node(b, other, &[])],
+            associations: [self.make_explained_node(a, one, &[]), self.make_explained_node(b, other, &[])],
         }
     }
 }

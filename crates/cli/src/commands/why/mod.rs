@@ -16,22 +16,24 @@ use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
-use crate::site::names::{bank_of, find_associations, parts_of, several_banks_failure, unknown_user_text};
+use crate::site::names::{
+    bank_of, describe_ambiguous_bank, describe_unknown_user, find_associations, list_partitions,
+};
 use crate::ui::figures::{self, parse_duration};
 use crate::ui::messages::remark;
-use crate::ui::output::{Facts, print_either};
+use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::printable::{join_words, printable};
 use crate::ui::progress::Progress;
 use crate::ui::screen::ScreenArgs;
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::caller;
-pub(super) use explain::find_costliest_level;
+pub(super) use explain::find_level_that_costs_most;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
 use fairshare_client::{user_id, user_name};
 use json::ExplainedNodes;
-pub(super) use outlook::when_below;
+pub(super) use outlook::find_time_below;
 use text::Site;
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -42,12 +44,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let mut progress = Progress::start();
     let loaded = match args.input.load_live(&args.rules, &args.instance, &mut progress) {
-        Err(Failure::No(denied)) => return answer_guest(args, denied, progress),
+        Err(Failure::No(denied)) => return print_answer_for_guest(args, denied, progress),
         loaded => loaded?,
     };
     let place = loaded.place(args.input.source());
     let options = loaded.options;
-    let policy = args.policy.for_tree(&loaded)?;
+    let policy = args.policy.choose_policy_for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;
     progress.phase("ranking", || 0);
@@ -62,7 +64,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         levels: if args.long { usize::MAX } else { 24 },
         unit: loaded.unit,
         screen: &screen,
-        pace: complete_pace(args, loaded.pace, now)?,
+        pace: complete_usage_decay(args, loaded.pace, now)?,
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
         walk: ranking.pbs_walk(tree),
@@ -82,7 +84,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let found = find(tree, name);
         if found.is_empty() {
             let missing = match loaded.left_out.iter().any(|bank| bank == name) {
-                true => loaded.no_bank(name),
+                true => loaded.describe_missing_bank(name),
                 false => describe_missing_name(tree, name),
             };
             remark(format_args!("{}: {missing}", place.display()));
@@ -112,7 +114,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                     usage_bins(args, tree, *node)?
                 };
                 match (args.json, is_bank) {
-                    (true, _) => list.push(site.explained_node(*node, &explanation, &bins)),
+                    (true, _) => list.push(site.make_explained_node(*node, &explanation, &bins)),
                     (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
                     (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
                 }
@@ -120,7 +122,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             document.extend(Facts::new(&ExplainedNodes { associations: list })?.0);
         }
         [first, second] => {
-            let (a, b) = (single_node(tree, first)?, single_node(tree, second)?);
+            let (a, b) = (require_single_node(tree, first)?, require_single_node(tree, second)?);
             let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
                 let names = [first.0, second.0].map(printable);
                 let [first, second] = &names;
@@ -139,17 +141,17 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         _ => {}
     }
-    print_either(&screen, args.json.then_some(&document), &text)?;
+    print_json_or_text(&screen, args.json.then_some(&document), &text)?;
     Ok(Answer::Yes)
 }
 
 /// Answers a guest who may read neither the live tree nor the database: with their own standing, or with the reason why not.
-fn answer_guest(args: &Args, denied: String, progress: Progress) -> Outcome {
+fn print_answer_for_guest(args: &Args, denied: String, progress: Progress) -> Outcome {
     drop(progress);
     let name = args.first.split('/').next().unwrap_or_default();
     match (name.parse().ok().or_else(|| user_id(name)), &args.second) {
         (Some(user), None) if user == caller() && !args.json => {
-            standing::run_own(&args.first, args.long, &args.instance, args.screen)
+            standing::print_own(&args.first, args.long, &args.instance, args.screen)
         }
         (Some(user), None) if user_name(user).is_none() => Err(Failure::No(format!(
             "no user has the id {name} on this machine, and Flux has no job {name}; \"flux fairshare standing\" shows your own live values"
@@ -169,7 +171,7 @@ fn describe_missing_name(tree: &Tree, name: &str) -> String {
     if let Some((user, bank)) = name.split_once('/')
         && let Some(node) = tree.bank(bank)
     {
-        let parts = parts_of(tree, user).into_iter().filter(|leaf| tree.parent(*leaf) == Some(node));
+        let parts = list_partitions(tree, user).into_iter().filter(|leaf| tree.parent(*leaf) == Some(node));
         let parts: Vec<String> = parts.map(|leaf| format!("{}/{bank}", tree.name(leaf))).collect();
         if !parts.is_empty() {
             return format!(
@@ -179,7 +181,7 @@ fn describe_missing_name(tree: &Tree, name: &str) -> String {
         }
     }
     let elsewhere = name.split_once('/').and_then(|(user, bank)| {
-        let banks: Vec<&str> = tree.leaves_of(user).map(|leaf| bank_of(tree, leaf)).collect();
+        let banks: Vec<&str> = tree.list_leaves_of_user(user).map(|leaf| bank_of(tree, leaf)).collect();
         let list = format!("in {}", join_words(banks.first().map(|_| &banks)?));
         Some(match tree.bank(bank) {
             Some(_) => format!("{user} is not in bank {bank}, but {list}"),
@@ -189,23 +191,23 @@ fn describe_missing_name(tree: &Tree, name: &str) -> String {
             }
         })
     });
-    elsewhere.unwrap_or_else(|| unknown_user_text(tree, name))
+    elsewhere.unwrap_or_else(|| describe_unknown_user(tree, name))
 }
 
-fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId> {
+fn require_single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId> {
     match found.as_slice() {
         [node] => Ok(*node),
-        several => Err(several_banks_failure(tree, name, several)),
+        several => Err(describe_ambiguous_bank(tree, name, several)),
     }
 }
 
 /// Returns `pace` with the number of boundaries that are not counted yet, and with the number of stored periods.
-fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
+fn complete_usage_decay(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     let longest = pace.for_rows(snapshot.oldest_period().map_err(failure)?).periods;
-    Ok(Some(Pace { due: StoredPeriods::count_due(&snapshot, now), longest, ..pace }))
+    Ok(Some(Pace { due: StoredPeriods::count_due_boundaries(&snapshot, now), longest, ..pace }))
 }
 
 /// Returns the recorded usage by period; empty if the tree does not come from a database.

@@ -16,7 +16,7 @@ const BOUNDARIES: u32 = 3;
 impl Site<'_> {
     /// Describes the place of `node` in the order of PBS's scheduler, with usage / target. Returns `None` if that
     /// order does not contain `node`.
-    pub(super) fn walk_place(&self, node: NodeId) -> Option<String> {
+    pub(super) fn describe_place_in_pbs_order(&self, node: NodeId) -> Option<String> {
         let place = ordinal(self.walk.as_ref()?.place(node)?);
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
         Some(match ratio.is_finite() {
@@ -30,7 +30,7 @@ impl Site<'_> {
 
     /// Prints the node just ahead of a user, the reason, and the changes that would reverse the order.
     pub(super) fn ahead(&self, node: NodeId, out: &mut dyn Write) -> io::Result<()> {
-        let walk = self.walk.as_ref().filter(|_| self.walk_counts());
+        let walk = self.walk.as_ref().filter(|_| self.uses_scheduler_order());
         let ahead = walk.map_or_else(|| self.ranking.just_ahead(node), |walk| walk.just_ahead(node));
         let Some(ahead) = ahead else { return Ok(()) };
         writeln!(out)?;
@@ -139,8 +139,8 @@ impl Site<'_> {
             vec![(0, used)]
         };
         let halvings = (used / even).log2();
-        let pace = if bank { self.pace.map(Pace::for_bank) } else { self.pace_of(recorded) };
-        let when = match self.when_below(even, pace, &bins) {
+        let pace = if bank { self.pace.map(Pace::for_bank) } else { self.find_usage_decay(recorded) };
+        let when = match self.find_time_below(even, pace, &bins) {
             Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
             None => format!("once it has halved {halvings:.1} times"),
         };
@@ -157,20 +157,20 @@ impl Site<'_> {
     }
 
     /// Returns the decay of the usage in `bins`, or `None` if the periods are unknown.
-    fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
+    fn find_usage_decay(&self, bins: &[UsageBin]) -> Option<Pace> {
         Some(self.pace?.for_rows(bins.last().map(|bin| bin.period)))
     }
 
     /// Returns when the usage in `bins` is at most `wanted`: seconds from now, and the date. Returns `None` if this never happens.
-    fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
-        let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
+    fn find_time_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
+        let seconds = find_time_below(self.half_life, pace, self.now, wanted, bins)?;
         let half_life = self.half_life.or(pace.map(|pace| pace.half_life()));
         Some((seconds, date(self.now + seconds, half_life.unwrap_or(f64::INFINITY))))
     }
 
     /// Prints the recorded usage by period, now and after the next boundaries.
     pub(super) fn bins(&self, bins: &[UsageBin], out: &mut dyn Write) -> io::Result<()> {
-        let (Some(pace), false) = (self.pace_of(bins), bins.is_empty()) else { return Ok(()) };
+        let (Some(pace), false) = (self.find_usage_decay(bins), bins.is_empty()) else { return Ok(()) };
         writeln!(out)?;
         let left = if pace.factor == 0.5 {
             "is halved".to_owned()
@@ -227,7 +227,7 @@ impl Site<'_> {
     }
 
     /// Returns true if the site uses the order of OpenPBS's scheduler.
-    pub(super) fn walk_counts(&self) -> bool {
+    pub(super) fn uses_scheduler_order(&self) -> bool {
         self.site_has_walk && self.policy.has_scheduler_walk()
     }
 }
@@ -235,7 +235,7 @@ impl Site<'_> {
 /// Returns the seconds until the usage in `bins`, pairs of period and usage, has decayed to `wanted` without
 /// new usage. The usage decays continuously with `half_life`, or else at the period boundaries of `pace`.
 /// Returns `None` if this never happens.
-pub(crate) fn when_below(
+pub(crate) fn find_time_below(
     half_life: Option<f64>,
     pace: Option<Pace>,
     now: f64,

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::site::names::{bank_of, leaves_below};
+use crate::site::names::{bank_of, list_associations_below};
 use crate::ui::columns::Served;
-use crate::ui::figures::{Unit, describe_ahead, number, ordinal, percent, ratio};
+use crate::ui::figures::{Unit, describe_number_ahead, number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
@@ -32,11 +32,13 @@ impl Site<'_> {
         let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
             return "inactive, without a fair-share".to_owned();
         };
-        let ahead = describe_ahead(place - 1, &self.name(node), self.ranking.tied_with(node));
+        let ahead = describe_number_ahead(place - 1, &self.name(node), self.ranking.count_ties(node));
         let (place, ranked) = (ordinal(place), number(self.ranking.ranked()));
         let by_value = format!("{place} of {ranked}: {ahead}; fair-share {fairshare:.6}");
-        match self.walk_place(node) {
-            Some(walk) if self.walk_counts() => format!("{walk}; by the formula's factor {by_value}"),
+        match self.describe_place_in_pbs_order(node) {
+            Some(walk) if self.uses_scheduler_order() => {
+                format!("{walk}; by the formula's factor {by_value}")
+            }
             Some(walk) => format!("{by_value}; {walk}"),
             None => by_value,
         }
@@ -139,11 +141,11 @@ impl Site<'_> {
     /// Formats a level's value. Returns an empty text for a user with `fairshare=parent`, who is ahead of all
     /// siblings.
     fn value_of(&self, level: &Level, value: f64) -> String {
-        if self.goes_first(level) { String::new() } else { self.value(value) }
+        if self.precedes_all_siblings(level) { String::new() } else { self.value(value) }
     }
 
     /// Returns true for a user that `fairshare=parent` puts before all others of the account.
-    pub(super) fn goes_first(&self, level: &Level) -> bool {
+    pub(super) fn precedes_all_siblings(&self, level: &Level) -> bool {
         self.policy.is_rank() && level.detail.shares == Shares::Parent
     }
 
@@ -173,7 +175,7 @@ impl Site<'_> {
         } else {
             self.item("and no user at this level has usage", out)?;
         }
-        if self.goes_first(level) {
+        if self.precedes_all_siblings(level) {
             let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
             let text = format!(
                 "The usage of such a user has no effect: {} puts the user first in bank {bank}, tied with other such users.",
@@ -253,7 +255,7 @@ impl Site<'_> {
     /// Returns the three associations with the largest usage below a bank.
     pub(super) fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
         let mut top: Vec<(NodeId, f64)> = Vec::new();
-        for node in leaves_below(self.tree, bank) {
+        for node in list_associations_below(self.tree, bank) {
             let usage = self.ranking.counted_usage(self.tree, node);
             if usage > 0.0 {
                 let at =

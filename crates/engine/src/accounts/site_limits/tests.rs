@@ -12,7 +12,7 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
 }
 
 fn list_limits(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
-    let all = limits.limits_for(UserId(user), &bank.into());
+    let all = limits.list_limits_of_user(UserId(user), &bank.into());
     let format_limit = |(target, queue, caps): ScopeLimits| {
         let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
         let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
@@ -62,7 +62,7 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
     );
     // Bank science has banks below it, so the limits of `EachBank` do not apply to it.
     assert_eq!(list_limits(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
-    assert!(SiteLimits::default().limits_for(UserId(7), &"small".into()).is_empty());
+    assert!(SiteLimits::default().list_limits_of_user(UserId(7), &"small".into()).is_empty());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_printed_target_parses_to_itself() {
 }
 
 #[test]
-fn a_push_without_limits_or_with_other_parents_takes_effect_at_once() {
+fn a_push_without_limits_or_with_other_bank_parents_changes_the_limits_at_once() {
     let mut book = Book::default();
     let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
     let parents = |parent: &str| vec![("A".into(), parent.into())];

@@ -24,7 +24,7 @@ fn a_document_sets_its_switches() {
 }
 
 #[test]
-fn each_change_increases_the_generation() {
+fn each_change_of_the_data_increases_the_generation() {
     let changes: [fn(&mut Book); 7] = [
         |book| book.upsert(vec![], OWNER),
         |book| book.set_queues(vec![]),
@@ -58,7 +58,7 @@ fn a_push_reports_its_differences() {
 }
 
 #[test]
-fn a_book_has_data_from_the_first_association_on() {
+fn has_data_is_true_after_the_first_association_was_pushed() {
     let mut book = Book::default();
     book.replace_records(SiteRecords::default());
     assert!(!book.has_data(), "a document without associations");

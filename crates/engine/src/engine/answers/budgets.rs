@@ -79,7 +79,7 @@ impl BudgetShown {
     }
 
     /// Returns the budget if its target is one of `targets`. An amount that `open` does not show is `None`.
-    pub(super) fn shown_to(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
+    pub(super) fn show_to_targets(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
         let names = |target: &&Target| target.kind() == self.scope && target.name() == self.name;
         let is_open = open.shows_use_of(targets.iter().find(names)?);
         Some(BudgetShown {

@@ -58,7 +58,7 @@ pub struct Running {
     pub submitted: Option<f64>,
 }
 
-fn earlier_time(former: Option<f64>, other: Option<f64>) -> Option<f64> {
+fn choose_earlier_time(former: Option<f64>, other: Option<f64>) -> Option<f64> {
     former.into_iter().chain(other).reduce(f64::min)
 }
 
@@ -67,7 +67,7 @@ fn sum_running(view: &View<'_>) -> Running {
     let mut sum = Running::default();
     for (_, job) in view.ledger.jobs().filter(|(_, job)| job.phase == Phase::Run) {
         sum.jobs += 1;
-        sum.submitted = earlier_time(sum.submitted, job.submitted);
+        sum.submitted = choose_earlier_time(sum.submitted, job.submitted);
         let Some(given) = job.allocation.as_deref() else {
             sum.unread += 1;
             continue;
@@ -75,7 +75,7 @@ fn sum_running(view: &View<'_>) -> Running {
         sum.nodes = sum.nodes.saturating_add(given.nodes);
         sum.cores = sum.cores.saturating_add(given.cores);
         sum.gpus = sum.gpus.saturating_add(given.gpus);
-        sum.since = earlier_time(sum.since, given.start);
+        sum.since = choose_earlier_time(sum.since, given.start);
     }
     sum
 }

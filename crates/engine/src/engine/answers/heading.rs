@@ -52,7 +52,7 @@ impl Overruled {
 impl Heading {
     /// Returns the members with which an answer at `now` begins.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
-        let live = view.live_outline();
+        let live = view.live_summary();
         Heading {
             now,
             generation: view.generation(),

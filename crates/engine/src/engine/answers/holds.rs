@@ -82,7 +82,7 @@ impl HoldNow {
     }
 
     /// Converts all amounts to the unit of the cap, rounded up.
-    fn show_in_cap_units(&mut self, measure: Measure) {
+    fn convert_to_cap_units(&mut self, measure: Measure) {
         let unit = measure.cap_unit();
         let own = [&mut self.used, &mut self.reserved, &mut self.cap, &mut self.needed];
         for amount in own.into_iter().chain(self.frees.iter_mut().map(|job| &mut job.amount)) {
@@ -91,14 +91,14 @@ impl HoldNow {
     }
 
     /// Removes the ids of jobs: in private mode a guest sees no jobs of others.
-    pub fn remove_others(&mut self) {
+    pub fn remove_job_ids(&mut self) {
         self.frees.clear();
         self.frees_total = 0;
-        self.remove_kept_for();
+        self.remove_reservation_owner();
     }
 
     /// Removes the job for which headroom is kept: in private mode a guest sees no jobs of others.
-    pub fn remove_kept_for(&mut self) {
+    pub fn remove_reservation_owner(&mut self) {
         if let Some(job) = self.kept_for.take() {
             self.text = self.text.replace(&format!("job {job}"), "a job of another user");
         }
@@ -151,7 +151,7 @@ pub fn show_hold(
     let cap = limit.cap();
     let counted = format!("{} {}", stage.adjective(), measure.name());
     let in_use = used.saturating_sub(reserved);
-    let (show, most) = (|amount| measure.show_number(amount), measure.show_headroom(cap));
+    let (show, most) = (|amount| measure.format_amount(amount), measure.format_headroom(cap));
     let mut text = match amount.is_budget() {
         true if !view.ended.is_done() => {
             format!("the plugin has not read all ended jobs that are charged to the budget of {owner}")
@@ -168,7 +168,7 @@ pub fn show_hold(
     }
     text.push_str(&format!("; this job takes {}", show(needed)));
     if let Some(job) = kept_for {
-        let left = measure.show_headroom(cap.saturating_sub(used));
+        let left = measure.format_headroom(cap.saturating_sub(used));
         text.push_str(&format!(
             "; the remaining {left} are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
         ));
@@ -192,7 +192,7 @@ pub fn show_hold(
     if !amount.is_budget() {
         add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
     }
-    hold.show_in_cap_units(measure);
+    hold.convert_to_cap_units(measure);
     hold
 }
 
@@ -212,13 +212,13 @@ fn add_freeing_jobs(
         None => view.ledger.accounts().counted_jobs(association).take(MOST_VISITED).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
-            view.limits().jobs_counted_in_scope(association, target, queue, MOST_VISITED)
+            view.limits().list_jobs_counted_in_scope(association, target, queue, MOST_VISITED)
         }
     };
     let mut remaining = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
-        let amount = stage.amount_taken(other, measure, is_stopped);
+        let amount = stage.compute_taken_amount(other, measure, is_stopped);
         let other_queue = other.queue.as_ref().map(QueueName::as_str);
         if amount == 0 || !view.book.site_limits().counts_in(target, hold.queue.as_ref(), other_queue) {
             continue;

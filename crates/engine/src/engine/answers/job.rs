@@ -3,8 +3,8 @@
 
 use super::super::{Change, Changes, JobFacts, JobPriorities, State, Turn, View};
 use super::holds::{HoldNow, list_holds};
-use super::others::{Keeper, count_unnamed_keepers, list_keepers, list_suggestions};
-use super::release::{Release, foresee_release};
+use super::others::{Keeper, count_hidden_dependencies, list_blockers, list_suggestions};
+use super::release::{Release, estimate_release};
 use super::{Heading, QueueRules, note};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
 use crate::limits::{Job, PlaceInLine};
@@ -86,7 +86,7 @@ impl ExplainedPriority {
 
     /// Returns the priority with its terms as an answer shows them. `age` is the age of the job.
     pub(super) fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
-        let by_terms = made.is_by_terms();
+        let by_terms = made.is_decided_by_terms();
         ExplainedPriority {
             priority: made.priority,
             outcome: Cow::Borrowed(made.outcome.name()),
@@ -203,17 +203,17 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let id = facts.id;
     let job = view.ledger.job(id)?;
     let holds = list_holds(view, id, job, now);
-    let release = foresee_release(view, id, job, &holds, now);
-    let others = list_keepers(view, id, job, facts, view.priorities_of(id).as_ref());
+    let release = estimate_release(view, id, job, &holds, now);
+    let others = list_blockers(view, id, job, facts, view.priorities_of(id).as_ref());
     let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
     let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
     Some(Why {
         is_held: job.is_held() || !holds.is_empty(),
         carries: known_names.map(|name| name.to_string()).collect(),
-        line: view.ledger.accounts().place_in_line(id, job),
+        line: view.ledger.accounts().find_place_of_job(id, job),
         holds,
         release,
-        others_total: others.len() + count_unnamed_keepers(view, facts),
+        others_total: others.len() + count_hidden_dependencies(view, facts),
         others,
         helps,
         ..explain_priority(view, facts, now)?
@@ -245,7 +245,7 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         posted: pair.as_ref().map(|pair| explain_posted(view, job, pair, age)),
         place: None,
         exact: pair.as_ref().map(|pair| ExplainedPriority::new(&pair.exact, pair.noted.urgency, age)),
-        lag: pair.as_ref().and_then(|pair| explain_lag(view, id, pair)),
+        lag: pair.as_ref().and_then(|pair| explain_stale_priority(view, id, pair)),
         turn: pair.as_ref().and_then(|pair| pair.turn),
         is_held: job.is_held(),
         ..Why::default()
@@ -366,7 +366,7 @@ fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
     note("weight", text)
 }
 
-fn explain_lag(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<Lag> {
+fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) -> Option<Lag> {
     let difference = i64::from(pair.exact.priority) - i64::from(pair.posted.priority);
     if difference == 0 {
         return None;

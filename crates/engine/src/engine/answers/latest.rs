@@ -46,7 +46,7 @@ impl<'a> Bounds<'a> {
         let mut ends = BTreeSet::new();
         for (id, by) in counted {
             if fullest.job(*id).is_some_and(|job| job.phase < Phase::Run) {
-                count_indefinitely(&mut fullest, *id);
+                count_as_running_indefinitely(&mut fullest, *id);
             }
             match by {
                 Some(by) => {
@@ -66,20 +66,20 @@ impl<'a> Bounds<'a> {
     pub fn latest_release(mut self, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
-            *visits = visits.saturating_sub(self.note_fitting_jobs());
+            *visits = visits.saturating_sub(self.start_fitting_jobs());
             let blocking = Limits::new(&self.fullest, self.book).exceeded_by(self.wanted);
             if blocking.is_empty() {
                 return Some(at);
             }
             *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
-            let ended = self.take_next_ends(&mut at)?;
+            let ended = self.take_next_ending_jobs(&mut at)?;
             for id in &ended {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
                 // These jobs may end in any order. Between two of their ends, other jobs may fit while the
                 // wanted job does not fit.
-                *visits = visits.saturating_sub(self.note_fitting_jobs());
+                *visits = visits.saturating_sub(self.start_fitting_jobs());
                 *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
             if *visits == 0 {
@@ -93,7 +93,7 @@ impl<'a> Bounds<'a> {
 
     /// Sets `at` to the time of the next end. Removes and returns the jobs that end at this time, or returns `None`
     /// if no job is left.
-    fn take_next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
+    fn take_next_ending_jobs(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
         let (end, first) = self.ends.pop_first()?;
         let mut ended = vec![first];
         while let Some((_, id)) = self.ends.first().filter(|(next, _)| *next == end) {
@@ -106,7 +106,7 @@ impl<'a> Bounds<'a> {
 
     /// Finds held jobs that may have been released by now. From now on, the jobs that come before the wanted job
     /// count as running. Returns the number of jobs that were examined.
-    fn note_fitting_jobs(&mut self) -> usize {
+    fn start_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = order(&self.fullest, self.wanted);
@@ -119,7 +119,7 @@ impl<'a> Bounds<'a> {
             // The job is removed again, so that it does not affect the test of the next job.
             self.emptiest.remove(id);
             if order(&self.fullest, id) < wanted {
-                count_indefinitely(&mut self.fullest, id);
+                count_as_running_indefinitely(&mut self.fullest, id);
             } else if id != self.wanted {
                 self.behind.push(id);
             }
@@ -138,8 +138,8 @@ impl<'a> Bounds<'a> {
         for id in behind {
             let Some(job) = self.fullest.job(id) else { continue };
             let is_elsewhere = job.queue != queue && !of_queue.is_empty();
-            if is_elsewhere || size.least_of_each(job.size) != size {
-                count_indefinitely(&mut self.fullest, id);
+            if is_elsewhere || size.take_least_measures(job.size) != size {
+                count_as_running_indefinitely(&mut self.fullest, id);
             } else {
                 self.behind.push(id);
             }
@@ -149,7 +149,7 @@ impl<'a> Bounds<'a> {
 }
 
 /// Counts a job as scheduled and running until the computation ends.
-fn count_indefinitely(ledger: &mut Ledger, id: JobId) {
+fn count_as_running_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
         (job.reservation, job.demand, job.is_queue_stopped) = (Reservation::Given, Demand::ToRun, false);
     });

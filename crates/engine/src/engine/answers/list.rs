@@ -2,7 +2,7 @@
 //! The answer to `jobs`: short descriptions of pending and held jobs, in pages.
 
 use super::super::View;
-use super::super::posted::{shown_terms, shown_weights};
+use super::super::posted::{list_shown_weights, shown_terms};
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -17,7 +17,7 @@ const MOST_VISITED: usize = 4000;
 
 /// The filter of a request for jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobsWanted {
+pub struct JobFilter {
     /// Only jobs whose ids are higher than this id.
     pub after: Option<JobId>,
     /// Only these jobs.
@@ -127,13 +127,13 @@ pub fn term_names(view: &View<'_>) -> Vec<Word> {
 }
 
 /// Returns a page of the pending and held jobs.
-pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
+pub fn jobs_page(view: &View<'_>, wanted: &JobFilter, now: f64) -> JobsPage {
     let mut page = JobsPage {
         now,
         generation: view.generation(),
         live: view.is_live(),
         terms: term_names(view),
-        weights: shown_weights(&view.weighed),
+        weights: list_shown_weights(&view.weighed),
         ..JobsPage::default()
     };
     let mut shared = ResultCache::default();
@@ -156,19 +156,19 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
     page.jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
     page.next = last.filter(|_| is_full || !is_all);
     let is_empty = page.jobs.is_empty();
-    page.has_bank = !is_empty || wanted.bank.as_ref().is_none_or(|bank| knows_bank(view, bank));
+    page.has_bank = !is_empty || wanted.bank.as_ref().is_none_or(|bank| is_known_bank(view, bank));
     page.has_queue = !is_empty || wanted.queue.as_ref().is_none_or(|queue| view.book.queue(queue).is_some());
     page
 }
 
 /// Returns true if an association is in `bank`, or if the tree contains `bank`.
-fn knows_bank(view: &View<'_>, bank: &str) -> bool {
+fn is_known_bank(view: &View<'_>, bank: &str) -> bool {
     view.book.has_bank(bank) || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
 }
 
 /// Returns the ids of jobs that may match the request, in ascending order. Also returns true if the list is
 /// complete.
-fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
+fn list_candidates(view: &View<'_>, wanted: &JobFilter) -> (Vec<JobId>, bool) {
     let is_after = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
     if let Some(ids) = &wanted.ids {
         let mut ids: Vec<JobId> = ids.iter().copied().filter(is_after).collect();
@@ -201,8 +201,8 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             };
             add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(is_after));
             for (id, _) in view.book.all_associations_of(user) {
-                add(&mut view.ledger.accounts().jobs_before_sched(id, wanted.after));
-                add(&mut view.posted.pending_of(id, wanted.after));
+                add(&mut view.ledger.accounts().list_jobs_before_sched(id, wanted.after));
+                add(&mut view.posted.pending_jobs_of(id, wanted.after));
             }
             found.sort_unstable();
             found.dedup();
@@ -214,7 +214,7 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
     (found, is_all)
 }
 
-fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobsWanted) -> bool {
+fn is_wanted(view: &View<'_>, job: &Job, wanted: &JobFilter) -> bool {
     let is_bank = |bank: &String| {
         let own = job.association().and_then(|id| view.book.association(id)).map(|known| &known.bank);
         own.or(job.bank.as_ref()).is_some_and(|own| own.as_str() == bank)
@@ -238,7 +238,7 @@ fn list_job(
     let weighing = posted.map(|(posted, _)| {
         // Priorities with the same weights share one `weighing`, so its address identifies the weights.
         *shared.weighings.entry(Arc::as_ptr(&posted.weighing).addr()).or_insert_with(|| {
-            weighings.push(shown_weights(&posted.weighing.weighed));
+            weighings.push(list_shown_weights(&posted.weighing.weighed));
             weighings.len() - 1
         })
     });
@@ -278,7 +278,7 @@ fn list_job(
         outcome: posted.map(|(_, made)| Cow::Borrowed(made.outcome.name())),
         weighing,
         values: shown.into_iter().map(|term| term.value).collect(),
-        sum: posted.filter(|(_, made)| made.is_by_terms()).map(|(_, made)| made.sum),
+        sum: posted.filter(|(_, made)| made.is_decided_by_terms()).map(|(_, made)| made.sum),
         when: posted.map(|(posted, _)| posted.when),
         holds,
         is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,

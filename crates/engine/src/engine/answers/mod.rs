@@ -49,20 +49,20 @@ pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};
 pub use job::explain_priority;
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
-pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
+pub use list::{JobFilter, JobsPage, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use queue_rules::QueueRules;
 pub use release::Release;
 pub use snapshot::{
-    AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,
+    AssociationSnapshot, HeldJob, LimitUse, Page, PageFilter, QueueUsage, SiteSize, Snapshot, UserSnapshot,
     page, snapshot,
 };
 pub(super) use standing::find_rank;
 pub use standing::{
-    AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, Standings,
-    StandingsPage, StandingsWanted, standing, standings,
+    AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingFilter,
+    Standings, StandingsPage, standing, standings,
 };
 pub use stats::{
     BankStats, ChargeRecord, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats,
@@ -105,7 +105,7 @@ fn round_up(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_rounded_span_is_never_shorter() {
+    fn a_rounded_duration_is_never_shorter_than_the_exact_duration() {
         for (seconds, text) in
             [(7_056.0, "1 h 58 min"), (7_200.0, "2 h 0 min"), (59.2, "1 min 0 s"), (90_001.0, "1 d 2 h")]
         {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_shown_with_its_two_largest_units() {
+    fn a_duration_is_shown_in_its_two_largest_units() {
         for (seconds, text) in [
             (-5.0, "0 s"),
             (0.2, "1 s"),

@@ -90,12 +90,12 @@ fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
 }
 
 /// Returns the number of dependencies of other plugins that an answer does not name.
-pub fn count_unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
+pub fn count_hidden_dependencies(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
     let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
     names.map_or(0, |names| names.outstanding_count().saturating_sub(MOST_NAMED))
 }
 
-pub fn list_keepers(
+pub fn list_blockers(
     view: &View<'_>,
     id: JobId,
     job: &Job,
@@ -194,7 +194,7 @@ pub fn list_suggestions(
 /// simulated.
 fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
-    if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
+    if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {
         return false;
     }
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return false };

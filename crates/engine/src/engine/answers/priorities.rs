@@ -58,7 +58,7 @@ pub struct ListedPriority {
 /// Returns the priorities at `now` of the selected jobs, or of a page of all pending jobs.
 pub fn priorities(view: &View<'_>, wanted: JobSelection, now: f64) -> PrioritiesPage {
     let is_page = wanted.ids.is_none();
-    let ids = wanted.ids.unwrap_or_else(|| view.pending_after(wanted.after, wanted.most));
+    let ids = wanted.ids.unwrap_or_else(|| view.list_pending_jobs_after(wanted.after, wanted.most));
     let next_page = ids.last().copied().filter(|_| is_page && ids.len() == wanted.most);
     PrioritiesPage {
         jobs: ids.into_iter().filter_map(|id| list_job_priorities(view, id, now)).collect(),

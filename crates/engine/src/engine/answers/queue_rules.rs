@@ -36,7 +36,7 @@ impl View<'_> {
     }
 
     /// Returns the rules of each queue in `queues` that has rules.
-    pub(super) fn rules_of_queues<'q>(
+    pub(super) fn list_queue_rules<'q>(
         &self,
         queues: impl Iterator<Item = &'q QueueName>,
     ) -> BTreeMap<QueueName, QueueRules> {

@@ -49,7 +49,7 @@ struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    fn note_counted_jobs(&mut self, counted: &[(JobId, Option<f64>)]) {
+    fn add_counted_jobs(&mut self, counted: &[(JobId, Option<f64>)]) {
         for (id, by) in counted {
             match by {
                 Some(by) => self.note_end(*id, *by),
@@ -81,7 +81,7 @@ impl Simulation<'_> {
 
     /// Starts the next job that can start. Returns true if another job may be released now, because the job started
     /// or because headroom was freed before (`has_freed_headroom`).
-    fn start_next(&mut self, at: f64, has_freed_headroom: bool) -> bool {
+    fn start_next_job(&mut self, at: f64, has_freed_headroom: bool) -> bool {
         while let Some(next) = self.starting.pop_first() {
             if self.start(next, at) || has_freed_headroom {
                 return true;
@@ -115,7 +115,7 @@ impl Simulation<'_> {
                         self.starting.insert(id);
                     }
                 }
-                if !self.start_next(at, has_freed_headroom) {
+                if !self.start_next_job(at, has_freed_headroom) {
                     break;
                 }
             }
@@ -126,7 +126,7 @@ impl Simulation<'_> {
     }
 }
 
-pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
+pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
     let without_time = |reason| Release { latest: None, reason, if_started: None };
     if holds.is_empty() && !job.is_held() {
         return without_time(note("free", "no limit holds it"));
@@ -150,7 +150,7 @@ pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow],
     else {
         return without_time(note("unread", "no job is released until the plugin has read all eventlogs"));
     };
-    if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
+    if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {
         let text = "it also counts under limits over banks or users: the order of releases is decided when there is headroom";
         return without_time(note("shared", text));
     }
@@ -178,7 +178,7 @@ pub fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow],
             ledger.change(id, |job| job.is_queue_stopped = false);
         }
         let mut simulation = Simulation { view: *view, association, ledger, starting, ends, now };
-        simulation.note_counted_jobs(&counted);
+        simulation.add_counted_jobs(&counted);
         simulation.find_release(id, visits)
     };
     let if_started = if is_cut { latest } else { if_started(&mut visits) };

@@ -6,7 +6,7 @@
 use super::super::{LiveSnapshot, View};
 use super::budgets::{BudgetShown, list_budgets};
 use super::queue_rules::QueueRules;
-use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf, Target};
+use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitSettings, Target};
 use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Knowledge, ScopeUsage, Tally};
 use fairshare::insert_all;
@@ -62,7 +62,7 @@ pub struct Snapshot {
     /// Live fair-share.
     pub live: LiveSnapshot,
     /// When and how jobs count under limits on running jobs.
-    pub running_limits: RunningLimitsOf,
+    pub running_limits: RunningLimitSettings,
     /// The rules of queues for limits and priorities.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub queue_rules: BTreeMap<QueueName, QueueRules>,
@@ -201,7 +201,7 @@ impl From<ScopeUsage> for LimitUse {
 
 /// The filter of a request for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageWanted {
+pub struct PageFilter {
     /// Only associations after this user and bank.
     pub after: Option<(UserId, String)>,
     /// Only associations of this user.
@@ -212,7 +212,7 @@ pub struct PageWanted {
     pub most_held: usize,
 }
 
-impl PageWanted {
+impl PageFilter {
     /// Returns the associations that match the filter, by ascending user id and bank name.
     pub(super) fn select<'a>(
         &'a self,
@@ -273,16 +273,16 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         config: view.book.config(),
         waiting: Some(view.ledger.waiting().values().flatten().count()),
         waiting_users: view.ledger.waiting().keys().copied().take(MAX_WAITING).collect(),
-        removed_associations: list_removed(view, None),
+        removed_associations: list_removed_associations(view, None),
         live: view.live_snapshot(),
         running_limits: view.settings.running.clone(),
-        queue_rules: view.rules_of_queues(settings.exempt.keys().chain(settings.max_priorities.keys())),
+        queue_rules: view.list_queue_rules(settings.exempt.keys().chain(settings.max_priorities.keys())),
         ..Snapshot::default()
     }
 }
 
 /// Returns a page of the associations. The last page includes the removed associations.
-pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
+pub fn page(view: &View<'_>, wanted: &PageFilter) -> Page {
     let mut remaining = wanted.select(view).peekable();
     let mut page = Page { generation: view.book.generation(), ..Page::default() };
     let (mut count, mut held) = (0, 0);
@@ -296,7 +296,7 @@ pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
     }
     if remaining.peek().is_none() {
         page.next = None;
-        page.removed = Some(list_removed(view, wanted.user));
+        page.removed = Some(list_removed_associations(view, wanted.user));
     }
     page
 }
@@ -310,7 +310,7 @@ fn add_to_user(users: &mut Vec<UserSnapshot>, userid: UserId, association: Assoc
 }
 
 /// Returns removed associations with live jobs, of one user or of all users.
-fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapshot> {
+fn list_removed_associations(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapshot> {
     let has_jobs = |id| view.ledger.accounts().active_jobs(id) > 0;
     let is_shown = |user_of: UserId| user.is_none_or(|only| only == user_of);
     let gone = view.book.removed().filter(|(id, record)| has_jobs(*id) && is_shown(record.user));
@@ -323,53 +323,53 @@ fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapsho
 }
 
 /// Converts a counter to a signed number, because Flux limits the integers of JSON to 63 bits.
-fn to_signed(count: u64) -> i64 {
+fn convert_to_signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn show_association(view: &View<'_>, id: AssociationId, association: &Association) -> AssociationSnapshot {
     let usage = view.ledger.accounts().usage(id);
     let latest = view.ledger.accounts().latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
-    let (active, total) = view.limits().usage_over_queues(id);
+    let (active, total) = view.limits().sum_usage_over_queues(id);
     let Tally { run, sched, .. } = total;
     let queues = usage.into_iter().flat_map(|usage| usage.queues());
     let queue_usage = queues.map(|(name, tally)| {
         let Tally { run, sched, .. } = tally;
         let shown = QueueUsage {
-            cur_run_jobs: to_signed(run.jobs()),
-            cur_nodes: to_signed(run.nodes()),
-            cur_sched_jobs: to_signed(sched.jobs()),
-            cur_sched_nodes: to_signed(sched.nodes()),
-            cur_sched_cores: to_signed(sched.cores()),
+            cur_run_jobs: convert_to_signed(run.jobs()),
+            cur_nodes: convert_to_signed(run.nodes()),
+            cur_sched_jobs: convert_to_signed(sched.jobs()),
+            cur_sched_nodes: convert_to_signed(sched.nodes()),
+            cur_sched_cores: convert_to_signed(sched.cores()),
         };
         (name.clone(), shown)
     });
-    let held_jobs = view.ledger.accounts().jobs_before_sched(id, None);
+    let held_jobs = view.ledger.accounts().list_jobs_before_sched(id, None);
     AssociationSnapshot {
         bank_name: association.bank.clone(),
         fairshare: view.fairshare(id).unwrap_or_default(),
         max_run_jobs: association.max_running_jobs,
-        cur_run_jobs: to_signed(run.jobs()),
+        cur_run_jobs: convert_to_signed(run.jobs()),
         max_active_jobs: association.max_active_jobs,
-        cur_active_jobs: to_signed(active),
+        cur_active_jobs: convert_to_signed(active),
         queues: association.queues.to_vec(),
         queue_factor: latest.map_or(0, |queue| queue.priority),
         projects: association.projects.to_vec(),
         def_project: association.def_project.clone().unwrap_or_default(),
         max_nodes: association.max_nodes,
         max_cores: association.max_cores,
-        cur_nodes: to_signed(run.nodes()),
-        cur_cores: to_signed(run.cores()),
+        cur_nodes: convert_to_signed(run.nodes()),
+        cur_cores: convert_to_signed(run.cores()),
         active: i64::from(association.active),
-        cur_sched_jobs: to_signed(sched.jobs()),
+        cur_sched_jobs: convert_to_signed(sched.jobs()),
         max_sched_jobs: association.max_sched_jobs,
         queue_usage: insert_all(queue_usage),
-        held_jobs: insert_all(held_jobs.filter_map(|id| Some((id, show_held(view, id)?)))),
+        held_jobs: insert_all(held_jobs.filter_map(|id| Some((id, show_held_job(view, id)?)))),
         ..AssociationSnapshot::default()
     }
 }
 
-fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
+fn show_held_job(view: &View<'_>, id: JobId) -> Option<HeldJob> {
     let job = view.ledger.job(id)?;
     let rules = view.ledger.rules();
     let deps: Vec<String> = match job.knowledge {
@@ -383,8 +383,8 @@ fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
         }
     };
     (!deps.is_empty()).then(|| HeldJob {
-        nnodes: to_signed(job.size.nodes),
-        ncores: to_signed(job.size.cores),
+        nnodes: convert_to_signed(job.size.nodes),
+        ncores: convert_to_signed(job.size.cores),
         queue: job.queue.clone().unwrap_or_default(),
         deps,
     })

@@ -54,7 +54,7 @@ impl Open {
 
 /// The filter of a request for associations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingsWanted {
+pub struct StandingFilter {
     /// Only associations of this user.
     pub user: Option<UserId>,
     /// Only associations in this bank.
@@ -265,7 +265,7 @@ pub struct AssociationStanding {
 
 /// Returns the siblings of `node` that the caller may see, and their total number. If there are more than
 /// [`MOST_COMPARED`], returns those next to `node`.
-fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
+fn list_visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
     let Some(parent) = tree.parent(node) else { return (Vec::new(), 0) };
     let is_shown = |other: &NodeId| *other != node && (with_users || tree.kind(*other) == NodeKind::Bank);
     let total = tree.children(parent).filter(is_shown).count();
@@ -276,8 +276,8 @@ fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>
 }
 
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
-pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
-    let live = view.live_outline();
+pub fn standing(view: &View<'_>, wanted: &StandingFilter, public: Open, heading: Heading) -> Standings {
+    let live = view.live_summary();
     let rule = view.standing.rule();
     let StandingsPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
@@ -294,7 +294,7 @@ pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading
 }
 
 /// Returns a page of the associations that `wanted` selects, as of `now`.
-pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> StandingsPage {
+pub fn standings(view: &View<'_>, wanted: &StandingFilter, now: f64) -> StandingsPage {
     let is_bank = |record: &Association| wanted.bank.as_ref().is_none_or(|bank| record.bank.as_str() == bank);
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));
     let is_after =
@@ -311,7 +311,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
         }
         let mut standing = show_association(view, id, record, wanted.open, now);
         let targets: Vec<Target> = view.book.site_limits().targets_of(record.user, &record.bank).collect();
-        let show = |budget: &BudgetShown| budget.shown_to(&targets, wanted.open);
+        let show = |budget: &BudgetShown| budget.show_to_targets(&targets, wanted.open);
         standing.budgets = budgets.iter().filter_map(show).collect();
         siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
         limits += standing.limits.len();
@@ -352,7 +352,7 @@ fn show_association(
         bank: record.bank.clone(),
         is_active: record.active,
         queues: record.queues.to_vec(),
-        queue_rules: view.rules_of_queues(record.queues.iter()),
+        queue_rules: view.list_queue_rules(record.queues.iter()),
         projects: record.projects.to_vec(),
         default_project: record.def_project.clone(),
         is_default: view.book.default_bank(record.user) == Some(&record.bank),
@@ -360,11 +360,11 @@ fn show_association(
         fairshare: view.fairshare(id),
         usage: index.and_then(|index| view.standing.usage(index, now)),
         jobs: AssociationJobs {
-            active: view.limits().usage_over_queues(id).0,
+            active: view.limits().sum_usage_over_queues(id).0,
             max_active: record.max_active_jobs.finite_cap(),
             held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
-            blocked: count_blocked(view, id),
+            blocked: count_blocked_jobs(view, id),
             running: run.jobs(),
             nodes: run.nodes(),
             cores: run.cores(),
@@ -377,14 +377,14 @@ fn show_association(
 }
 
 /// Returns the number of an association's jobs that a reason other than a limit keeps from running.
-fn count_blocked(view: &View<'_>, association: AssociationId) -> u64 {
+fn count_blocked_jobs(view: &View<'_>, association: AssociationId) -> u64 {
     let is_blocked = |id: &JobId| match view.ledger.job(*id) {
         Some(job) if job.phase == Phase::Depend => !job.is_held(),
         Some(job) if job.phase == Phase::Sched => view.posted.posted_priority(*id) == Some(0),
         _ => false,
     };
-    let before_sched = view.ledger.accounts().jobs_before_sched(association, None);
-    before_sched.chain(view.posted.pending_of(association, None)).filter(is_blocked).count() as u64
+    let before_sched = view.ledger.accounts().list_jobs_before_sched(association, None);
+    before_sched.chain(view.posted.pending_jobs_of(association, None)).filter(is_blocked).count() as u64
 }
 
 fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
@@ -404,7 +404,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     };
     let active_jobs = Amount { stage: Stage::Active, measure: Measure::Jobs };
     let mut shown = vec![LimitShown {
-        used: Some(view.limits().usage_over_queues(id).0),
+        used: Some(view.limits().sum_usage_over_queues(id).0),
         reserved: Some(0),
         ..show("max-active-jobs", None, active_jobs, record.max_active_jobs)
     }];
@@ -424,7 +424,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
         shown.extend(queue_limits.map(|holding| show_holding(holding, Some(queue))).filter(is_shown));
     }
-    let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
+    let over_scopes = view.limits().list_scope_usages_of_user(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
         // Amounts of budgets are in unit-milliseconds.
         let unit = if limit.amount.is_budget() { limit.amount.measure.cap_unit() } else { 1 };
@@ -444,7 +444,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
 pub fn find_rank(shared: &Shared, node: NodeId) -> Option<RankShown> {
     let ranking = shared.standing.ranking()?;
     let place = ranking.place(node)?;
-    let (before, tied) = (place.saturating_sub(1), ranking.tied_with(node));
+    let (before, tied) = (place.saturating_sub(1), ranking.count_ties(node));
     Some(RankShown { place, of: ranking.ranked(), before, tied })
 }
 
@@ -498,7 +498,7 @@ fn show_level(
     let even_at = even_at.map(|(even, half_life)| now + (used / even).log2() * half_life);
     let (mut siblings, total) = match open {
         Open::Own => (Vec::new(), 0),
-        Open::Banks | Open::All => visible_siblings(tree, level.node, open == Open::All),
+        Open::Banks | Open::All => list_visible_siblings(tree, level.node, open == Open::All),
     };
     siblings.sort_by_cached_key(|node| Reverse(ranking.value(tree, *node).map_or(0, f64::to_bits)));
     siblings.truncate(MOST_SIBLINGS);

@@ -255,7 +255,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
             touched_total,
             last,
             under_way,
-            lagging: view.posted.pending_and_stale().1,
+            lagging: view.posted.count_pending_and_stale().1,
             ..RefreshStats::default()
         },
         charges: charge_stats(view),

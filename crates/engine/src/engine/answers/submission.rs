@@ -120,7 +120,7 @@ pub fn check_job(
         return checked;
     };
     let now = checked.heading.now;
-    let mut limits = view.limits().limits_on_job(facts.id, &job);
+    let mut limits = view.limits().list_limits_on_job(facts.id, &job);
     let mut active_limits = view.limits().active_jobs_limits(association, job.queue.as_ref(), None);
     let all = limits.len() + active_limits.len();
     limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_use_of(target)));
@@ -131,18 +131,19 @@ pub fn check_job(
     let in_scopes = in_scopes.filter(|limit| limit.headroom() < own);
     checked.jobs_rejected = count.saturating_sub(in_scopes.map_or(own, ActiveJobsLimit::headroom));
     let describe_own = || {
-        let (active, most) = (view.limits().usage_over_queues(association).0, record.max_active_jobs.cap());
+        let (active, most) =
+            (view.limits().sum_usage_over_queues(association).0, record.max_active_jobs.cap());
         let (user, bank) = (job.user, &record.bank);
         format!("max-active-jobs: {active} of {most} jobs of user {user} in bank {bank} are active now")
     };
     let describe = || in_scopes.map_or_else(describe_own, ActiveJobsLimit::describe);
     checked.active_limit = (checked.jobs_rejected > 0).then(describe);
-    let fitting = limits.iter().map(|limit| (limit.count_fitting(), limit.hold)).min();
+    let fitting = limits.iter().map(|limit| (limit.count_fitting_jobs(), limit.hold)).min();
     let accepted = count - checked.jobs_rejected;
     checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));
     let first = fitting.filter(|_| checked.jobs_held > 0);
     checked.first_limit = first.map(|(_, hold)| Cow::Borrowed(hold.name()));
-    let exceeded = limits.into_iter().filter(|limit| limit.count_fitting() == 0);
+    let exceeded = limits.into_iter().filter(|limit| limit.count_fitting_jobs() == 0);
     let holds = exceeded.map(|limit| show_hold(view, association, limit, job.is_queue_stopped, now));
     checked.holds = holds.collect();
     if let Some(made) = view.explain(facts.id, &job, facts.urgency) {
@@ -151,7 +152,7 @@ pub fn check_job(
         let queue = view.queues.scheduler_queue(job.queue.as_ref());
         checked.one_queue_list = view.queues.is_one_list();
         checked.parent_queue = queue.filter(|queue| job.queue.as_ref() != Some(queue)).cloned();
-        let (place, of) = view.posted.pending().place_of_new(queue, made.priority);
+        let (place, of) = view.posted.pending().find_place_of_new_job(queue, made.priority);
         (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);
     }
     checked

@@ -2,7 +2,7 @@
 //! The answers to `usages` and `tree`: the usage and fair-share of associations, and the live tree, in pages.
 
 use super::super::View;
-use super::PageWanted;
+use super::PageFilter;
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 use crate::standing::TreePage;
@@ -35,7 +35,7 @@ pub struct UsagesPage {
 }
 
 /// Returns a page of the usage of associations at `now`.
-pub fn usages(view: &View<'_>, wanted: &PageWanted, now: f64) -> UsagesPage {
+pub fn usages(view: &View<'_>, wanted: &PageFilter, now: f64) -> UsagesPage {
     let used = |(id, association): (AssociationId, &Association)| {
         let index = view.standing.find(association.user, &association.bank);
         Used {

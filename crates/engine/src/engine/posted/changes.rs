@@ -112,12 +112,12 @@ impl Changes {
 
     /// Returns true if Flux posts the priority even if the priority is the same as before: the job is new, or
     /// its user changed the job.
-    pub(super) fn is_of_job(self) -> bool {
+    pub(super) fn is_caused_by_job(self) -> bool {
         self.iter().any(|change| change <= Change::Jobspec)
     }
 
     /// Returns true if only usage, turns and ages changed, which change all the time.
-    pub(super) fn is_gradual(self) -> bool {
+    pub(super) fn has_only_gradual_changes(self) -> bool {
         let gradual = [Change::Usage, Change::Turn, Change::Age];
         !self.is_empty() && self.iter().all(|change| gradual.contains(&change))
     }
@@ -156,7 +156,7 @@ impl FairshareChanges {
 
 impl PostedPriorities {
     /// Returns the inputs that changed between the posted priority of job `id` and its new priority `made`.
-    pub fn changes_since(
+    pub fn find_changes_since_post(
         &self,
         id: JobId,
         association: AssociationId,
@@ -166,7 +166,7 @@ impl PostedPriorities {
     ) -> Changes {
         let mut changes = Changes::default();
         let Some((job, before)) = self.pending.get(id) else {
-            changes.add(self.first_reason(id, now));
+            changes.add(self.find_first_post_reason(id, now));
             return changes;
         };
         if before.urgency != urgency {
@@ -178,7 +178,7 @@ impl PostedPriorities {
             changes.add(Change::Jobspec);
         }
         let former = before.explanation(job.posted);
-        if !former.is_by_terms() || !made.is_by_terms() {
+        if !former.is_decided_by_terms() || !made.is_decided_by_terms() {
             return changes;
         }
         let mut has_aged = false;
@@ -194,7 +194,7 @@ impl PostedPriorities {
                 AGE => has_aged = true,
                 // An update of the jobspec may have changed all other terms.
                 _ if is_updated => {}
-                FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
+                FAIRSHARE => by_itself = self.add_fairshare_changes(before, association, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
                 // If the former weight was 0, the plugin had not yet read the number of nodes. Then the number is not
@@ -225,7 +225,7 @@ impl PostedPriorities {
     }
 
     /// Returns the reason why a job without a posted priority gets one.
-    fn first_reason(&self, id: JobId, now: &PriorityContext) -> Change {
+    fn find_first_post_reason(&self, id: JobId, now: &PriorityContext) -> Change {
         match (self.held_again.contains(&id), now.is_submission, now.is_unprioritized) {
             (true, ..) => Change::Released,
             (_, true, true) => Change::Data,
@@ -236,7 +236,7 @@ impl PostedPriorities {
 
     /// If pushes changed the fair-share of the association since its job's priority was posted, adds these changes to
     /// `changes`. Returns the reason that applies if there is no other: usage, or the position of the job.
-    fn fairshare_change(
+    fn add_fairshare_changes(
         &self,
         before: &Posted,
         association: AssociationId,

@@ -86,7 +86,7 @@ impl Posted {
 }
 
 /// Returns the weight of each term that answers show.
-pub fn shown_weights(weighed: &WeightedFactors) -> Vec<i64> {
+pub fn list_shown_weights(weighed: &WeightedFactors) -> Vec<i64> {
     let weights = weighed.all().map(|(factor, weight)| (factor.name, weight));
     shown_terms(weights).map(|(_, weight)| weight).collect()
 }
@@ -199,19 +199,19 @@ impl PostedPriorities {
     }
 
     /// Drops the former priorities, because Flux has accepted all posts.
-    pub fn end_posts(&mut self) {
+    pub fn drop_former_priorities(&mut self) {
         self.under_way.clear();
     }
 
     /// Marks all posted priorities as incomparable. All current priorities may have changed by the same amount, and
     /// such a change does not show in their order.
-    pub fn mark_incomparable(&mut self) {
-        self.pending.mark_incomparable();
+    pub fn mark_priorities_incomparable(&mut self) {
+        self.pending.mark_priorities_incomparable();
     }
 
     /// Stores the current priority of a pending job.
-    pub fn set_current(&mut self, id: JobId, priority: u32) {
-        self.has_changed |= self.pending.set_current(id, priority);
+    pub fn set_current_priority(&mut self, id: JobId, priority: u32) {
+        self.has_changed |= self.pending.set_current_priority(id, priority);
     }
 
     /// Returns the associations with pending jobs.
@@ -220,7 +220,7 @@ impl PostedPriorities {
     }
 
     /// Notes that a push changed the tree or its rules. Returns true if such a change waits for the refresh that computes all priorities.
-    pub fn note_site_change(&mut self, change: &SiteChange) -> bool {
+    pub fn record_site_change(&mut self, change: &SiteChange) -> bool {
         let changes = [change.shares, change.members, change.policy, change.accounting];
         std::iter::zip(&mut self.site_change, changes).for_each(|(mark, is_new)| *mark |= is_new);
         self.site_change.contains(&true)
@@ -232,14 +232,14 @@ impl PostedPriorities {
     }
 
     /// Notes that the jobspec of a job was updated.
-    pub fn note_jobspec_update(&mut self, id: JobId) {
+    pub fn mark_jobspec_updated(&mut self, id: JobId) {
         if self.pending.get(id).is_some() {
             self.updated.insert(id);
         }
     }
 
     /// Notes that limits hold a job that had a priority.
-    pub fn note_held_again(&mut self, id: JobId) {
+    pub fn mark_held_again(&mut self, id: JobId) {
         self.held_again.insert(id);
     }
 
@@ -255,7 +255,7 @@ impl PostedPriorities {
 
     /// Stores a priority that is the answer to Flux. If the job is the first pending job of its association, stores `fairshare` as the
     /// association's fair-share.
-    pub fn store_answer(
+    pub fn store_answered_explanation(
         &mut self,
         id: JobId,
         queue: Option<&QueueName>,
@@ -280,12 +280,12 @@ impl PostedPriorities {
     }
 
     /// Stores the current priority of a pending job as posted by id. Returns false if that priority is posted already.
-    pub fn store_post(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> bool {
+    pub fn store_posted_explanation(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> bool {
         let Some((_, before)) = self.pending.get(id) else { return false };
         let (association, urgency) = (before.association, i64::from(before.urgency));
         let posted = self.make_record(id, association, urgency, made, now);
-        self.pending.set_current(id, made.priority);
-        let Some(before) = self.pending.set_posted(id, made.priority, posted) else { return false };
+        self.pending.set_current_priority(id, made.priority);
+        let Some(before) = self.pending.set_posted_priority(id, made.priority, posted) else { return false };
         let is_other = before.0.posted != made.priority;
         if is_other {
             self.under_way.insert(id, before);
@@ -295,13 +295,13 @@ impl PostedPriorities {
 
     /// Removes a priority that Flux refused, and restores the former priority if the job is still pending. Returns
     /// true if a refresh posted the priority. The caller then makes the next refresh post it again.
-    pub fn revert_post(&mut self, id: JobId, is_pending: bool) -> bool {
+    pub fn restore_former_priority(&mut self, id: JobId, is_pending: bool) -> bool {
         let of_refresh = self.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();
         match of_refresh {
             Some((before, posted)) if is_pending => {
                 self.has_changed = true;
-                self.pending.restore_posted(before, posted);
+                self.pending.restore_posted_priority(before, posted);
             }
             _ => self.remove_job(id),
         }
@@ -338,15 +338,16 @@ impl PostedPriorities {
         now: &PriorityContext,
     ) -> Posted {
         let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
-        let mut changes = self.changes_since(id, association, urgency, made, now);
+        let mut changes = self.find_changes_since_post(id, association, urgency, made, now);
         let (mut when, mut earlier) = (now.now, None);
         if let Some((job, before)) = self.pending.get(id) {
-            if changes.is_empty() || job.posted == made.priority && !changes.is_of_job() {
+            if changes.is_empty() || job.posted == made.priority && !changes.is_caused_by_job() {
                 // Flux does not post a priority that equals the posted priority. So the posted priority keeps
                 // its reason.
                 (changes, when, earlier) = (before.changes, before.when, before.earlier);
-            } else if changes.is_gradual() {
-                let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
+            } else if changes.has_only_gradual_changes() {
+                let made =
+                    (!before.changes.has_only_gradual_changes()).then_some((before.changes, before.when));
                 earlier = made.or(before.earlier);
             }
         }
@@ -355,7 +356,7 @@ impl PostedPriorities {
             when,
             generation: now.generation,
             is_live: now.is_live,
-            weighing: self.share_weighing(now),
+            weighing: self.share_term_weights(now),
             values: made.values(),
             urgency,
             is_lowered_in_queue: made.outcome == Outcome::LoweredInQueue,
@@ -365,7 +366,7 @@ impl PostedPriorities {
     }
 
     /// Returns the present weights. Priorities with the same weights share one record.
-    fn share_weighing(&mut self, now: &PriorityContext) -> Arc<Weighing> {
+    fn share_term_weights(&mut self, now: &PriorityContext) -> Arc<Weighing> {
         let has_same_weights =
             |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
         if let Some(known) = self.weighing.as_ref().filter(has_same_weights) {
@@ -382,18 +383,18 @@ impl PostedPriorities {
     }
 
     /// Returns the pending jobs of association `id` by ascending job id, from the one after `after`.
-    pub fn pending_of(&self, id: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+    pub fn pending_jobs_of(&self, id: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         let from = (after.map_or(Unbounded, Excluded), Unbounded);
         self.groups.get(&id).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
 
     /// Returns the number of pending jobs of an association, except for jobs of priority 0, which do not run.
     pub fn pending_count(&self, association: AssociationId) -> usize {
-        self.pending_of(association, None).filter(|id| self.posted_priority(*id) > Some(0)).count()
+        self.pending_jobs_of(association, None).filter(|id| self.posted_priority(*id) > Some(0)).count()
     }
 
     /// Returns the number of pending jobs, and how many of their posted priorities are stale.
-    pub fn pending_and_stale(&self) -> (usize, usize) {
+    pub fn count_pending_and_stale(&self) -> (usize, usize) {
         (self.pending.len(), self.pending.stale_count())
     }
 

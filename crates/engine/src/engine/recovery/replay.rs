@@ -41,33 +41,33 @@ impl Recovery {
             State::New => Phase::New,
             State::Depend => Phase::Depend,
             // The scheduler has allocated resources, but Flux could not record them while the job was in PRIORITY.
-            State::Priority if facts.resources.are_present() => Phase::Run,
+            State::Priority if facts.resources.are_allocated() => Phase::Run,
             State::Priority => Phase::Priority,
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
             // The job holds its resources until INACTIVE.
-            State::Cleanup if facts.resources.are_present() => Phase::Run,
+            State::Cleanup if facts.resources.are_allocated() => Phase::Run,
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
         match job.phase {
             // The job waited for data, was held, has a score of 0, or was just released. In each case the
             // engine holds the job, and a release scan decides whether to release it.
-            Phase::Priority => job.await_headroom(),
-            Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_headroom(),
+            Phase::Priority => job.hold_past_depend(),
+            Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.hold_past_depend(),
             Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             _ => {}
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
             // The timer is armed below, once for all replayed jobs.
-            shared.due.note_job(Task::CompleteJobspec, facts.id);
+            shared.due.schedule_job_task(Task::CompleteJobspec, facts.id);
         }
         self.replay.has_unprioritized |= facts.state == State::Priority;
-        let mut effects = log_unmeasured(facts);
+        let mut effects = log_unmeasured_job(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
-            job.elapsed_ms = job.elapsed_until(shared.now);
+            job.elapsed_ms = job.compute_elapsed_time(shared.now);
             effects.extend(log_unread_resources(facts.id, &facts.resources));
         }
         shared.ledger.insert(facts.id, job);
@@ -99,7 +99,7 @@ impl Recovery {
         let mut effects = self.read_eventlogs(shared, pending);
         // A replayed job that was held may fit now, and jobs that came during a comparison may be held because of wrong records.
         shared.scan_all_held_later();
-        self.end_comparison_if_known(shared);
+        self.end_comparison_if_complete(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
         if has_unprioritized {
             effects.extend(reprioritize_all());
@@ -110,7 +110,7 @@ impl Recovery {
     /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, the eventlog
     /// contains the outstanding dependencies. For a job in SCHED, the eventlog shows whether the job was
     /// released and has a reservation. The engine needs this if a limit on running jobs could be reached, now or
-    /// [later](Recovery::ask_for_unasked_eventlogs). If ages have a weight, the eventlogs of all jobs are
+    /// [later](Recovery::request_noted_eventlogs). If ages have a weight, the eventlogs of all jobs are
     /// read for their eligible time, but no release scan waits for these eventlogs.
     pub fn read_eventlogs(&mut self, shared: &mut Shared, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
@@ -132,7 +132,7 @@ impl Recovery {
                 shared.ledger.change(id, |job| job.knowledge = knowledge);
             }
             if is_left {
-                self.note_unasked(shared, id);
+                self.defer_eventlog(shared, id);
             }
             effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }
@@ -158,20 +158,20 @@ impl Recovery {
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // Callbacks may have reported names after this eventlog was read. These names are stored already, and
         // may be newer.
-        effects.extend(note_foreign(shared, id, &foreign));
+        effects.extend(store_foreign_names(shared, id, &foreign));
         if knowledge != Knowledge::Known {
             shared.ledger.change(id, |job| {
                 let our_names =
                     our_names.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
                 our_names.for_each(|(name, added)| job.names.replay(name, added));
             });
-            effects.extend(self.mark_known(shared, id));
+            effects.extend(self.mark_names_known(shared, id));
         }
         effects
     }
 
     /// Marks the dependencies of a job as known. They show whether the job was released.
-    fn mark_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    fn mark_names_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
         shared.ledger.change(id, |job| {
@@ -179,7 +179,7 @@ impl Recovery {
             if is_unwatched && !job.names.outstanding().is_empty() {
                 job.keepers = Keepers::NobodyElse;
             }
-            if job.names.were_used() && job.names.outstanding().is_empty() {
+            if job.names.has_ever_held() && job.names.outstanding().is_empty() {
                 job.reservation = match job.phase {
                     Phase::Depend => Reservation::Blocked,
                     Phase::Sched => Reservation::Given,
@@ -187,7 +187,7 @@ impl Recovery {
                 };
             }
         });
-        self.end_comparison_if_known(shared);
+        self.end_comparison_if_complete(shared);
         let association = shared.ledger.job(id).and_then(Job::association);
         self.scan_if_all_read(shared, association)
     }
@@ -206,7 +206,7 @@ impl Recovery {
                     job.reservation = Reservation::Given;
                 }
             });
-            self.end_comparison_if_known(shared);
+            self.end_comparison_if_complete(shared);
             // The job may be held in PRIORITY, where its dependencies have no effect.
             let was_known = knowledge == Knowledge::Known;
             return if was_known { Vec::new() } else { self.scan_if_all_read(shared, association) };
@@ -240,11 +240,11 @@ impl Recovery {
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
-        let mut effects = note_foreign(shared, id, &foreign);
+        let mut effects = store_foreign_names(shared, id, &foreign);
         if knowledge != Knowledge::Known {
             let names = HoldNames::from_outstanding(rules, our_names, shared.now);
             shared.ledger.change(id, |job| job.names = names);
-            effects.extend(self.mark_known(shared, id));
+            effects.extend(self.mark_names_known(shared, id));
         }
         effects
     }
@@ -262,32 +262,32 @@ impl Recovery {
         if let Some(association) = association.filter(is_read) {
             shared.due.scan_after_event(association);
             if self.undecided.contains(&association) {
-                shared.due.note_scan(Scan::HoldReplayed(association));
+                shared.due.add_scan_at_event_end(Scan::HoldReplayed(association));
             }
         }
         if shared.ledger.has_unread() {
             return Vec::new();
         }
         for association in self.undecided.difference(&self.half_pushed) {
-            shared.due.note_scan(Scan::HoldReplayed(*association));
+            shared.due.add_scan_at_event_end(Scan::HoldReplayed(*association));
         }
         let deferred = shared.ledger.take_deferred();
         shared.due.schedule_scans(deferred.into_iter())
     }
 
     /// Notes an association in which a job with an unread eventlog has moved away or is held again.
-    pub fn note_unread_left(&mut self, association: AssociationId) {
+    pub fn add_association_of_unread_job(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
 
     /// Schedules release scans for the noted associations whose eventlogs are all read.
-    pub fn scan_where_unread_left(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn scan_associations_once_read(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let left = std::mem::take(&mut self.unread_left);
         left.into_iter().flat_map(|association| self.scan_if_all_read(shared, Some(association))).collect()
     }
 
     /// Notes that an incomplete push has assigned a replayed job to an association.
-    pub fn note_half_pushed(&mut self, association: AssociationId) {
+    pub fn add_half_pushed_association(&mut self, association: AssociationId) {
         self.half_pushed.insert(association);
     }
 
@@ -305,18 +305,18 @@ impl Recovery {
     /// Holds replayed jobs of the association that exceed a limit and have no dependency of this plugin. While the
     /// engine reads eventlogs of jobs under the same limits, it does nothing: jobs in SCHED may count with
     /// reservations that they do not have.
-    pub fn hold_replayed(&mut self, shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
+    pub fn hold_replayed_jobs(&mut self, shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
         let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
         let free_job = |id: JobId| {
             let is_free = |job: &&Job| {
                 job.origin == Origin::Replayed
-                    && job.is_only_blocked()
+                    && job.is_only_blocked_by_plugins()
                     && job.reservation == Reservation::None
             };
             Some((id, ledger.job(id).filter(is_free)?))
         };
-        let free: Vec<_> = accounts.jobs_before_sched(association, None).filter_map(free_job).collect();
-        let shares = |(_, job): &(JobId, &Job)| accounts.shares_with_unread(association, job.queue.as_ref());
+        let free: Vec<_> = accounts.list_jobs_before_sched(association, None).filter_map(free_job).collect();
+        let shares = |(_, job): &(JobId, &Job)| accounts.shares_unread_scope(association, job.queue.as_ref());
         if accounts.is_unread(association) || free.iter().any(shares) {
             self.undecided.insert(association);
             return Vec::new();
@@ -330,19 +330,19 @@ impl Recovery {
 /// Notes the dependencies that other plugins added. If the plugin was subscribed while the eventlog was read, all
 /// dependencies are known now. Otherwise, if other plugins block the job, subscribes to it and reads the eventlog
 /// again.
-fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
+fn store_foreign_names(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
-        foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
-        others.mark_complete();
-        return keepers::update_keepers(shared, id);
+        foreign.iter().for_each(|(name, added)| others.record_foreign_name(name, *added));
+        others.mark_names_complete();
+        return keepers::update_block_state(shared, id);
     }
-    let mut others = ForeignNames::for_new_job();
-    foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
+    let mut others = ForeignNames::with_complete_names();
+    foreign.iter().for_each(|(name, added)| others.record_foreign_name(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
     if others.may_block_job() && is_here { keepers::watch_job(shared, id) } else { Vec::new() }
 }
 
-fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {
+fn log_unmeasured_job(facts: &JobFacts<'_>) -> Vec<Effect> {
     let Err(error) = &facts.size else { return Vec::new() };
     let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
     vec![Effect::Log(Level::Error, text)]

@@ -56,7 +56,7 @@ impl Recovery {
     /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a
     /// change, so any counter may be wrong, and the next callback uses the counters. The cost is one insertion in
     /// memory for each job, without a call to Flux (`cargo bench --bench scale` has the figure).
-    pub fn note_panic(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
+    pub fn record_callback_panic(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
         self.resync.panics = self.resync.panics.saturating_add(1);
         shared.ledger.recount();
         if let Some(id) = id {
@@ -111,14 +111,14 @@ impl Recovery {
     }
 
     /// Notes that Flux has answered the lookup of a job.
-    pub fn note_lookup(&mut self, id: JobId) {
+    pub fn record_job_lookup(&mut self, id: JobId) {
         self.resync.in_hand.retain(|other| *other != id);
     }
 
     /// Ends the comparison if all jobs were looked up and all eventlogs are known. The comparison does not
     /// end while the engine asks Flux for the dependencies of a job with an unreadable eventlog. Otherwise,
     /// if each answer caused a panic, each panic would begin a new series of comparisons.
-    pub fn end_comparison_if_known(&mut self, shared: &Shared) {
+    pub fn end_comparison_if_complete(&mut self, shared: &Shared) {
         if self.resync.is_over() && !shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync = Resync::default();
         }

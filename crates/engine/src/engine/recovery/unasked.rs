@@ -10,7 +10,7 @@ use crate::limits::{Job, Knowledge, Phase, Reservation};
 
 impl Recovery {
     /// Notes a job in SCHED whose eventlog affects no decision yet.
-    pub fn note_unasked(&mut self, shared: &mut Shared, id: JobId) {
+    pub fn defer_eventlog(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
             self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
@@ -19,11 +19,7 @@ impl Recovery {
 
     /// Asks for the eventlogs of noted jobs that could now reach a limit: of association `of`, or of all associations
     /// if `of` is `None`.
-    pub fn ask_for_unasked_eventlogs(
-        &mut self,
-        shared: &mut Shared,
-        of: Option<AssociationId>,
-    ) -> Vec<Effect> {
+    pub fn request_noted_eventlogs(&mut self, shared: &mut Shared, of: Option<AssociationId>) -> Vec<Effect> {
         let first_key = of.map(|association| (association, None));
         let keys = match &first_key {
             Some(first_key) => self.unasked.range(first_key..),
@@ -41,22 +37,22 @@ impl Recovery {
     }
 
     /// Notes that limits may have changed.
-    pub fn note_limits_moved(&mut self) {
+    pub fn mark_limits_changed(&mut self) {
         self.limits_moved = true;
     }
 
     /// If limits may have changed, asks for the eventlogs of noted jobs that could now reach a limit. Called before
     /// each release scan, so that no job takes a reservation of these jobs.
-    pub fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn request_eventlogs_after_change(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut self.limits_moved) {
-            self.ask_for_unasked_eventlogs(shared, None)
+            self.request_noted_eventlogs(shared, None)
         } else {
             Vec::new()
         }
     }
 
     /// Removes a noted job, given its former association and queue. Returns true if the job was noted.
-    pub fn remove_unasked(
+    pub fn remove_deferred_eventlog(
         &mut self,
         id: JobId,
         association: Option<AssociationId>,
@@ -82,7 +78,7 @@ pub fn is_in_reach(shared: &Shared, association: AssociationId, queue: Option<&Q
         return false;
     }
     let active = shared.ledger.accounts().active_jobs(association);
-    if shared.ledger.accounts().runs_under_scopes(association) {
+    if shared.ledger.accounts().are_running_jobs_in_scopes(association) {
         return true;
     }
     let is_in_reach = |measure: Measure, cap: Limit| match measure {

@@ -27,7 +27,7 @@ impl FluxLoop {
 
     /// Returns true if the loop takes less time to post `touches` priorities than single posts, and no longer
     /// than allowed. The loop takes less time from about 75 priorities on.
-    pub fn is_better_for(self, touches: usize) -> bool {
+    pub fn is_faster_than_posts(self, touches: usize) -> bool {
         let single_posts = touches.saturating_mul(post_cost(self.pending));
         touches > MAX_SINGLE_POSTS
             && loop_cost(self.pending, touches) < single_posts
@@ -106,7 +106,7 @@ mod tests {
             ("76 priorities are posted by the loop", 20_000, 76, 10_000_000, true),
             ("the loop is switched off", 1_000, 500, 0, false),
         ] {
-            assert_eq!(FluxLoop { pending, longest }.is_better_for(touches), is_better, "{what}");
+            assert_eq!(FluxLoop { pending, longest }.is_faster_than_posts(touches), is_better, "{what}");
         }
         assert!(FluxLoop { pending: 1_000, longest: 8_000 }.is_short(0));
         assert!(!FluxLoop { pending: 1_000, longest: 8_000 }.is_short(1));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn posts_take_a_quarter_of_the_time_between_refreshes() {
+    fn priority_posts_take_at_most_a_quarter_of_the_time_between_refreshes() {
         let micros = |pending, posts| (pause_seconds(pending, posts) * 1e6).round();
         assert_eq!([micros(10_000, 0), micros(10_000, 4), micros(1_000, 1)], [0.0, 12_300.0, 105.0]);
         for (pending, refresh, posts) in [

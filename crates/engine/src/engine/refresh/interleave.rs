@@ -109,7 +109,7 @@ fn order_jobs(
             shared.explain_with_fairshare(shared.ledger.job(id)?, shared.posted.urgency(id)?, fairshare?)?;
         (explained.priority > 0).then_some((Reverse(explained.priority), id))
     };
-    let jobs: Vec<JobId> = shared.posted.pending_of(association, taking.after).take(most).collect();
+    let jobs: Vec<JobId> = shared.posted.pending_jobs_of(association, taking.after).take(most).collect();
     taking.computed.extend(jobs.iter().filter_map(|id| priority(*id)));
     taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
     if taking.after.is_some() {

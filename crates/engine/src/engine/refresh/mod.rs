@@ -36,7 +36,7 @@ mod stage;
 mod stale;
 mod terms;
 
-pub use outline::{LiveOutline, RefreshProgress};
+pub use outline::{LiveSummary, RefreshProgress};
 pub(super) use posting::post_budget;
 pub use stage::{LastRefresh, LiveSnapshot};
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A summary of live fair-share.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LiveOutline {
+pub struct LiveSummary {
     /// Whether fair-share is live.
     pub is_on: bool,
     /// The policy of the tree, with its options, if there is a tree.
@@ -22,7 +22,7 @@ pub struct LiveOutline {
     pub refreshed: Option<f64>,
 }
 
-impl LiveOutline {
+impl LiveSummary {
     /// Returns the name of the ranking policy, or `None` if no tree was pushed.
     pub fn policy(&self) -> Option<Word> {
         self.rule.map(|(policy, _)| Cow::Borrowed(policy.name()))

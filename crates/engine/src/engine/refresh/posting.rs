@@ -47,8 +47,8 @@ impl Refresh {
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
         let plan = shared.posted.plan_posts(Bounds { depth, budget, refreshes_stale });
-        self.stale.note_plan(shared.now, !plan.jobs_to_post.is_empty(), plan.correct_depth.is_none());
-        let (_, lagging) = shared.posted.pending_and_stale();
+        self.stale.record_post_plan(shared.now, !plan.jobs_to_post.is_empty(), plan.correct_depth.is_none());
+        let (_, lagging) = shared.posted.count_pending_and_stale();
         let last = &mut self.posting;
         last.lagging = lagging.saturating_sub(plan.jobs_to_post.len());
         last.right_to = plan.correct_depth.or((last.lagging > 0).then_some(depth));
@@ -57,11 +57,11 @@ impl Refresh {
         let mut posts =
             Posts { unprioritized: unprioritized.unwrap_or_default().into(), to_post: to_post.collect() };
         let mut effects = Vec::new();
-        let (flux_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.to_post.len());
+        let (flux_loop, touched) = (estimate_loop_cost(&shared.posted, &shared.batches), posts.to_post.len());
         // If Flux's loop must run anyway for jobs without a priority, it also posts the other priorities, because it
         // needs the least time for that.
         let uses_loop = self.pushed && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
-        if uses_loop || flux_loop.is_better_for(touched) {
+        if uses_loop || flux_loop.is_faster_than_posts(touched) {
             self.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).to_post.into_iter().collect();
             self.loop_posts =
@@ -76,8 +76,8 @@ impl Refresh {
 
     /// Posts the next priorities, each with its current value.
     pub fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        shared.posted.end_posts();
-        let flux_loop = cost_of_loop(&shared.posted, &shared.batches);
+        shared.posted.drop_former_priorities();
+        let flux_loop = estimate_loop_cost(&shared.posted, &shared.batches);
         let most = posts_per_turn(flux_loop.pending);
         let Stage::Posting(Posts { unprioritized, to_post }) = &mut self.stage else {
             return Vec::new();
@@ -95,9 +95,9 @@ impl Refresh {
                 effects.extend(hold::hold_until_headroom(shared, id));
                 continue;
             }
-            let Some(made) = priorities::note_post(shared, id) else { continue };
+            let Some(made) = priorities::store_posted_priority(shared, id) else { continue };
             self.posting.touched += 1;
-            effects.extend(priorities::make_memo(shared, id, &made));
+            effects.extend(priorities::make_fairshare_memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
             let freed = hold::set_demand(shared, id, Demand::for_priority(made.priority))
                 .map(|of| (of, Candidates::All));
@@ -108,7 +108,7 @@ impl Refresh {
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
-        shared.due.note_scan(Scan::Several(scans));
+        shared.due.add_scan_at_event_end(Scan::Several(scans));
         if is_done {
             effects.extend(self.finish_posts(shared));
         } else {
@@ -144,20 +144,20 @@ impl Refresh {
     /// these jobs, but here the loop may take too long.
     pub fn must_search_unprioritized(&self, shared: &Shared) -> bool {
         self.pushed
-            && !cost_of_loop(&shared.posted, &shared.batches)
-                .is_short(shared.posted.pending_and_stale().1.min(shared.batches.posted))
+            && !estimate_loop_cost(&shared.posted, &shared.batches)
+                .is_short(shared.posted.count_pending_and_stale().1.min(shared.batches.posted))
     }
 }
 
 /// Returns the cost of Flux's loop over all pending jobs.
-fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
+fn estimate_loop_cost(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
     FluxLoop { pending: posted.pending().len(), longest: batches.longest_loop }
 }
 
 /// Returns the largest number of priorities that a refresh posts. It is [`Batches::posted`], or less if Flux's loop
 /// would take too long and priorities are posted one by one.
 pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
-    let (most, flux_loop) = (batches.posted, cost_of_loop(posted, batches));
+    let (most, flux_loop) = (batches.posted, estimate_loop_cost(posted, batches));
     if flux_loop.is_short(most) {
         most
     } else {

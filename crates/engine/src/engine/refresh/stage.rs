@@ -5,7 +5,7 @@
 use super::{
     interleave::TurnComputation,
     posting::{Posts, PrioritySearch},
-    terms::CappedSweep,
+    terms::CappedJobs,
 };
 use crate::accounts::AssociationId;
 use crate::engine::{
@@ -38,7 +38,7 @@ pub(super) enum Stage {
     /// Fair-shares are computed.
     Standing,
     /// The engine computes the priorities of jobs at the largest age.
-    CappedSweep(CappedSweep),
+    CappedJobs(CappedJobs),
     /// The engine computes the turns of jobs. After that it computes all priorities.
     Turns(Box<TurnComputation>),
     /// The engine computes the priorities of the jobs of these associations. If the flag is false, it skips
@@ -115,21 +115,21 @@ pub struct LiveSnapshot {
 impl Refresh {
     /// Notes new settings. Returns true for the first settings. Before these, requests to Flux were not
     /// carried out.
-    pub fn note_settings(&mut self) -> bool {
+    pub fn record_new_settings(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
         self.is_armed &= !is_first;
         is_first
     }
 
     /// Makes a release scan of all associations follow the next refresh, because limits changed.
-    pub fn release_when_done(&mut self) {
+    pub fn release_after_refresh(&mut self) {
         self.pushed = true;
     }
 
     /// Begins a refresh with changed settings.
     pub fn restart_refresh(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.recomputes_all = true;
-        self.stale.note_request(shared.now);
+        self.stale.record_priority_request(shared.now);
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
         effects.extend(self.begin_refresh(shared));
@@ -155,7 +155,7 @@ impl Refresh {
     /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
     pub fn refresh_on_request(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         (self.recomputes_all, self.pushed) = (true, true);
-        self.stale.note_request(shared.now);
+        self.stale.record_priority_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
         // On a large site, the push has used up the time of this reactor turn.
         if is_small_site(shared) {
@@ -207,17 +207,17 @@ impl Refresh {
                         self.stage = if all || shared.weighed.weight(AGE) == 0 {
                             self.begin_priorities(shared, all, has_changed)
                         } else {
-                            Stage::CappedSweep(CappedSweep { has_changed, after: None })
+                            Stage::CappedJobs(CappedJobs { has_changed, after: None })
                         };
                     }
                     if !is_small && !matches!(self.stage, Stage::Turns(_)) {
                         break;
                     }
                 }
-                Stage::CappedSweep(at) => {
+                Stage::CappedJobs(at) => {
                     let at = *at;
                     if let Some(next) = terms::update_capped_jobs(shared, at, &mut left) {
-                        self.stage = Stage::CappedSweep(next);
+                        self.stage = Stage::CappedJobs(next);
                         break;
                     }
                     self.stage = self.begin_priorities(shared, false, at.has_changed);
@@ -305,7 +305,7 @@ impl Refresh {
     /// Begins a refresh. If one is in progress, it begins again.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin_computation(shared.now);
-        age::move_reference(shared);
+        age::move_age_reference(shared);
         self.note_changed_terms(shared);
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
@@ -319,7 +319,7 @@ impl Refresh {
     fn begin_priorities(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
-            shared.ledger.note_priorities_changed();
+            shared.ledger.mark_priorities_changed();
         }
         let turns = if moved || shared.posted.has_changed() { interleave::begin_turns(shared) } else { None };
         if let Some(taking) = turns {
@@ -335,7 +335,7 @@ impl Refresh {
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
         }
-        age::move_reference(shared);
+        age::move_age_reference(shared);
         // Priorities are now posted from pushed fair-shares, and cannot be compared with priorities that were
         // posted while fair-share was live.
         self.terms = None;

@@ -30,12 +30,12 @@ impl StaleRefresh {
     }
 
     /// Notes that a push or a request asks for current priorities.
-    pub fn note_request(&mut self, now: f64) {
+    pub fn record_priority_request(&mut self, now: f64) {
         self.is_due |= self.is_allowed(now);
     }
 
     /// Notes that a plan was made. `has_posts` says whether the plan posts anything, `is_whole` whether the plan is complete.
-    pub fn note_plan(&mut self, now: f64, has_posts: bool, is_whole: bool) {
+    pub fn record_post_plan(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
         }
@@ -46,7 +46,7 @@ impl StaleRefresh {
 impl Refresh {
     /// Returns true if a job that Flux asks about in a loop keeps its posted priority, because only usage or ages changed and the
     /// priority was posted within the last hour.
-    pub fn keeps_stale(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
+    pub fn keeps_stale_priority(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
         if !shared.is_live() || self.loop_posts.is_some() {
             return false;
         }
@@ -68,14 +68,14 @@ impl Refresh {
             self.stale.last = Some(shared.now);
             return false;
         }
-        shared.posted.set_current(id, current);
+        shared.posted.set_current_priority(id, current);
         shared.posted.note_change();
         true
     }
 
     /// Corrects the order in the next reactor turn if the job is at a wrong position of its queue, because the jobs around it have stale
     /// priorities.
-    pub fn correct_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
+    pub fn correct_queue_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
         let depth = shared.batches.ordered;
         // If the last refresh reached its largest number of posts, the next refresh corrects the order.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
@@ -91,8 +91,8 @@ impl Refresh {
     }
 
     /// Notes that a push or the configuration changed the tree or its rules.
-    pub fn note_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
-        self.stale.is_due |= shared.posted.note_site_change(change);
+    pub fn record_site_change(&mut self, shared: &mut Shared, change: &SiteChange) {
+        self.stale.is_due |= shared.posted.record_site_change(change);
     }
 
     /// Notes that Flux begins to ask for all priorities.
@@ -106,7 +106,7 @@ impl Refresh {
     }
 
     /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
-    pub fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
+    pub fn keeps_posted_priority(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
         self.loop_posts.as_ref().is_some_and(|loop_posts| !loop_posts.jobs.contains(&id))
@@ -132,9 +132,9 @@ mod tests {
             (4_631.0, true, true, true, "an hour later"),
             (1_000.0, true, true, true, "the clock was set back"),
         ] {
-            stale.note_request(now);
+            stale.record_priority_request(now);
             assert_eq!(stale.is_due, is_due, "{what}");
-            stale.note_plan(now, has_posts, is_whole);
+            stale.record_post_plan(now, has_posts, is_whole);
         }
     }
 }

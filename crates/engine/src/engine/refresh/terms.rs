@@ -21,7 +21,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    fn differs_by_age_alone(&self, other: &Terms) -> bool {
+    fn differs_only_by_age(&self, other: &Terms) -> bool {
         *self == Terms { reference: self.reference, ..other.clone() }
     }
 }
@@ -29,7 +29,7 @@ impl Terms {
 /// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the job
 /// that was computed last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CappedSweep {
+pub(super) struct CappedJobs {
     pub has_changed: bool,
     pub after: Option<JobId>,
 }
@@ -38,13 +38,13 @@ impl Refresh {
     /// If the shared terms have changed since the last refresh, marks all posted priorities as incomparable, and
     /// makes this refresh compute all priorities. If an admin changed the terms, the refresh also posts them.
     pub fn note_changed_terms(&mut self, shared: &mut Shared) {
-        let terms = collect_terms(shared);
+        let terms = collect_shared_terms(shared);
         if self.terms.as_ref() != Some(&terms) {
-            let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
+            let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_only_by_age(&terms));
             self.stale.is_due |= is_edited;
             self.terms = Some(terms);
             self.recomputes_all = true;
-            shared.posted.mark_incomparable();
+            shared.posted.mark_priorities_incomparable();
         }
     }
 }
@@ -52,7 +52,7 @@ impl Refresh {
 /// Computes the current priorities of jobs at the largest age, which change with time. `left` is the work that this
 /// reactor turn may still do; a check of one job costs 1. Returns the next position, or `None` if all jobs were
 /// checked.
-pub fn update_capped_jobs(shared: &mut Shared, at: CappedSweep, left: &mut usize) -> Option<CappedSweep> {
+pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize) -> Option<CappedJobs> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.pending().ids_after(after).take(*left).collect();
     for id in ids {
@@ -63,14 +63,14 @@ pub fn update_capped_jobs(shared: &mut Shared, at: CappedSweep, left: &mut usize
         if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
             *left = left.saturating_sub(JOB_COST);
             if let Some(exact) = shared.current_priority(id) {
-                shared.posted.set_current(id, exact.priority);
+                shared.posted.set_current_priority(id, exact.priority);
             }
         }
     }
-    (*left == 0).then_some(CappedSweep { after, ..at })
+    (*left == 0).then_some(CappedJobs { after, ..at })
 }
 
-fn collect_terms(shared: &Shared) -> Terms {
+fn collect_shared_terms(shared: &Shared) -> Terms {
     Terms {
         weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),

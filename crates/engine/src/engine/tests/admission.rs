@@ -207,7 +207,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
 /// In flux-accounting's push, the record of the instance owner comes last, after the reprioritize. So this
 /// record must start a release scan.
 #[test]
-fn an_owners_held_job_is_released_when_the_owners_record_comes() {
+fn a_held_job_of_the_instance_owner_is_released_when_the_owners_record_is_pushed() {
     let narrow_queue = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let own = || Event::Associations(vec![record(association(OWNER.0, "me"), "me")]);
     let mut host = Host::new();

@@ -5,7 +5,7 @@ use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Queue, SiteRecords};
-use crate::engine::answers::JobsWanted;
+use crate::engine::answers::JobFilter;
 use crate::engine::{Effect, Engine, Event, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::Eligible;
@@ -20,7 +20,7 @@ fn settings_with_age() -> Settings {
     Settings { age_weight: 1_000, age_max: AGE_MAX, ..Settings::default() }
 }
 
-fn host_with_settings(settings: Settings) -> Host {
+fn make_host_with_settings(settings: Settings) -> Host {
     let mut host = make_site(|_| ());
     host.send_event(Event::Settings(settings));
     host
@@ -30,16 +30,16 @@ fn count_effects(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> usize {
     effects.iter().filter(|effect| which(effect)).count()
 }
 
-fn asks_for_all(effects: &[Effect]) -> bool {
+fn asks_for_all_priorities(effects: &[Effect]) -> bool {
     count_effects(effects, |effect| matches!(effect, Effect::ReprioritizeAll)) == 1
 }
 
 /// Returns true if `settings` make the engine request all priorities. The request must come in the next reactor turn, because Flux is
 /// still passing the settings to its plugins.
-fn requests_all_later(host: &mut Host, now: f64, settings: Settings) -> bool {
+fn requests_all_in_next_turn(host: &mut Host, now: f64, settings: Settings) -> bool {
     let effects = host.engine.handle(now, Event::Settings(settings));
-    assert!(!asks_for_all(&effects), "{effects:?}");
-    asks_for_all(&host.engine.handle(now, Event::Timer(Timer::Turn)))
+    assert!(!asks_for_all_priorities(&effects), "{effects:?}");
+    asks_for_all_priorities(&host.engine.handle(now, Event::Timer(Timer::Turn)))
 }
 
 /// Returns the jobs whose eventlogs are requested.
@@ -63,7 +63,7 @@ fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
         ([0, 0, 0, 2], 123),
         ([100, 10, 10, 2], 644),
     ] {
-        let mut host = host_with_settings(Settings {
+        let mut host = make_host_with_settings(Settings {
             max_wait_behind: 48.0 * HOUR,
             age_max: AGE_MAX,
             ..Settings::default()
@@ -86,8 +86,9 @@ fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
     };
     let mut engine = make_site(|_| ()).engine;
     assert_eq!([0, 5].map(|weight| asks(&mut engine, sized(weight))), [0, 1]);
-    let reprioritizes =
-        |engine: &mut Engine, nodes| asks_for_all(&engine.handle(NOW, Event::SiteNodes(Some(nodes))));
+    let reprioritizes = |engine: &mut Engine, nodes| {
+        asks_for_all_priorities(&engine.handle(NOW, Event::SiteNodes(Some(nodes))))
+    };
     assert_eq!(
         [8, 8, 9].map(|nodes| reprioritizes(&mut engine, nodes)),
         [true, false, true],
@@ -100,7 +101,7 @@ fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
 
 #[test]
 fn only_settings_of_age_and_size_request_all_priorities() {
-    let mut host = host_with_settings(settings_with_age());
+    let mut host = make_host_with_settings(settings_with_age());
     for (what, settings, asks) in [
         ("the cap", Settings { age_max: AGE_MAX / 2.0, ..settings_with_age() }, true),
         ("the weight", settings_with_age(), true),
@@ -108,14 +109,14 @@ fn only_settings_of_age_and_size_request_all_priorities() {
         ("a size", Settings { size_weight: 1, ..settings_with_age() }, true),
         ("max_wait_behind", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings_with_age() }, true),
     ] {
-        assert_eq!(requests_all_later(&mut host, NOW, settings), asks, "{what}");
+        assert_eq!(requests_all_in_next_turn(&mut host, NOW, settings), asks, "{what}");
     }
 }
 
 #[test]
 fn live_fair_share_leaves_new_age_settings_to_the_next_refresh() {
-    let mut host = super::live::live_host(fairshare::Policy::FairTree);
-    assert!(!requests_all_later(&mut host, NOW, settings_with_age()));
+    let mut host = super::live::make_live_host(fairshare::Policy::FairTree);
+    assert!(!requests_all_in_next_turn(&mut host, NOW, settings_with_age()));
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn the_age_period_is_a_thousandth_of_age_max_and_at_least_the_refresh_period() {
     for (age_weight, age_max, period) in
         [(1_000, AGE_MAX, 360.0), (1_000, 20_000.0, 30.0), (1_000, 30_500.0, 30.5), (0, AGE_MAX, 0.0)]
     {
-        let host = host_with_settings(Settings { age_weight, age_max, ..Settings::default() });
+        let host = make_host_with_settings(Settings { age_weight, age_max, ..Settings::default() });
         assert_eq!(crate::engine::age::age_period(&host.engine.view()), period, "{age_weight} {age_max}");
     }
 }
@@ -131,7 +132,7 @@ fn the_age_period_is_a_thousandth_of_age_max_and_at_least_the_refresh_period() {
 /// The engine computes ages as of a reference time, `AGE_MAX` after now. Time changes a priority if the reference is reached, or if a
 /// pending job's age is at the cap.
 #[test]
-fn the_timer_requests_all_priorities_only_if_time_changes_one() {
+fn the_age_timer_requests_all_priorities_only_if_time_changes_a_priority() {
     let young = |_: &mut Host| ();
     let capped = |host: &mut Host| host.jobs.get_mut(&ID).unwrap().submitted -= 2.0 * AGE_MAX;
     let in_depend = |host: &mut Host| {
@@ -151,7 +152,7 @@ fn the_timer_requests_all_priorities_only_if_time_changes_one() {
         ("at the cap, in DEPEND", &in_depend, 1_000, 1.0, false),
         ("at the cap, running", &running, 1_000, 1.0, false),
     ] {
-        let mut host = host_with_settings(Settings { age_weight, ..settings_with_age() });
+        let mut host = make_host_with_settings(Settings { age_weight, ..settings_with_age() });
         submit(&mut host, 1);
         change(&mut host);
         let mut engine = make_site(|_| ()).engine;
@@ -159,19 +160,19 @@ fn the_timer_requests_all_priorities_only_if_time_changes_one() {
         engine.handle(NOW, Event::New(Host::facts(ID, &host.jobs[&ID])));
         engine.handle(NOW, Event::Timer(Timer::Turn));
         let effects = engine.handle(NOW + after, Event::Timer(Timer::Refresh));
-        assert_eq!(asks_for_all(&effects), asks, "{what}");
+        assert_eq!(asks_for_all_priorities(&effects), asks, "{what}");
     }
 }
 
 #[test]
-fn a_moved_reference_changes_priorities_only_if_ages_have_a_weight() {
+fn a_moved_reference_time_changes_priorities_only_if_the_age_weight_is_not_0() {
     for (age_weight, after, changes_priorities) in
         [(1_000, 0.0, false), (1_000, 2.0 * AGE_MAX, true), (0, 2.0 * AGE_MAX, false)]
     {
-        let mut host = host_with_settings(Settings { age_weight, ..settings_with_age() });
+        let mut host = make_host_with_settings(Settings { age_weight, ..settings_with_age() });
         host.engine.handle(NOW + after, Event::Gone(JobId(9)));
-        assert_eq!(host.engine.move_reference(), changes_priorities, "{age_weight} {after}");
-        assert!(!host.engine.move_reference(), "a reference that has just moved does not move again");
+        assert_eq!(host.engine.move_age_reference(), changes_priorities, "{age_weight} {after}");
+        assert!(!host.engine.move_age_reference(), "a reference that has just moved does not move again");
     }
 }
 
@@ -183,7 +184,7 @@ fn a_new_job_ages_from_its_submission() {
         ("urgency 0", 0, false, Eligible::For(0.0)),
         ("blocked", 16, true, Eligible::For(0.0)),
     ] {
-        let mut host = host_with_settings(settings_with_age());
+        let mut host = make_host_with_settings(settings_with_age());
         let job = HostJob { urgency, submitted: NOW - 5.0, ..HostJob::new(7) };
         host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
@@ -199,7 +200,7 @@ fn a_new_job_ages_from_its_submission() {
 /// DEPEND, and the age continues.
 #[test]
 fn a_blocked_job_does_not_age_until_it_has_left_depend() {
-    let mut host = host_with_settings(settings_with_age());
+    let mut host = make_host_with_settings(settings_with_age());
     let job = HostJob::new(7);
     host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -213,7 +214,7 @@ fn a_blocked_job_does_not_age_until_it_has_left_depend() {
 
 #[test]
 fn a_job_keeps_its_age_while_its_urgency_is_0() {
-    let mut host = host_with_settings(settings_with_age());
+    let mut host = make_host_with_settings(settings_with_age());
     let id = submit(&mut host, 1);
     host.now += 10.0 * HOUR;
     host.set_urgency(id, 0);
@@ -306,17 +307,17 @@ fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
 /// The reference time has passed, so any new settings set a new reference time. All posted priorities are
 /// then stale.
 #[test]
-fn a_reference_that_new_settings_move_requests_all_priorities() {
+fn settings_that_move_the_reference_time_of_ages_request_all_priorities() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
-    let mut host = host_with_settings(settings.clone());
+    let mut host = make_host_with_settings(settings.clone());
     let reference = host.engine.view().live_snapshot().ages.reference.unwrap();
     host.engine.handle(reference - 1.0, Event::Settings(Settings { remember: false, ..settings.clone() }));
-    assert!(requests_all_later(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
+    assert!(requests_all_in_next_turn(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
     assert!(host.engine.view().live_snapshot().ages.reference.unwrap() > reference);
 }
 
 #[test]
-fn an_eventlog_shows_from_when_on_a_job_ages() {
+fn the_eventlog_of_a_job_gives_the_time_from_which_it_ages() {
     let held = |added| Past::Dependency("max-running-jobs-user-limit".to_owned(), added);
     let blocked = |added| Past::Dependency("afterany:1".to_owned(), added);
     let begins = [(0.0, Past::Urgency(16)), (1.0, Past::Accepted)];
@@ -331,7 +332,7 @@ fn an_eventlog_shows_from_when_on_a_job_ages() {
         ("blocked", vec![(2.0, blocked(true))], Eligible::For(2.0)),
         ("urgency 0", vec![(5.0, Past::Urgency(0))], Eligible::For(5.0)),
     ] {
-        let mut host = host_with_settings(settings_with_age());
+        let mut host = make_host_with_settings(settings_with_age());
         let id = submit(&mut host, 1);
         let past = begins.iter().cloned().chain(more).map(|(after, what)| (NOW + after, what)).collect();
         host.engine.handle(NOW + 100.0, Event::Past(id, past));
@@ -356,7 +357,7 @@ fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count()
 
 #[test]
 fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
-    let mut host = host_with_settings(settings_with_age());
+    let mut host = make_host_with_settings(settings_with_age());
     let ages_only = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((ages_only.max_wait_behind, ages_only.site_nodes, ages_only.weight), (None, None, 1_000));
     // 1,000 points in 100 hours are 240 points a day.
@@ -392,7 +393,7 @@ fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
         (0.0, 250.0 * HOUR, 1.0),
         (48.0 * HOUR, 250.0 * HOUR, f64::INFINITY),
     ] {
-        let mut host = host_with_settings(Settings { max_wait_behind, ..settings_with_age() });
+        let mut host = make_host_with_settings(Settings { max_wait_behind, ..settings_with_age() });
         let ids = [1, 1].map(|nodes| submit(&mut host, nodes));
         host.now += waited;
         let later = submit(&mut host, 1);
@@ -400,7 +401,7 @@ fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
         assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
         let page = crate::engine::answers::jobs_page(
             &host.engine.view(),
-            &JobsWanted { most: 9, ..JobsWanted::default() },
+            &JobFilter { most: 9, ..JobFilter::default() },
             host.now,
         );
         assert!(

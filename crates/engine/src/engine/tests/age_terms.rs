@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, live_host, tree};
+use super::live::{accounts, leaf, make_live_host, tree};
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, SiteRecords, ZeroScore};
 use crate::engine::{Batches, Engine, Event, Settings, State};
@@ -18,7 +18,7 @@ fn settings_with_age_weight(age_weight: i64) -> Settings {
     Settings { age_weight, age_max: 100.0 * HOUR, ..Settings::default() }
 }
 
-fn engine_with_data() -> Engine {
+fn make_engine_with_data() -> Engine {
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     engine.handle(NOW, Event::Projects(vec!["*".into()]));
@@ -29,7 +29,7 @@ fn engine_with_data() -> Engine {
 
 fn make_site(settings: Settings) -> Host {
     let mut host = Host::new();
-    host.engine = engine_with_data();
+    host.engine = make_engine_with_data();
     host.send_event(Event::Settings(settings));
     host
 }
@@ -90,7 +90,7 @@ fn a_pushed_weight_takes_precedence_over_a_configured_one() {
 }
 
 #[test]
-fn a_growing_age_does_not_lift_a_job_whose_score_is_0() {
+fn the_age_term_does_not_raise_the_priority_of_a_job_with_score_0() {
     for (zero_score, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1)] {
         let mut host = make_site(settings_with_age_weight(10_000_000));
         host.send_event(Event::Config(ConfigPatch {
@@ -190,9 +190,9 @@ fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
 const ORDERED: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 
 #[test]
-fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority() {
+fn a_job_submitted_after_the_reference_time_moved_is_ordered_by_its_current_priority() {
     for batches in ORDERED {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
         let settings = Settings { age_weight: 486_000, age_max: week, ..Settings::default() };
         host.engine.batches = batches;
@@ -288,7 +288,7 @@ proptest! {
                     }
                 }
                 Action::Replay(is_reload) => {
-                    let mut engine = engine_with_data();
+                    let mut engine = make_engine_with_data();
                     engine.handle(host.now, Event::Settings(settings_with_age_weight(100_000_000)));
                     host.replay_jobs(is_reload, engine);
                 }
@@ -316,8 +316,8 @@ proptest! {
 /// New settings move the reference between two refreshes, so all posted priorities are stale. The next refresh must post them, although no
 /// usage changed.
 #[test]
-fn priorities_follow_a_reference_that_moved_between_two_refreshes() {
-    let mut host = live_host(Policy::FairTree);
+fn a_refresh_posts_all_priorities_after_the_reference_time_moved() {
+    let mut host = make_live_host(Policy::FairTree);
     host.send_event(Event::Settings(settings_with_age_weight(100_000)));
     host.advance_and_refresh(30.0);
     host.now += 51.0 * HOUR;

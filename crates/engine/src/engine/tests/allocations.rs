@@ -4,7 +4,7 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, engine_with, record};
-use crate::engine::updates::bank_of_completion;
+use crate::engine::updates::find_completed_bank;
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer, answers};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Allocation, Phase, Project, Resources};
@@ -123,12 +123,12 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
         HostJob { duration: 7.0, ..completed.clone() },
         HostJob { project: None, ..completed.clone() },
     ] {
-        assert_eq!(bank_of_completion(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
+        assert_eq!(find_completed_bank(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
     }
     engine.handle(NOW, Event::Updated(Host::facts(id, &completed)));
     let job = engine.ledger().job(id).unwrap();
     assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Checked));
-    let bank_of_repeat = |engine: &Engine| bank_of_completion(&engine.view(), &Host::facts(id, &completed));
+    let bank_of_repeat = |engine: &Engine| find_completed_bank(&engine.view(), &Host::facts(id, &completed));
     assert_eq!(bank_of_repeat(&engine), Some("A".into()));
     engine.handle(NOW, Event::Depend(id));
     assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
@@ -197,7 +197,7 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
 /// a time limit. Flux reports this change only to plugins that are subscribed to the job, so the engine
 /// subscribes to one of these jobs.
 #[test]
-fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
+fn expirations_of_running_jobs_follow_the_expiration_of_the_instance() {
     let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..4).map(|_| submit(&mut host, 1)).collect();
     let (limited, [first_job, second, third]) = (ids[3], [ids[0], ids[1], ids[2]]);

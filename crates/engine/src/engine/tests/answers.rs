@@ -2,12 +2,12 @@
 //! The fields of standings, statistics, lists and pages, compared with values that were computed by hand.
 
 use super::host::Host;
-use super::live::{accounts, leaf, live_host, tree};
+use super::live::{accounts, leaf, make_live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Queue, SiteRecords};
 use crate::engine::Event;
 use crate::engine::answers::{
-    self, JobSelection, JobsWanted, Open, PageWanted, PrioritiesPage, StandingsWanted, priorities,
+    self, JobFilter, JobSelection, Open, PageFilter, PrioritiesPage, StandingFilter, priorities,
 };
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -20,7 +20,7 @@ fn is_near(one: f64, other: f64) -> bool {
 /// Returns a host with banks A and B, which have shares of 1 and 3, and with bank C below A. Users 7 and 8 have shares of 2 and 1 in A, and
 /// user 7 is also in B.
 fn make_site() -> Host {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     leaves[0].shares = Shares::Count(2);
     let SitePart { rule, mut banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
@@ -59,7 +59,7 @@ fn the_statistics_contain_shares_and_usages_of_all_banks() {
 #[test]
 fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations() {
     let mut host = make_site();
-    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let wanted = StandingFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
     let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
@@ -101,7 +101,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
-        let wanted = StandingsWanted { user: None, bank: None, after, most: 1, open: Open::Own };
+        let wanted = StandingFilter { user: None, bank: None, after, most: 1, open: Open::Own };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         all.extend(page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())));
         after = page.next.map(|(user, bank)| (user, bank.to_string()));
@@ -123,7 +123,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
         let (user, bank) = (user.map(UserId), bank.map(str::to_owned));
         let page = answers::standings(
             &host.engine.view(),
-            &StandingsWanted { user, bank, after, most: 9, open: Open::Own },
+            &StandingFilter { user, bank, after, most: 9, open: Open::Own },
             host.now,
         );
         let answer: Vec<(u32, String)> =
@@ -137,14 +137,14 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     host.send_event(Event::Policy(less_accounts, SitePart::default()));
     let flags_of_7 = |host: &Host| {
         let wanted =
-            StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+            StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
     };
     assert_eq!(flags_of_7(&host), [(false, true), (true, false)]);
-    let page = PageWanted { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
+    let page = PageFilter { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
     let removed = |host: &Host, user| {
-        let wanted = PageWanted { user: Some(UserId(user)), ..page.clone() };
+        let wanted = PageFilter { user: Some(UserId(user)), ..page.clone() };
         answers::page(&host.engine.view(), &wanted).removed.map(|removed| removed.len())
     };
     assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
@@ -176,7 +176,7 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
         let after = after.map(|(user, bank): (u32, &str)| (UserId(user), bank.to_owned()));
         let page = answers::page(
             &host.engine.view(),
-            &PageWanted { after, user: user.map(UserId), most, most_held },
+            &PageFilter { after, user: user.map(UserId), most, most_held },
         );
         let users: Vec<u32> = page.users.iter().flat_map(|it| vec![it.userid.0; it.banks.len()]).collect();
         assert_eq!((users, page.removed.is_some()), (wanted, is_last), "{most} {most_held} {user:?}");
@@ -192,7 +192,7 @@ fn a_standing_contains_the_limits_with_their_use() {
     let mut host = Host::with_data(vec![record(own_association, "A")], vec![capped, queue("q2")]);
     host.run_new_job(HostJob::new(7).queue("q1").size(2, 3));
     host.submit(HostJob::new(7).queue("q2")).unwrap();
-    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
+    let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
     assert_eq!((answer.jobs.active, answer.jobs.held, answer.jobs.pending), (2, 0, 1));
     assert_eq!((answer.jobs.running, answer.jobs.nodes, answer.jobs.cores), (1, 2, 3));
@@ -250,7 +250,7 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
 
 #[test]
 fn the_statistics_count_refreshes_and_their_posts() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let before = host.stats().refresh;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.start_job(ids[0]);
@@ -275,11 +275,11 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     let alone = submit(HostJob::new(8));
     host.set_urgency(high_job, 20);
     host.set_urgency(off_job, 0);
-    let places = |host: &Host, wanted: JobsWanted| -> Vec<_> {
+    let places = |host: &Host, wanted: JobFilter| -> Vec<_> {
         let page = answers::jobs_page(&host.engine.view(), &wanted, host.now);
         page.jobs.iter().map(|job| (job.id, job.place.map(|line| (line.place, line.of)))).collect()
     };
-    let all = || JobsWanted { most: 9, ..JobsWanted::default() };
+    let all = || JobFilter { most: 9, ..JobFilter::default() };
     let by_queue = [
         (low, Some((2, 3))),
         (equal, Some((3, 3))),
@@ -288,7 +288,7 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
         (alone, Some((1, 1))),
     ];
     assert_eq!(places(&host, all()), by_queue, "virtual queue q2 is part of q1");
-    let page = places(&host, JobsWanted { after: Some(low), most: 1, ..all() });
+    let page = places(&host, JobFilter { after: Some(low), most: 1, ..all() });
     assert_eq!(page, by_queue[1..2], "jobs outside of the page count too");
     host.send_event(Event::OneQueueList(true));
     let in_one_list =
@@ -296,21 +296,21 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off_job).collect();
     assert_eq!(listed, in_one_list);
     host.start_job(high_job);
-    assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high_job]), ..all() }), [(low, Some((1, 3)))]);
+    assert_eq!(places(&host, JobFilter { ids: Some(vec![low, high_job]), ..all() }), [(low, Some((1, 3)))]);
 }
 
 #[test]
-fn a_job_of_urgency_0_is_not_pending_in_standing_statistics_and_places() {
+fn a_job_of_urgency_0_is_not_counted_as_pending_in_standings_statistics_and_places() {
     let mut host = make_site();
     let [pending_job, off_job] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let count = |host: &Host| {
         let view = host.engine.view();
         let wanted =
-            StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+            StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
         let standing = answers::standings(&view, &wanted, host.now);
         let heading = answers::Heading::new(&view, host.now, None);
         let stats = answers::stats(&view, heading).jobs;
-        let ids = JobsWanted { ids: Some(vec![pending_job]), most: 1, ..JobsWanted::default() };
+        let ids = JobFilter { ids: Some(vec![pending_job]), most: 1, ..JobFilter::default() };
         let place = answers::jobs_page(&view, &ids, host.now).jobs[0].place.unwrap();
         let in_standing = standing.associations.iter().map(|it| it.jobs.pending).sum::<u64>();
         (in_standing, stats.pending, stats.blocked, place.of)
@@ -335,30 +335,30 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let blocked = host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
     let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let unknown_job = host.submit(HostJob::new(8).queue("q1")).unwrap();
-    let all = || JobsWanted { most: 9, ..JobsWanted::default() };
+    let all = || JobFilter { most: 9, ..JobFilter::default() };
     let text = |text: &str| Some(text.to_owned());
     for (what, wanted, ids) in [
         ("all", all(), vec![held, blocked, other_bank, unknown_job]),
-        ("after", JobsWanted { after: Some(blocked), ..all() }, vec![other_bank, unknown_job]),
+        ("after", JobFilter { after: Some(blocked), ..all() }, vec![other_bank, unknown_job]),
         (
             "ids",
-            JobsWanted { ids: Some(vec![unknown_job, held, first_job, held]), ..all() },
+            JobFilter { ids: Some(vec![unknown_job, held, first_job, held]), ..all() },
             vec![held, unknown_job],
         ),
         (
             "ids after",
-            JobsWanted { ids: Some(vec![unknown_job, held]), after: Some(held), ..all() },
+            JobFilter { ids: Some(vec![unknown_job, held]), after: Some(held), ..all() },
             vec![unknown_job],
         ),
-        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![blocked, unknown_job]),
+        ("user", JobFilter { user: Some(UserId(8)), ..all() }, vec![blocked, unknown_job]),
         (
             "user of ids",
-            JobsWanted { user: Some(UserId(8)), ids: Some(vec![held, blocked]), ..all() },
+            JobFilter { user: Some(UserId(8)), ids: Some(vec![held, blocked]), ..all() },
             vec![blocked],
         ),
-        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, blocked, unknown_job]),
-        ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown_job]),
-        ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
+        ("bank", JobFilter { bank: text("A"), ..all() }, vec![held, blocked, unknown_job]),
+        ("queue", JobFilter { queue: text("q1"), ..all() }, vec![held, unknown_job]),
+        ("bank and queue", JobFilter { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
         let page = answers::jobs_page(&host.engine.view(), &wanted, host.now);
         assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "{what}");
@@ -390,7 +390,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         let (user, queue) = (Some(UserId(8)), text("q2"));
         let page = answers::jobs_page(
             &host.engine.view(),
-            &JobsWanted { after, user, queue, most: 2, ..all() },
+            &JobFilter { after, user, queue, most: 2, ..all() },
             host.now,
         );
         got += page.jobs.len();
@@ -400,7 +400,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     assert_eq!(got, 1);
     let last = answers::jobs_page(
         &host.engine.view(),
-        &JobsWanted { user: Some(UserId(7)), most: 2, ..all() },
+        &JobFilter { user: Some(UserId(7)), most: 2, ..all() },
         host.now,
     );
     assert_eq!((last.jobs.len(), last.next), (2, None), "the page contains exactly the user's jobs");
@@ -430,7 +430,7 @@ fn each_value_of_open_has_a_name() {
 
 #[test]
 fn the_answer_to_priorities_has_the_documented_members() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let [first, second] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let select =
         |ids, after, most| priorities(&host.engine.view(), JobSelection { ids, after, most }, host.now);
@@ -456,7 +456,7 @@ fn the_answer_to_priorities_has_the_documented_members() {
 
 #[test]
 fn a_preview_and_its_commit_report_the_same_difference() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let difference = |host: &Host, policy: &SiteRecords| {
         host.engine.difference(policy.clone(), SitePart::default()).unwrap()
     };
@@ -472,19 +472,19 @@ fn a_preview_and_its_commit_report_the_same_difference() {
     let wanted = difference(&host, &less_accounts);
     assert_eq!(host.engine.preview(host.now, 1).unwrap().changes.difference, wanted);
     host.send_event(Event::PolicyCommit);
-    assert_eq!(host.engine.view().latest_difference(), wanted);
+    assert_eq!(host.engine.view().last_difference(), wanted);
 }
 
 #[test]
 fn the_answers_use_the_settings_in_force() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let settings = crate::engine::Settings { annotate: true, ..Default::default() };
     host.send_event(Event::Settings(settings.clone()));
     assert_eq!(host.engine.view().settings(), &settings);
     host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
     let wanted =
-        StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
+        StandingFilter { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     assert_eq!(answer.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
 }

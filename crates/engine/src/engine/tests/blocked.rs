@@ -11,7 +11,7 @@ use crate::ids::{JobId, Limit};
 use crate::limits::{Eligible, Keepers};
 
 #[test]
-fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
+fn a_job_that_is_not_blocked_is_released_before_a_blocked_job() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
@@ -112,7 +112,7 @@ fn a_blocked_job_delays_no_other_job() {
 }
 
 #[test]
-fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
+fn if_a_job_has_an_undeclared_dependency_the_next_job_is_released_instead() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     let job_a = start(&mut host, 1);
     let (blocked_job, next_job) = (submit(&mut host, 1), submit(&mut host, 1));
@@ -125,7 +125,7 @@ fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
 }
 
 /// Returns a host with one running job, and a held job that another plugin also blocks. The jobspec does not declare that dependency.
-fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
+fn make_host_with_dependency() -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = start(&mut host, 1);
     let blocked_job = submit(&mut host, 1);
@@ -136,8 +136,8 @@ fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
 }
 
 #[test]
-fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
-    let (mut host, mut running_job, blocked_job) = host_with_undeclared_dependency();
+fn ends_of_other_jobs_add_no_dependencies_to_a_job_with_an_undeclared_dependency() {
+    let (mut host, mut running_job, blocked_job) = make_host_with_dependency();
     for _ in 0..5 {
         let next_job = submit(&mut host, 1);
         host.end_job(running_job);
@@ -157,7 +157,7 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
 #[test]
 fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
-        let (mut host, running_job, blocked_job) = host_with_undeclared_dependency();
+        let (mut host, running_job, blocked_job) = make_host_with_dependency();
         let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
         host.replay_jobs(is_reload, engine_with(vec![record(limited_association, "A")]));
         let later_job = submit(&mut host, 1);
@@ -236,7 +236,7 @@ fn a_job_is_checked_only_when_its_last_foreign_dependency_ends() {
 /// same scan leaves DEPEND before the updated job. The later job must not take the headroom that is reserved
 /// for the updated job.
 #[test]
-fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
+fn a_job_released_by_its_own_update_reserves_headroom_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {
         let mut host = make_site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
         let undeclared =

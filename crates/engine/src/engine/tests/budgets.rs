@@ -10,7 +10,7 @@ use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Budget, Cap, ChangeCounts, Scope, SiteLimit, SiteRecords, Target};
 use crate::budgets::BudgetMode;
-use crate::engine::answers::{BudgetShown, Open, StandingsWanted};
+use crate::engine::answers::{BudgetShown, Open, StandingFilter};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, Measure, UserId};
 use crate::standing::{Bookmark, SitePart};
@@ -35,7 +35,7 @@ fn bank(name: &str) -> Target {
     Target::Bank(name.into())
 }
 
-fn push_with(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (SiteRecords, SitePart) {
+fn push_with_budgets(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (SiteRecords, SitePart) {
     let policy = SiteRecords {
         associations: USERS.map(|(user, bank)| record(association(user, bank), bank)).into(),
         queues: vec![queue("q1")],
@@ -49,11 +49,11 @@ fn push_with(budgets: Vec<Budget>, at: f64, watermarks: [f64; 3]) -> (SiteRecord
 }
 
 fn push(host: &mut Host, budgets: Vec<Budget>, watermark: f64) {
-    let (policy, site) = push_with(budgets, host.now, [watermark; 3]);
+    let (policy, site) = push_with_budgets(budgets, host.now, [watermark; 3]);
     host.send_event(Event::Policy(policy, site));
 }
 
-fn host_with(budgets: Vec<Budget>, mode: BudgetMode) -> Host {
+fn host_with_budgets(budgets: Vec<Budget>, mode: BudgetMode) -> Host {
     let mut host = Host::new();
     host.send_event(Event::Settings(Settings { budgets: mode, ..Settings::default() }));
     push(&mut host, budgets, NOW);
@@ -70,28 +70,28 @@ fn spent(host: &Host, target: &Target) -> u64 {
     host.engine.budgets.windows().filter(is_of).map(crate::budgets::Window::spent).sum()
 }
 
-fn end_after(host: &mut Host, id: JobId, seconds: f64) {
+fn end_job_after(host: &mut Host, id: JobId, seconds: f64) {
     host.now = host.jobs[&id].started.unwrap() + seconds - 1.0;
     host.end_job(id);
 }
 
 #[test]
-fn a_job_that_ends_early_returns_the_unused_amount() {
-    let mut host = host_with(vec![budget(bank("root"), hours(10))], BudgetMode::Hold);
+fn a_job_that_ends_early_returns_its_unused_amount_to_the_budget() {
+    let mut host = host_with_budgets(vec![budget(bank("root"), hours(10))], BudgetMode::Hold);
     let first = host.submit(job(7, "A", 4, 2.0 * HOUR)).unwrap();
     let second = host.submit(job(7, "B", 1, 3.0 * HOUR)).unwrap();
     assert_eq!(host.names(second), ["budget-node-hours-bank"], "8 of 10 node-hours are committed");
     let small = host.submit(job(8, "A", 1, 2.0 * HOUR)).unwrap();
     assert_eq!(host.state(small), Some(State::Sched), "2 node-hours are left");
     host.start_job(first);
-    end_after(&mut host, first, 900.0);
+    end_job_after(&mut host, first, 900.0);
     assert_eq!(spent(&host, &bank("root")), MS_PER_HOUR, "4 nodes for a quarter of an hour");
     assert_eq!(host.state(second), Some(State::Sched));
 }
 
 #[test]
 fn a_budget_counts_jobs_in_a_queue_that_is_exempt_from_limits_of_the_bank() {
-    let mut host = host_with(vec![budget(bank("A"), hours(3))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(3))], BudgetMode::Hold);
     let cap = Cap { limit: Limit(1), is_given: false };
     let amount = Amount::parse("run-sched-jobs").unwrap();
     let limits = vec![SiteLimit { target: bank("A"), queue: None, amount, cap }];
@@ -111,10 +111,10 @@ fn a_budget_counts_jobs_in_a_queue_that_is_exempt_from_limits_of_the_bank() {
 
 #[test]
 fn a_job_after_its_time_limit_is_charged_for_its_time_limit() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_after(&mut host, id, HOUR + 60.0);
+    end_job_after(&mut host, id, HOUR + 60.0);
     assert_eq!(spent(&host, &bank("A")), MS_PER_HOUR);
 }
 
@@ -128,7 +128,7 @@ fn budgets_of_an_association_a_user_and_another_unit_hold_jobs_too() {
         (budget(of_association, hours(2)), "budget-node-hours-association"),
         (cores, "budget-core-hours-bank"),
     ] {
-        let mut host = host_with(vec![target], BudgetMode::Hold);
+        let mut host = host_with_budgets(vec![target], BudgetMode::Hold);
         let held = host.submit(job(7, "A", 3, HOUR)).unwrap();
         assert_eq!(host.names(held), [name]);
         let id = host.submit(job(7, "A", 2, HOUR)).unwrap();
@@ -137,19 +137,19 @@ fn budgets_of_an_association_a_user_and_another_unit_hold_jobs_too() {
 }
 
 #[test]
-fn a_job_without_a_time_limit_is_rejected_where_a_budget_counts_it() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+fn a_job_without_a_time_limit_is_rejected_if_a_budget_counts_the_job() {
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let text = "the budget of bank A counts node-hours, so each job needs a time limit: set one with -t";
     assert_eq!(host.submit(job(7, "A", 1, 0.0)), Err(text.to_owned()));
     assert!(host.submit(job(7, "B", 1, 0.0)).is_ok(), "no budget counts the job");
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Warn);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Warn);
     assert!(host.submit(job(7, "A", 1, 0.0)).is_ok());
     assert!(host.submit(job(7, "A", 100, HOUR)).is_ok());
 }
 
 #[test]
-fn under_reject_a_job_that_does_not_fit_is_rejected_and_a_job_that_lost_its_headroom_is_held() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Reject);
+fn in_mode_reject_a_job_beyond_the_budget_is_rejected_and_a_later_loss_holds_the_job() {
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Reject);
     let text = "the job may use 11 node-hours, and the budget of bank A has 10 of 10 left: request less time with -t, \
                 or ask for a deposit";
     assert_eq!(host.submit(job(7, "A", 11, HOUR)), Err(text.to_owned()));
@@ -163,7 +163,7 @@ fn under_reject_a_job_that_does_not_fit_is_rejected_and_a_job_that_lost_its_head
 
 #[test]
 fn a_deposit_releases_held_jobs_and_a_refund_holds_only_new_jobs() {
-    let mut host = host_with(vec![budget(bank("A"), hours(1))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(1))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 2, HOUR)).unwrap();
     assert_eq!(host.state(id), Some(State::Depend));
     push(&mut host, vec![budget(bank("A"), hours(2))], NOW);
@@ -177,11 +177,11 @@ fn a_deposit_releases_held_jobs_and_a_refund_holds_only_new_jobs() {
 }
 
 #[test]
-fn a_push_that_includes_an_ended_job_changes_no_balance() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+fn a_push_that_includes_an_ended_job_does_not_change_the_spent_amount() {
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 2, 2.0 * HOUR)).unwrap();
     host.start_job(id);
-    end_after(&mut host, id, HOUR);
+    end_job_after(&mut host, id, HOUR);
     let charge = 2 * MS_PER_HOUR;
     assert_eq!(spent(&host, &bank("A")), charge);
     // The first watermark is before the end of the job, and the second after it.
@@ -195,7 +195,7 @@ fn a_push_that_includes_an_ended_job_changes_no_balance() {
 fn a_job_spends_from_the_window_in_which_it_starts() {
     let first = budget(bank("A"), hours(4));
     let second = Budget { start: first.end + 3_600, end: first.end + 86_400, ..first.clone() };
-    let mut host = host_with(vec![first.clone(), second.clone()], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![first.clone(), second.clone()], BudgetMode::Hold);
     host.now = first.end as f64 - 600.0;
     let running = host.submit(job(7, "A", 3, HOUR)).unwrap();
     host.start_job(running);
@@ -225,15 +225,15 @@ fn budgets_hold_jobs_until_job_list_has_listed_ended_jobs() {
 }
 
 #[test]
-fn a_restart_loses_no_charge() {
+fn budget_charges_survive_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+        let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
         let [ended, running] = [3.0, 2.0].map(|nodes| {
             let id = host.submit(job(7, "A", nodes as u64, HOUR)).unwrap();
             host.start_job(id);
             id
         });
-        end_after(&mut host, ended, 2.0 * HOUR);
+        end_job_after(&mut host, ended, 2.0 * HOUR);
         let held = host.submit(job(8, "A", 6, HOUR)).unwrap();
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
         // The snapshot of the crashed instance lacks the job that ended last.
@@ -241,7 +241,7 @@ fn a_restart_loses_no_charge() {
         push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
         assert_eq!(spent(&host, &bank("A")), 3 * MS_PER_HOUR, "the time limit of an ended job is kept");
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
-        end_after(&mut host, running, 2.5 * HOUR);
+        end_job_after(&mut host, running, 2.5 * HOUR);
         assert_eq!(spent(&host, &bank("A")), 5 * MS_PER_HOUR);
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
     }
@@ -249,10 +249,10 @@ fn a_restart_loses_no_charge() {
 
 #[test]
 fn ended_jobs_in_the_snapshot_keep_their_time_limits() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_after(&mut host, id, 2.0 * HOUR);
+    end_job_after(&mut host, id, 2.0 * HOUR);
     let (ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
     host.engine = Engine::with_batches(FEW);
     host.ended.clear();
@@ -263,8 +263,8 @@ fn ended_jobs_in_the_snapshot_keep_their_time_limits() {
 
 #[test]
 fn a_push_with_budgets_and_without_a_tree_is_rejected() {
-    let mut host = host_with(Vec::new(), BudgetMode::Hold);
-    let (policy, site) = push_with(vec![budget(bank("A"), 0)], NOW, [NOW; 3]);
+    let mut host = host_with_budgets(Vec::new(), BudgetMode::Hold);
+    let (policy, site) = push_with_budgets(vec![budget(bank("A"), 0)], NOW, [NOW; 3]);
     let effects = host.engine.handle(NOW, Event::Policy(policy, SitePart { rule: None, ..site }));
     assert!(
         matches!(&effects[..], [crate::engine::Effect::RejectPush(text)] if text.starts_with("budgets: the push has no tree"))
@@ -275,24 +275,24 @@ fn a_push_with_budgets_and_without_a_tree_is_rejected() {
 #[test]
 fn a_push_counts_changes_of_deposits_and_not_of_spent_amounts() {
     let mut host =
-        host_with(vec![budget(bank("A"), hours(10)), budget(bank("B"), hours(1))], BudgetMode::Hold);
+        host_with_budgets(vec![budget(bank("A"), hours(10)), budget(bank("B"), hours(1))], BudgetMode::Hold);
     let spent = Budget { spent: 5, rate: 7, ..budget(bank("B"), hours(1)) };
     let next = vec![budget(bank("A"), hours(11)), spent, budget(bank("root"), hours(1))];
-    let (policy, site) = push_with(next.clone(), NOW, [NOW; 3]);
+    let (policy, site) = push_with_budgets(next.clone(), NOW, [NOW; 3]);
     let difference = host.engine.difference(policy, site).unwrap();
     assert_eq!(difference.others.budgets, ChangeCounts { added: 1, changed: 1, removed: 0 });
     push(&mut host, next, NOW);
-    assert_eq!(host.engine.view().latest_difference().others.budgets, difference.others.budgets);
+    assert_eq!(host.engine.view().last_difference().others.budgets, difference.others.budgets);
     push(&mut host, Vec::new(), NOW);
-    let counts = host.engine.view().latest_difference().others.budgets;
+    let counts = host.engine.view().last_difference().others.budgets;
     assert_eq!(counts, ChangeCounts { added: 0, changed: 0, removed: 3 });
 }
 
 #[test]
 fn a_push_whose_parts_have_overlapping_windows_is_rejected() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let overlapping = Budget { start: NOW as i64, ..budget(bank("A"), hours(5)) };
-    let (policy, site) = push_with(vec![budget(bank("A"), hours(1))], NOW, [NOW; 3]);
+    let (policy, site) = push_with_budgets(vec![budget(bank("A"), hours(1))], NOW, [NOW; 3]);
     host.send_event(Event::PolicyBegin { keeps_config: false });
     host.send_event(Event::PolicyPart(policy, site));
     let part = SitePart { budgets: vec![overlapping], ..SitePart::default() };
@@ -306,7 +306,7 @@ fn a_push_whose_parts_have_overlapping_windows_is_rejected() {
 
 #[test]
 fn an_update_may_not_extend_a_pending_job_beyond_the_budget() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 5, HOUR)).unwrap();
     let validate = |host: &mut Host, seconds: f64| {
         let updated = HostJob { duration: seconds, ..host.jobs[&id].clone() };
@@ -339,7 +339,7 @@ fn ended_jobs_that_no_push_covers_are_not_evicted_while_there_are_budgets() {
 
 #[test]
 fn the_query_shows_what_jobs_have_spent_and_may_still_spend() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     assert!(
         !serde_json::to_string(&crate::engine::answers::snapshot(&Host::new().engine.view()))
             .unwrap()
@@ -351,7 +351,7 @@ fn the_query_shows_what_jobs_have_spent_and_may_still_spend() {
         id
     });
     let start = host.jobs[&running].started.unwrap();
-    end_after(&mut host, ended, 0.5 * HOUR);
+    end_job_after(&mut host, ended, 0.5 * HOUR);
     host.submit(job(8, "A", 1, HOUR)).unwrap();
     host.now = start + 0.5 * HOUR;
     host.advance_and_refresh(0.0);
@@ -379,13 +379,13 @@ fn a_standing_shows_the_budgets_that_pay_for_the_jobs_and_hides_what_other_users
         budget(bank("B"), hours(1)),
         budget(Target::User(UserId(8)), hours(1)),
     ];
-    let mut host = host_with(budgets, BudgetMode::Hold);
+    let mut host = host_with_budgets(budgets, BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, 2.0 * HOUR)).unwrap();
     host.start_job(id);
     host.now = host.jobs[&id].started.unwrap() + HOUR;
     let show = |open| {
         let wanted =
-            StandingsWanted { user: Some(UserId(7)), bank: Some("A".to_owned()), after: None, most: 9, open };
+            StandingFilter { user: Some(UserId(7)), bank: Some("A".to_owned()), after: None, most: 9, open };
         let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations[0].budgets.clone()
     };
@@ -405,10 +405,10 @@ fn a_standing_shows_the_budgets_that_pay_for_the_jobs_and_hides_what_other_users
 /// the time limit from job-list.
 #[test]
 fn a_job_whose_time_limit_the_snapshot_lacks_gets_it_from_job_list() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_after(&mut host, id, 2.0 * HOUR);
+    end_job_after(&mut host, id, 2.0 * HOUR);
     let (mut ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
     ended[0].job.limit = 0.0;
     host.engine = Engine::with_batches(FEW);
@@ -418,7 +418,7 @@ fn a_job_whose_time_limit_the_snapshot_lacks_gets_it_from_job_list() {
 }
 
 #[test]
-fn a_job_charges_and_may_spend_by_the_factor_of_its_queue() {
+fn the_charge_factor_of_a_queue_applies_to_spent_and_committed_budget_amounts() {
     let mut host = Host::new();
     let configure = |host: &mut Host, factor| {
         host.oracle.budgets.charges.push((host.now, factor));
@@ -437,15 +437,15 @@ fn a_job_charges_and_may_spend_by_the_factor_of_its_queue() {
     configure(&mut host, 0.25);
     host.run_until_idle();
     assert_eq!(host.state(held), Some(State::Sched), "the jobs that do not run count with the new factor");
-    end_after(&mut host, running, HOUR);
+    end_job_after(&mut host, running, HOUR);
     assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR, "the factor at the start of the job counts");
     host.start_job(waiting);
-    end_after(&mut host, waiting, HOUR);
+    end_job_after(&mut host, waiting, HOUR);
     assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR + MS_PER_HOUR / 2);
 }
 
 #[test]
-fn a_job_may_not_move_to_a_queue_with_a_higher_factor_if_the_budget_has_less_than_its_charge_there() {
+fn a_job_may_not_move_to_a_queue_where_its_charge_would_exceed_the_budget() {
     let mut host = Host::new();
     let charges = [("q1".into(), 3.0)].into();
     host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
@@ -469,18 +469,18 @@ fn a_job_may_not_move_to_a_queue_with_a_higher_factor_if_the_budget_has_less_tha
 
 #[test]
 fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
-    let mut host = host_with(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
+    let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(8, "A", 2, HOUR)).unwrap();
     host.start_job(id);
     let push_without = |host: &mut Host, spent| {
         let budgets = vec![Budget { spent, ..budget(bank("A"), hours(10)) }];
-        let (mut policy, mut site) = push_with(budgets, host.now, [NOW; 3]);
+        let (mut policy, mut site) = push_with_budgets(budgets, host.now, [NOW; 3]);
         policy.associations.retain(|record| record.association.user != UserId(8));
         site.associations.retain(|leaf| leaf.user != Some(UserId(8)));
         host.send_event(Event::Policy(policy, site));
     };
     push_without(&mut host, 0);
-    end_after(&mut host, id, HOUR);
+    end_job_after(&mut host, id, HOUR);
     assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
     // The next push has the charge of the ended job in the spent amount of the bank. The job must not count
     // twice, although the push has no watermark of its association.

@@ -33,7 +33,7 @@ fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
 }
 
 #[test]
-fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
+fn a_released_job_of_score_0_reserves_no_headroom_to_run() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     host.send_event(Event::Queues(vec![Queue { priority: 1, ..queue("q1") }, queue("q2")]));
     let running_job = host.run_new_job(HostJob::new(7).queue("q1"));
@@ -65,7 +65,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
 }
 
 #[test]
-fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
+fn a_priority_is_computed_from_the_data_in_force_when_it_is_set() {
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     restart_without_data(&mut host, id);
@@ -144,7 +144,7 @@ fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
 }
 
 #[test]
-fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
+fn a_dependency_name_is_not_reused_if_the_eventlog_cannot_be_read() {
     let mut host = make_site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
     let first_job = submit(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
@@ -263,7 +263,7 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
 }
 
 #[test]
-fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
+fn a_job_of_the_instance_owner_ends_if_no_push_contains_its_bank() {
     // Test t1012 of flux-accounting runs as the owner, and requires this exception.
     let owner = OWNER.0;
     let mut host = Host::new();
@@ -306,7 +306,7 @@ fn records_release_no_job_before_the_reprioritize() {
 }
 
 #[test]
-fn half_of_a_push_releases_and_holds_no_job() {
+fn an_incomplete_push_neither_releases_nor_holds_a_job() {
     for is_reload in [true, false] {
         // One job may run in queue q1. The association itself has no limit.
         let one_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
@@ -339,7 +339,7 @@ fn half_of_a_push_releases_and_holds_no_job() {
 }
 
 #[test]
-fn the_project_of_a_job_is_checked_when_the_data_come() {
+fn the_project_of_a_waiting_job_is_checked_when_its_data_are_pushed() {
     // Each row has the project at submission, the project after an update before the data come, and whether the second project is valid.
     for (first, project, is_valid) in
         [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
@@ -362,7 +362,7 @@ fn the_project_of_a_job_is_checked_when_the_data_come() {
 }
 
 #[test]
-fn a_turn_without_noted_jobs_has_no_effects() {
+fn a_reactor_turn_without_noted_jobs_has_no_effects() {
     let mut host = make_site(|_| ());
     for _ in 0..50 {
         submit(&mut host, 1);

@@ -3,8 +3,8 @@
 //! Rules: F11
 
 use super::host::Host;
-use super::live::{accounts, leaves, live_host, tree, usage};
-use super::refreshes::{ended_job, engine_with_tree, page_requests};
+use super::live::{accounts, leaves, make_live_host, tree, usage};
+use super::refreshes::{ended_job, make_engine_with_tree, page_requests};
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Engine, Event, Settings, Timer};
 use crate::ids::{JobId, UserId};
@@ -19,7 +19,7 @@ fn arms_retry(effects: &[Effect]) -> bool {
 /// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that the
 /// engine stores then, and the usage of the 100 jobs.
 fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
-    end_jobs_on_host(live_host(Policy::Classic), others, settings)
+    end_jobs_on_host(make_live_host(Policy::Classic), others, settings)
 }
 
 fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
@@ -94,7 +94,7 @@ fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
 /// Each attempt gets its first page and no second one. A page must not reset the count of attempts.
 #[test]
 fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
-    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
+    let mut engine = make_engine_with_tree(tree(Policy::Classic, NOW, leaves()));
     let page = || (1..=1_000).map(|id| ended_job(id, NOW - id as f64)).collect::<Vec<_>>();
     for tried in 1..=12 {
         assert_eq!(page_requests(&engine.handle(NOW, Event::Ended(Some(page())))).len(), 1, "the next page");
@@ -107,8 +107,8 @@ fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
 }
 
 #[test]
-fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
-    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
+fn each_page_of_ended_jobs_has_its_own_timeout_of_a_minute() {
+    let mut engine = make_engine_with_tree(tree(Policy::Classic, NOW, leaves()));
     for page in 0..3 {
         for _ in 1..12 {
             assert_eq!(page_requests(&engine.handle(NOW, Event::Timer(Timer::Retry))), []);
@@ -145,7 +145,7 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
 /// job-list and the snapshot may report the same job. Of two reported ends, the earlier one counts.
 #[test]
 fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     for round in 0..3 {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });

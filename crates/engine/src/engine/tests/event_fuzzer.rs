@@ -17,7 +17,7 @@ use crate::accounts::{
     Association, Budget, Cap, ConfigPatch, Queue, SiteLimit, SiteRecords, Target, ZeroScore,
 };
 use crate::budgets::BudgetMode;
-use crate::engine::answers::PageWanted;
+use crate::engine::answers::PageFilter;
 use crate::engine::{
     Batches, Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, Settings, State, Timer, answers,
 };
@@ -41,7 +41,7 @@ const CAPS: [i64; 8] = [1, 2, 3, 1000, 0, -1, 2_147_483_647, i64::MAX];
 const TIMES: [f64; 9] =
     [NOW, NOW + 1.0, NOW - 9.0, 0.0, -1.0, 1e300, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
 
-fn choose_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
+fn choose_job_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
     let size = Size::new(choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS));
     JobFacts {
         id,
@@ -209,8 +209,8 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
     let some = |text: Option<&'static str>| text.unwrap_or("A");
     match choices.below(40) {
         0 => Event::Created { id, state: choices.pick(&STATES), has_dependencies: choices.below(2) == 1 },
-        1 | 36 => Event::Validate(choose_facts(choices, id)),
-        2 | 37 => Event::New(choose_facts(choices, id)),
+        1 | 36 => Event::Validate(choose_job_facts(choices, id)),
+        2 | 37 => Event::New(choose_job_facts(choices, id)),
         3 | 38 => Event::Depend(id),
         4 => Event::Dependency { id, name: choices.pick(&NAMES), added: choices.below(2) == 1 },
         5 => Event::Priority(id, choices.pick(&URGENCIES)),
@@ -227,7 +227,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::UpdateQueue { id, user, state: choices.pick(&STATES), queue: some(choices.pick(&QUEUES)) }
         }
         13 => Event::UpdateBank { id, user, state: choices.pick(&STATES), bank: some(choices.pick(&BANKS)) },
-        14 => Event::Updated(choose_facts(choices, id)),
+        14 => Event::Updated(choose_job_facts(choices, id)),
         15 => Event::Settings(choose_settings(choices)),
         16 => Event::Associations(choose_policy(choices).associations),
         17 => Event::Queues(choose_policy(choices).queues),
@@ -276,7 +276,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::Dependencies(id, Some(names).filter(|_| choices.below(4) != 3))
         }
         _ => match choices.below(4) {
-            0 => Event::Shown(choose_facts(choices, id)),
+            0 => Event::Shown(choose_job_facts(choices, id)),
             1 => Event::Panicked(Some(id).filter(|_| choices.below(2) == 1)),
             2 => Event::Ended(None),
             _ => Event::Ended(Some((0..choices.below(3)).map(|_| choose_ended_job(choices, id)).collect())),
@@ -320,7 +320,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                 };
                 let why = [Refusal::Absent, Refusal::TooLate, Refusal::Other("%s\n".to_owned())];
                 match (effect, choices.below(4)) {
-                    (Effect::Then(step), _) => (variant_name(&step), engine.carry_out_step(step)),
+                    (Effect::Then(step), _) => (variant_name(&step), engine.execute_step(step)),
                     (effect, how @ 0..=2) => {
                         // Flux refuses a lookup with `Absent` or `TooLate` if the job has ended.
                         if let (Effect::LookUp(id), 0 | 1) = (&effect, how) {
@@ -332,7 +332,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                         ("asked".to_owned(), engine.handle(now, Event::Urgency(id, choices.pick(&URGENCIES))))
                     }
                     (Effect::LookUp(id), _) => {
-                        let event = Event::Shown(choose_facts(&mut choices, id));
+                        let event = Event::Shown(choose_job_facts(&mut choices, id));
                         oracle.apply_event(&event, &[]);
                         ("shown".to_owned(), engine.handle(now, event))
                     }
@@ -363,7 +363,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         answers::stats(&engine.view(), answers::Heading::new(&engine.view(), now, None)),
         engine.preview(now, 10).is_ok(),
     );
-    let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };
+    let all = PageFilter { after: None, user: None, most: 1000, most_held: 1000 };
     let _ = (
         answers::page(&engine.view(), &all),
         crate::engine::uncovered(&engine.view(), Default::default(), 10),
@@ -376,7 +376,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         crate::engine::site_document(&engine.view()),
     );
     for id in IDS.map(JobId) {
-        let mut facts = choose_facts(&mut choices, id);
+        let mut facts = choose_job_facts(&mut choices, id);
         facts.state = State::Sched;
         let _ = answers::why(&engine.view(), &facts, now);
     }

@@ -65,7 +65,7 @@ fn one_free_slot_releases_one_job() {
 }
 
 #[test]
-fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
+fn a_held_job_loses_dependencies_of_satisfied_limits_at_once_but_reserves_at_its_release() {
     let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
     let job_a = start(&mut host, 2);
     let job_b = start(&mut host, 1);
@@ -172,7 +172,7 @@ fn a_small_job_overtakes_one_that_does_not_fit() {
 }
 
 #[test]
-fn a_queue_holds_only_its_own_jobs() {
+fn a_limit_of_a_queue_holds_only_jobs_of_the_queue() {
     let full_queue = Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue, queue("q2")]);
     host.run_new_job(HostJob::new(7).queue("q1"));
@@ -275,7 +275,7 @@ fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
 }
 
 #[test]
-fn a_blocked_job_that_moves_is_held_by_each_limit_that_it_exceeds_then() {
+fn a_blocked_job_is_held_by_each_limit_that_it_exceeds_in_its_new_queue() {
     let mut host = make_site(|job_a| job_a.max_nodes = Limit(1));
     let blocked_job = host.submit(HostJob::new(7).queue("q1").blocked_by("begin-time:9999")).unwrap();
     let job_a = start(&mut host, 1);

@@ -16,7 +16,7 @@ fn projects_event(projects: &[&str]) -> Event<'static> {
 }
 
 /// Returns a record of user 7 that allows only project p1.
-fn p1_record(bank: &str) -> AssociationRecord {
+fn make_record_of_project_p1(bank: &str) -> AssociationRecord {
     let projects = ["p1"].map(Into::into).into();
     record(Association { projects, def_project: None, ..association(7, bank) }, bank)
 }
@@ -32,15 +32,15 @@ fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, 
 }
 
 #[test]
-fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
+fn a_job_waits_for_its_project_until_the_push_is_complete() {
     let job = HostJob { project: Some("p1".to_owned()), ..HostJob::new(7) };
-    let (mut host, id) = unblock_during_push(job.clone(), vec![p1_record("A")]);
+    let (mut host, id) = unblock_during_push(job.clone(), vec![make_record_of_project_p1("A")]);
     host.send_event(projects_event(&["p1"]));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     // If the push lacks the project of the job, the job ends at the reprioritize.
-    let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
+    let (mut host, id) = unblock_during_push(job, vec![make_record_of_project_p1("A")]);
     host.send_event(projects_event(&["p2"]));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (None, 1));
@@ -48,10 +48,10 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
 }
 
 #[test]
-fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
-    let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![p1_record("A")]);
+fn a_job_waits_for_its_association_until_the_push_is_complete() {
+    let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![make_record_of_project_p1("A")]);
     let mut lacking_host = host.clone();
-    host.push(vec![p1_record("B")]);
+    host.push(vec![make_record_of_project_p1("B")]);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     lacking_host.send_event(Event::Reprioritize);
@@ -60,9 +60,9 @@ fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
 
 /// The instance owner's record comes after the reprioritize, so the engine must not end the owner's job there.
 #[test]
-fn a_job_of_the_owner_waits_longer_than_the_push() {
+fn a_job_of_the_instance_owner_waits_for_the_owners_record_after_the_push() {
     let own_facts = HostJob::new(OWNER.0).bank("O");
-    let (mut host, id) = unblock_during_push(own_facts, vec![p1_record("A")]);
+    let (mut host, id) = unblock_during_push(own_facts, vec![make_record_of_project_p1("A")]);
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
     let mut lacking_host = host.clone();

@@ -10,7 +10,7 @@ use crate::engine::{Effect, Engine, Event, Fate, HandOverPage, State, Timer};
 use crate::ids::{JobId, Limit};
 use serde_json::json;
 
-fn list_fates(host: &Host) -> Vec<(JobId, Fate)> {
+fn list_job_outcomes(host: &Host) -> Vec<(JobId, Fate)> {
     let page = crate::engine::hand_over(&host.engine.view(), None, 100).unwrap();
     page.jobs.into_iter().map(|job| (job.id, job.fate)).collect()
 }
@@ -44,9 +44,9 @@ fn make_host_with_held_job() -> (Host, JobId) {
 }
 
 #[test]
-fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
+fn flux_accountings_plugin_keeps_a_job_held_if_a_limit_holds_it_for_the_first_time() {
     let (host, held) = make_host_with_held_job();
-    assert_eq!(list_fates(&host), [(held, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held, Fate::Held)]);
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn the_answer_to_hand_over_has_the_documented_members() {
 }
 
 #[test]
-fn a_job_that_a_limit_holds_a_second_time_is_ended() {
+fn flux_accountings_plugin_ends_a_job_that_a_limit_holds_a_second_time() {
     let (host, _, held) = make_host_with_job_held_twice();
-    assert_eq!(list_fates(&host), [(held, Fate::Ended)]);
+    assert_eq!(list_job_outcomes(&host), [(held, Fate::Ended)]);
 }
 
 /// Only another plugin blocks the job. flux-accounting's plugin would add its dependency name again, and Flux ignores a name that was
@@ -74,11 +74,11 @@ fn a_job_that_a_limit_holds_a_second_time_is_ended() {
 #[test]
 fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     let (mut host, running_job, held) = make_host_with_released_blocked_job();
-    assert_eq!(list_fates(&host), [(held, Fate::Ended)]);
+    assert_eq!(list_job_outcomes(&host), [(held, Fate::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
     host.end_job(running_job);
-    assert_eq!(list_fates(&host), [], "the job gets no name if the limit has headroom");
+    assert_eq!(list_job_outcomes(&host), [], "the job gets no name if the limit has headroom");
     let (host, _, held) = make_host_with_job_held_twice();
     assert_eq!(
         crate::engine::hand_over(&host.engine.view(), None, 9)
@@ -95,7 +95,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
 /// If a blocked job lost its names now, it would stay in DEPEND. There flux-accounting's plugin would add a name again, and would end the
 /// job because it cannot remove that name.
 #[test]
-fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
+fn the_method_rest_keeps_the_dependencies_of_a_held_and_blocked_job() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     start(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
@@ -110,7 +110,7 @@ fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
 }
 
 #[test]
-fn a_reservation_of_another_job_keeps_no_job_held() {
+fn flux_accountings_plugin_does_not_count_reservations_of_other_jobs() {
     // A job in SCHED has reserved the headroom, but does not run yet. flux-accounting's plugin does not count that
     // job.
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
@@ -118,11 +118,11 @@ fn a_reservation_of_another_job_keeps_no_job_held() {
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
     host.end_job(job_a);
     assert_eq!(host.state(released_job), Some(State::Sched));
-    assert_eq!(list_fates(&host), [(held_job, Fate::Stranded)]);
+    assert_eq!(list_job_outcomes(&host), [(held_job, Fate::Stranded)]);
 }
 
 #[test]
-fn a_rest_request_removes_our_dependencies_under_a_full_limit_and_reserves_nothing() {
+fn the_method_rest_removes_our_dependencies_under_a_full_limit_and_reserves_nothing() {
     let (mut host, _, held) = make_host_with_job_held_twice();
     let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
     let removed = effects.iter().filter_map(|effect| match effect {
@@ -130,14 +130,14 @@ fn a_rest_request_removes_our_dependencies_under_a_full_limit_and_reserves_nothi
         _ => None,
     });
     assert_eq!(removed.collect::<Vec<_>>(), ["max-running-jobs-user-limit.2"]);
-    assert_eq!(list_fates(&host), []);
+    assert_eq!(list_job_outcomes(&host), []);
     let ledger = host.engine.ledger();
     let association = ledger.job(held).and_then(|job| job.association()).unwrap();
     assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved_run.jobs(), 0);
 }
 
 #[test]
-fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
+fn the_method_rest_changes_no_running_or_unknown_job() {
     let (mut host, running_job, held_job) = make_host_with_job_held_twice();
     host.send_event(Event::Rest(vec![running_job, JobId(4711)]));
     assert_eq!(host.states([running_job, held_job]), [Some(State::Run), Some(State::Depend)]);
@@ -147,18 +147,18 @@ fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
 /// flux-accounting's plugin ends a job that a limit holds if the job had the name of this limit before. A job that
 /// never had the name does not end, even if the limit is full now.
 #[test]
-fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
+fn flux_accountings_plugin_ends_no_job_that_never_had_the_name_of_the_full_limit() {
     let (mut host, held_job) = make_host_with_held_job();
     let lowered = Association { max_running_jobs: Limit(1), max_nodes: Limit(1), ..association(7, "A") };
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
-    assert_eq!(list_fates(&host), [(held_job, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held_job, Fate::Held)]);
 }
 
 /// The dependency names of a job decide whether flux-accounting's plugin ends the job. So there is no answer
 /// until all eventlogs are read.
 #[test]
-fn hand_over_has_no_answer_before_all_names_are_known() {
+fn hand_over_does_not_answer_before_all_eventlogs_are_read() {
     let new_engine = || {
         let mut engine = Engine::with_small_batches();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -182,15 +182,15 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog cannot be read");
     host.unreadable.clear();
     host.fire_retry_timer();
-    assert_eq!(list_fates(&host), [(held, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held, Fate::Held)]);
 }
 
 /// flux-accounting's plugin holds jobs in DEPEND only.
 #[test]
-fn a_job_held_in_priority_would_be_released() {
+fn flux_accountings_plugin_would_release_a_job_held_in_priority() {
     let mut host = Host::new();
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     host.push(vec![record(Association { max_sched_jobs: Limit(1), ..association(7, "A") }, "A")]);
     assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Priority)]);
-    assert_eq!(list_fates(&host), [(jobs[1], Fate::Released)]);
+    assert_eq!(list_job_outcomes(&host), [(jobs[1], Fate::Released)]);
 }

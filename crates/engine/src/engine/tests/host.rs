@@ -218,7 +218,7 @@ impl Host {
     }
 
     /// Asks for the priority of a job that returned from SCHED. The engine answers 0 to hold the job in SCHED.
-    pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
+    pub(super) fn repeat_request(&mut self, id: JobId, urgency: i64) {
         let posted = self.jobs[&id].priority.and_then(|posted| u32::try_from(posted).ok()).unwrap_or(0);
         let answer = self.run_callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
         // The scheduler may have allocated resources already, and only a job in SCHED can take them.

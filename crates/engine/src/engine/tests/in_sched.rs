@@ -5,13 +5,13 @@
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, start, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{assert_settled, list_states, which_may_run};
+use super::past_depend::{assert_counters_and_holds, list_states, list_which_may_run};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, RunningLimits, SiteLimit, SiteRecords, Target};
-use crate::engine::answers::JobsWanted;
+use crate::engine::answers::JobFilter;
 use crate::engine::{Engine, Event, State, answers};
 use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::Phase;
@@ -51,7 +51,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let ids = Some(vec![moved_job]);
     let page = answers::jobs_page(
         &host.engine.view(),
-        &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
+        &JobFilter { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
     );
     assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
@@ -87,7 +87,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
     let (mut host, [resting_job, next]) = submit_job_at_urgency_0_and_reserved_job();
     host.set_urgency(resting_job, 16);
-    assert_eq!(which_may_run(&host, &[resting_job, next]), [false, true]);
+    assert_eq!(list_which_may_run(&host, &[resting_job, next]), [false, true]);
     let others = |id| explain_job(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     assert_eq!((others(resting_job), others(next)), (vec![], vec!["resources".into()]));
 }
@@ -114,7 +114,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
     assert_eq!((after.0, after.1), (before.0, before.1));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// An epilog may keep a cancelled job in CLEANUP, although the job never ran. The next held job must be
@@ -151,14 +151,14 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
         host.start_job(waking_job);
         host.start_job(next_job);
         [waking_job, next_job].into_iter().for_each(|id| host.end_job(id));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
 /// Each cause sends a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because the scheduler may have allocated
 /// its resources.
 #[test]
-fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
+fn a_job_that_leaves_sched_returns_to_sched_for_each_cause_and_urgency() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));
     let causes: [Cause; 6] = [
         ("an urgency change", |host, id, urgency| host.set_urgency(id, urgency)),
@@ -206,7 +206,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
                 assert_eq!(host.jobs[&id].priority, expected, "{cause}, {running:?}, urgency {urgency}");
                 host.send_event(records());
                 host.send_event(Event::Reprioritize);
-                assert_settled(&host);
+                assert_counters_and_holds(&host);
             }
         }
     }
@@ -227,7 +227,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     assert_eq!(host.jobs[&id].priority, Some(0));
     host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.jobs[&id].priority, posted);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
@@ -238,7 +238,7 @@ fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(resting_job), host.jobs[&resting_job].priority), (Some(Sched), Some(0)));
     assert!(!host.engine.ledger().job(resting_job).unwrap().is_held());
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the engine posts the
@@ -270,8 +270,8 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         let job = host.engine.ledger().job(resting_job).unwrap();
         assert_eq!((host.state(resting_job), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end_job(next_job);
-        assert_eq!(which_may_run(&host, &[resting_job]), [true], "{batches:?}");
-        assert_settled(&host);
+        assert_eq!(list_which_may_run(&host, &[resting_job]), [true], "{batches:?}");
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -295,7 +295,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
         assert!(host.engine.view().is_held(late_job));
         host.end_job(running_job);
         assert!(host.jobs[&late_job].priority > Some(0), "{is_reload}");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -318,7 +318,7 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     host.start_job(reserved_job);
     host.end_job(reserved_job);
     assert!(host.jobs[&moved_job].priority > Some(0));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The test moves the job to SCHED, as another plugin does by giving it a priority.
@@ -332,7 +332,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let ids = Some(vec![held_job]);
     let page = answers::jobs_page(
         &host.engine.view(),
-        &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
+        &JobFilter { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
     );
     assert_eq!(page.jobs[0].state, "priority");
@@ -357,18 +357,18 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
         host.replay_jobs(is_reload, engine);
         let job = host.engine.ledger().job(resting_job).unwrap();
         assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
 /// Returns a host and two jobs. Bank B allows one running job. The first job is the running job of user 8 in
 /// B. The second job is of user 7, has moved to B, and is held in SCHED at priority 0.
-fn host_with_job_held_by_bank(
+fn make_host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
-    let mut host = Host::with_data(records_of_three_associations(), vec![queue("q1")]);
+    let mut host = Host::with_data(make_three_records(), vec![queue("q1")]);
     host.send_event(strict_limits_event());
-    host.send_event(policy(records_of_three_associations(), Some(1)));
+    host.send_event(policy(make_three_records(), Some(1)));
     let running_job = host.submit(HostJob::new(8).bank("B")).unwrap();
     let held_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(held_job, None, Some("B".to_owned()));
@@ -377,14 +377,14 @@ fn host_with_job_held_by_bank(
     (host, [running_job, held_job])
 }
 
-fn records_of_three_associations() -> Vec<AssociationRecord> {
+fn make_three_records() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
 /// The last push has no record of the held job's association. If an earlier push had the record, the job is
 /// released when its limits allow it. Otherwise the job waits for the record, and `why` says so.
 #[test]
-fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
+fn a_job_held_in_sched_is_not_stranded_if_the_last_push_lacks_its_association() {
     for by_tree in [true, false] {
         let policy = |associations: Vec<AssociationRecord>, cap: Option<i64>| {
             let limit = |cap: i64| SiteLimit {
@@ -407,14 +407,10 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
         for (cap, is_reload, is_data_first) in rows {
             let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
             for is_known in [true, false] {
-                let (mut host, [running_job, held]) = host_with_job_held_by_bank(policy);
+                let (mut host, [running_job, held]) = make_host_with_job_held_by_bank(policy);
                 let mut engine = Engine::with_small_batches();
                 engine.handle(NOW, strict_limits_event());
-                let known = if is_known {
-                    records_of_three_associations()
-                } else {
-                    records_of_three_associations()[1..].to_vec()
-                };
+                let known = if is_known { make_three_records() } else { make_three_records()[1..].to_vec() };
                 if is_data_first {
                     engine.handle(NOW, policy(known.clone(), Some(1)));
                 }
@@ -428,11 +424,11 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
                     (is_known, Some(0)),
                     "{what}"
                 );
-                host.send_event(policy(records_of_three_associations()[1..].to_vec(), cap));
+                host.send_event(policy(make_three_records()[1..].to_vec(), cap));
                 host.run_until_idle();
                 if !is_known {
                     assert_eq!(explain_job(&host, held).others[0].cause, "association", "{what}");
-                    host.send_event(policy(records_of_three_associations(), cap));
+                    host.send_event(policy(make_three_records(), cap));
                     host.run_until_idle();
                 }
                 assert!(host.jobs[&held].priority > Some(0) && !host.engine.view().is_held(held), "{what}");

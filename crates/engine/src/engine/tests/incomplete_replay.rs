@@ -8,7 +8,7 @@ use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-fn engine_with_limits(limits: Association) -> Engine {
+fn make_engine_with_limits(limits: Association) -> Engine {
     engine_with(vec![record(limits, "A")])
 }
 
@@ -16,7 +16,7 @@ fn engine_with_limits(limits: Association) -> Engine {
 /// held job must be released first.
 #[test]
 fn a_job_that_ends_during_a_replay_releases_no_job() {
-    let mut engine = engine_with_limits(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
+    let mut engine = make_engine_with_limits(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
     let job_in = |state| HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
     let shown = [(3, State::Sched), (2, State::Priority), (1, State::Depend)];
     for (id, state) in shown {
@@ -47,7 +47,7 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
         host.send_event(Event::Associations(vec![record(limits(9), "A")]));
         assert_eq!(host.state(held_job), Some(State::Depend));
         host.unreadable = [last_job].into();
-        host.replay_jobs(is_reload, engine_with_limits(limits(9)));
+        host.replay_jobs(is_reload, make_engine_with_limits(limits(9)));
         assert_eq!(host.state(held_job), Some(State::Sched), "reload: {is_reload}");
         assert_no_drift(&host);
     }
@@ -79,7 +79,7 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
         host.end_job(first_job);
         assert_eq!(host.states([released_job, held_job]), [Some(State::Sched), Some(State::Depend)]);
         host.unreadable = [released_job].into();
-        host.replay_jobs(is_reload, engine_with_limits(limits()));
+        host.replay_jobs(is_reload, make_engine_with_limits(limits()));
         assert_eq!(host.state(held_job), Some(State::Depend), "reload: {is_reload}");
         host.end_job(released_job);
         assert_eq!(host.state(held_job), Some(State::Sched));
@@ -98,7 +98,7 @@ fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
         (&[Sched, Depend], false),
         (&[Run], false),
     ] {
-        let mut engine = engine_with_limits(association(7, "A"));
+        let mut engine = make_engine_with_limits(association(7, "A"));
         for (id, state) in states.iter().enumerate() {
             let job = HostJob { state: *state, bank: Some("A".to_owned()), ..HostJob::new(7) };
             engine.handle(NOW, Event::New(Host::facts(JobId(id as u64 + 1), &job)));

@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, live_host, tree};
+use super::live::{accounts, leaf, make_live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Batches, Event, Settings};
@@ -37,7 +37,7 @@ fn jobs_in_queue_order(host: &Host) -> Vec<(JobId, u32)> {
     jobs.into_iter().map(|(_, id, user)| (id, user)).collect()
 }
 
-fn submit_many(host: &mut Host, user: u32, jobs: usize) {
+fn submit_equal_jobs(host: &mut Host, user: u32, jobs: usize) {
     for _ in 0..jobs {
         host.submit(HostJob::new(user)).unwrap();
     }
@@ -60,10 +60,10 @@ fn assert_explained(host: &Host) {
 
 /// Without live fair-share, all jobs of an association have the pushed fair-share.
 #[test]
-fn turns_end_with_live_fair_share() {
+fn interleave_turns_end_when_live_fair_share_ends() {
     let not_live = Event::Settings(Settings { live: false, ..Settings::default() });
     for (what, end) in [("live", not_live), ("tree", Event::Policy(accounts(), SitePart::default()))] {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
         host.advance_and_refresh(30.0);
@@ -79,7 +79,7 @@ fn turns_end_with_live_fair_share() {
 
 /// Under a negative weight of fair-share, a later turn raises the score. The score without the turn decides whether the job is held.
 #[test]
-fn a_turn_releases_no_job_whose_own_score_is_0() {
+fn an_interleave_turn_releases_no_job_whose_score_without_the_turn_is_0() {
     let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);
     host.send_event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
@@ -101,7 +101,7 @@ fn jobs_of_two_equal_users_alternate() {
         for policy in POLICIES {
             let mut host = make_site(policy, true, &[usage, usage]);
             for user in [10, 11] {
-                submit_many(&mut host, user, 100);
+                submit_equal_jobs(&mut host, user, 100);
             }
             host.advance_and_refresh(30.0);
             let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
@@ -121,7 +121,7 @@ fn jobs_of_two_equal_users_alternate() {
 fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
     let mut host = make_site(Policy::FairTree, true, &[1e6, 1e6]);
     for user in [10, 11] {
-        submit_many(&mut host, user, 1_000);
+        submit_equal_jobs(&mut host, user, 1_000);
     }
     host.advance_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
@@ -133,7 +133,7 @@ fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
 fn without_interleave_all_jobs_of_one_user_come_first() {
     let mut host = make_site(Policy::FairTree, false, &[1e6, 1e6]);
     for user in [10, 11] {
-        submit_many(&mut host, user, 20);
+        submit_equal_jobs(&mut host, user, 20);
     }
     host.advance_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
@@ -142,7 +142,7 @@ fn without_interleave_all_jobs_of_one_user_come_first() {
 }
 
 #[test]
-fn jobs_at_urgency_0_take_no_turn() {
+fn jobs_at_urgency_0_take_no_interleave_turn() {
     for policy in POLICIES {
         let mut host = make_site(policy, true, &[1e6, 1e6]);
         for _ in 0..5 {
@@ -170,7 +170,7 @@ fn fairshare_term(host: &Host, id: JobId) -> f64 {
 
 /// The fair-share of a turn is the one that the association would have if the jobs before it had run as requested.
 #[test]
-fn a_turn_costs_the_request_of_the_job_before_it() {
+fn the_fair_share_of_a_turn_is_charged_with_the_requests_of_earlier_jobs() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
         for (duration, nodes, cost) in [(3_600.0, 2, 7_200.0), (0.0, 1, 86_400.0)] {
             let mut host = make_site(policy, true, &[1e5, 3e5]);
@@ -192,7 +192,7 @@ fn a_turn_costs_the_request_of_the_job_before_it() {
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
-    submit_many(&mut host, 10, 5);
+    submit_equal_jobs(&mut host, 10, 5);
     host.advance_and_refresh(30.0);
     let first = fairshare_term(&host, JobId(1));
     // The user has a quarter of the shares, and all usage.
@@ -204,8 +204,8 @@ fn turns_with_equal_fair_share_differ_by_one_step() {
 }
 
 #[test]
-fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
-    let mut host = live_host(Policy::FairTree);
+fn a_job_moved_to_another_bank_has_no_interleave_turn_in_the_old_bank() {
+    let mut host = make_live_host(Policy::FairTree);
     host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moving_job, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.advance_and_refresh(30.0);
@@ -220,9 +220,9 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
 /// The next refresh computes the turns again. Until then, a moved job has the turn of the last job of its new
 /// association, and no turn if there is no such job.
 #[test]
-fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
+fn a_job_moved_to_another_bank_has_the_last_interleave_turn_in_the_new_bank() {
     for others in [0, 2] {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let moving_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         let there: Vec<JobId> =
@@ -240,7 +240,7 @@ fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
 }
 
 #[test]
-fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
+fn the_interleave_turns_of_a_user_follow_the_other_priority_terms() {
     let mut host = make_site(Policy::FairTree, true, &[1e6, 1e6]);
     let [late, urgent] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
@@ -256,7 +256,7 @@ proptest! {
     /// While interleave is on, it must hold no job. Under a ranking policy with ranks, it must not change the
     /// priority of a user's only job.
     #[test]
-    fn interleave_leaves_no_trace_when_it_is_switched_off(
+    fn switching_interleave_off_restores_the_priorities_without_interleave(
         users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,
     ) {
         let policy = POLICIES[policy];

@@ -69,7 +69,7 @@ pub fn leaves() -> Vec<Leaf> {
 }
 
 /// Returns a host with live fair-share under `policy`, without usage.
-pub fn live_host(policy: Policy) -> Host {
+pub fn make_live_host(policy: Policy) -> Host {
     let mut host = Host::new();
     host.send_event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
     host
@@ -95,7 +95,7 @@ fn assert_explained(host: &Host) {
 
 #[test]
 fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.start_job(running_job);
@@ -110,7 +110,7 @@ fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
 
 #[test]
 fn a_refresh_posts_nothing_if_no_usage_changed() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     host.submit(HostJob::new(7)).unwrap();
     let generation = host.engine.view().live_snapshot().generation;
     let posts = host.posts;
@@ -123,7 +123,7 @@ fn a_refresh_posts_nothing_if_no_usage_changed() {
 
 #[test]
 fn an_ended_job_counts_until_a_push_covers_it() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     let id = host.run_new_job(HostJob::new(8).size(2, 2).bank("A"));
     let start = host.jobs[&id].started.unwrap();
     host.now += 99.0;
@@ -147,7 +147,7 @@ fn an_ended_job_counts_until_a_push_covers_it() {
 #[test]
 fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
     for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = live_host(Policy::Pbs);
+        let mut host = make_live_host(Policy::Pbs);
         let id = host.run_new_job(HostJob::new(8).size(3, 3).bank("A"));
         host.now += 50.0;
         let before = usage(&host, 8, "A");
@@ -168,7 +168,7 @@ fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_job_counts_in_the_bank_in_which_it_starts() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.update_job(id, None, Some("B")).unwrap();
     host.start_job(id);
@@ -179,8 +179,8 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
 
 /// Until the push comes, the running job has no association.
 #[test]
-fn a_job_counts_from_its_start_if_its_association_comes_later() {
-    let mut host = live_host(Policy::FairTree);
+fn a_running_job_accrues_usage_from_its_start_if_its_association_is_pushed_later() {
+    let mut host = make_live_host(Policy::FairTree);
     host.run_new_job(HostJob::new(8).bank("A"));
     host.replay_jobs(true, Engine::with_small_batches());
     host.now += 50.0;
@@ -189,8 +189,8 @@ fn a_job_counts_from_its_start_if_its_association_comes_later() {
 }
 
 #[test]
-fn the_pushed_fair_share_counts_without_a_tree_and_with_live_off() {
-    let mut host = live_host(Policy::FairTree);
+fn the_pushed_fair_share_applies_without_a_tree_or_with_live_off() {
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_ne!(posted_priority(&host, id), 50_000);
     host.send_event(Event::Settings(Settings { live: false, ..Settings::default() }));
@@ -217,7 +217,7 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
 
 #[test]
 fn the_timer_runs_at_the_period_of_the_settings() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     assert_eq!(host.refresh_at, Some(host.now + 30.0));
     host.send_event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
     assert_eq!(host.refresh_at, Some(host.now + 5.0));
@@ -233,7 +233,7 @@ fn the_timer_runs_at_the_period_of_the_settings() {
 /// `flux account jobs -v` recomputes a priority from the fair-share in the memo, so the two must agree.
 #[test]
 fn the_memo_has_the_fair_share_of_the_posted_priority() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     let [running_job, waits, behind] =
@@ -253,7 +253,7 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
 
 #[test]
 fn a_refused_priority_is_posted_again_at_the_next_refresh() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
@@ -269,7 +269,7 @@ fn a_refused_priority_is_posted_again_at_the_next_refresh() {
 
 #[test]
 fn jobs_at_urgency_0_and_31_keep_their_priority() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     let running_job = host.submit(HostJob::new(7)).unwrap();
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
     host.start_job(running_job);
@@ -283,8 +283,8 @@ fn jobs_at_urgency_0_and_31_keep_their_priority() {
 }
 
 #[test]
-fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
-    let mut host = live_host(Policy::Classic);
+fn a_refresh_orders_the_first_jobs_of_a_queue_and_leaves_other_priorities_stale() {
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches.ordered = 10;
     let [own_job, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     for _ in 0..400 {
@@ -315,7 +315,7 @@ fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
 #[test]
 fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
     let check_refresh = |pending: usize, by_loop: bool| {
-        let mut host = live_host(Policy::Classic);
+        let mut host = make_live_host(Policy::Classic);
         host.engine.batches.posted = 100_000;
         let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for k in 0..pending {
@@ -345,7 +345,7 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
 fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
     // job-list answers at once, at the third request, or never.
     for (has_job_list, answers_at) in [(true, 0), (true, 3), (false, usize::MAX)] {
-        let mut host = live_host(Policy::Classic);
+        let mut host = make_live_host(Policy::Classic);
         let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
         for id in ids.iter().rev() {
             host.start_job(*id);

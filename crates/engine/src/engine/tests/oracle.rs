@@ -208,7 +208,7 @@ impl Oracle {
     }
 
     /// Returns true if a limit counts the jobs in the queue of the job.
-    fn counts_queue_of(&self, limit: &SiteLimit, job: &HostJob) -> bool {
+    fn counts_queue_of_job(&self, limit: &SiteLimit, job: &HostJob) -> bool {
         match &limit.queue {
             Some(queue) => Some(queue.as_str()) == job.queue.as_deref(),
             None => !self.is_exempt(job, limit.target.scope(false)),
@@ -293,12 +293,12 @@ impl Oracle {
             );
         }
         let mine = (limits.user, &limits.bank);
-        for limit in self.limits_on(job) {
+        for limit in self.list_scope_limits_on_job(job) {
             let others = jobs.iter().filter(|(other, theirs)| {
                 let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
-                    && self.counts_queue_of(limit, theirs)
-                    && association.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+                    && self.counts_queue_of_job(limit, theirs)
+                    && association.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
             });
             let others: Vec<(&JobId, &HostJob)> = others.collect();
             let asked: AmountOf = match limit.amount.measure {
@@ -414,7 +414,7 @@ impl Oracle {
 
     /// Returns the limits that job `id` would exceed if it were released now. If several scans share limits, jobs
     /// that an earlier scan released and that other plugins block in DEPEND do not count.
-    fn exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
+    fn list_limits_exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.scans_all || self.is_deferred_turn;
         let has_scopes = !self.limits.is_empty() || !self.budgets.budgets.is_empty();
         if self.is_moving || are_several && has_scopes {
@@ -428,7 +428,7 @@ impl Oracle {
     pub fn check_removed_dependency(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
         // The dependencies of a job are removed one by one. The first removal reserves headroom for this job
         // itself.
-        let exceeded = self.exceeded_in_scan(jobs, id);
+        let exceeded = self.list_limits_exceeded_in_scan(jobs, id);
         // If a test made up the name of the dependency, there is no limit to check.
         let Some(limit) = find_limit_name(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
@@ -457,7 +457,7 @@ impl Oracle {
     }
 
     fn check_release(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        let exceeded = self.exceeded_in_scan(jobs, id);
+        let exceeded = self.list_limits_exceeded_in_scan(jobs, id);
         assert!(exceeded.is_empty(), "job {id} is released, and {exceeded:?} are full");
         let freed = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone()));
         let is_kept = |id: &JobId, job: &HostJob| {

@@ -17,7 +17,7 @@ pub fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 }
 
 /// Returns for each job whether it may run: the job is in SCHED and not held there. All jobs must be in SCHED.
-pub fn which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
+pub fn list_which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
@@ -29,7 +29,7 @@ fn limited_record(run: i64) -> AssociationRecord {
 }
 
 /// Checks the counters, and that no job is held without a reason.
-pub fn assert_settled(host: &Host) {
+pub fn assert_counters_and_holds(host: &Host) {
     assert_no_drift(host);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
@@ -53,7 +53,7 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority]);
     let late_job = submit(&mut host, 1);
     assert_eq!(host.state(late_job), Some(Depend));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     host.start_job(jobs[0]);
     assert_eq!(list_states(&host, &jobs), [Run, Sched, Sched], "the job goes before the later job");
     assert_eq!(host.state(late_job), Some(Depend));
@@ -61,7 +61,7 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     assert_eq!(host.state(late_job), Some(Depend), "the third job has a reservation to run");
     host.end_job(jobs[0]);
     assert_eq!(host.state(late_job), Some(Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
 
 /// The request `rest` removes our dependencies, and a job held in PRIORITY has none of them.
 #[test]
-fn a_rest_request_changes_nothing_for_a_job_held_in_priority() {
+fn the_method_rest_changes_nothing_for_a_job_held_in_priority() {
     let (mut host, jobs) = push_after_three_jobs();
     assert!(!host.engine.view().can_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
     assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority]);
     host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched), "the job is released as before");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
     let (mut host, jobs) = push_after_three_jobs();
     host.end_job(jobs[2]);
     host.end_job(jobs[0]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     host.end_job(jobs[1]);
     assert_eq!(answers::check(&host.engine.view()).jobs, 0);
 }
 
 #[test]
-fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
+fn a_job_of_urgency_0_released_from_priority_reserves_no_headroom_to_run() {
     let (mut host, jobs) = push_after_three_jobs();
     host.set_urgency(jobs[2], 0);
     host.start_job(jobs[0]);
@@ -112,7 +112,7 @@ fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
     assert_eq!(list_states(&host, &[jobs[2], late_job]), [Sched, Depend], "SCHED is full again");
     host.start_job(jobs[1]);
     assert_eq!(host.state(late_job), Some(Sched), "the limit has headroom for a third running job");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -129,32 +129,32 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
                 host.push(vec![limited_record(3)]);
             }
             assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
             host.end_job(jobs[1]);
             assert_eq!(list_states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
 
 #[test]
-fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
+fn a_job_in_sched_is_held_after_an_update_to_a_full_queue_that_no_plugin_checked() {
     let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full_queue]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true, false]);
+    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().accounts().usage(id).unwrap().total.sched.jobs(),
         1,
         "the held job no longer counts as scheduled"
     );
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     host.end_job(job_a);
-    assert_eq!(which_may_run(&host, &[job_b]), [true]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     let [a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(host.update_job(job_b, Some("q1"), None), Ok(()));
-    assert_eq!(which_may_run(&host, &[a, job_b]), [true; 2]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[a, job_b]), [true; 2]);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -180,14 +180,14 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
     let [job_a, job_b, job_c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(job_b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(which_may_run(&host, &[job_a, job_b, job_c]), [true, false, true], "bank B is full");
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[job_a, job_b, job_c]), [true, false, true], "bank B is full");
+    assert_counters_and_holds(&host);
     host.send_event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(job_c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[job_c]), [true], "the job still counts in its bank");
+    assert_eq!(list_which_may_run(&host, &[job_c]), [true], "the job still counts in its bank");
     host.end_job(job_a);
-    assert_eq!(which_may_run(&host, &[job_b]), [true]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -199,13 +199,13 @@ fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
     )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_b, job_a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true; 2]);
+    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true; 2]);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true, false]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true, false]);
+    assert_counters_and_holds(&host);
     host.end_job(job_a);
-    assert_eq!(which_may_run(&host, &[job_b]), [true]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -219,12 +219,12 @@ fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_stric
         let at_urgency_0_job = submit(&mut host, 1);
         host.set_urgency(at_urgency_0_job, 0);
         let next_job = submit(&mut host, 1);
-        assert_eq!(which_may_run(&host, &[at_urgency_0_job, next_job]), [true; 2]);
+        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job, next_job]), [true; 2]);
         host.set_urgency(at_urgency_0_job, 16);
-        assert_eq!(which_may_run(&host, &[at_urgency_0_job, next_job]), wanted);
+        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job, next_job]), wanted);
         host.end_job(next_job);
-        assert_eq!(which_may_run(&host, &[at_urgency_0_job]), [true]);
-        assert_settled(&host);
+        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job]), [true]);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -242,7 +242,7 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
         (host.refuse_priorities, host.refuse_urgency_requests) = (None, None);
         host.start_job(jobs[1]);
         assert_eq!(list_states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -253,13 +253,13 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let at_urgency_0 = submit(&mut host, 1);
     let next_job = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
+    assert_eq!(list_which_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
     host.push_weights(vec![("fairshare".to_owned(), 100_000)]);
-    assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
+    assert_counters_and_holds(&host);
     host.end_job(next_job);
-    assert_eq!(which_may_run(&host, &[at_urgency_0]), [true]);
-    assert_settled(&host);
+    assert_eq!(list_which_may_run(&host, &[at_urgency_0]), [true]);
+    assert_counters_and_holds(&host);
 }
 
 /// Between a push and its reprioritize the jobs have their association, but no limit has been checked.
@@ -287,12 +287,12 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Flux refuses a new dependency of a job past DEPEND.
 #[test]
-fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
+fn a_job_held_in_priority_gets_no_dependency_when_its_queue_changes() {
     let (mut host, jobs) = push_after_three_jobs();
     let mut moved = host.jobs[&jobs[2]].clone();
     moved.queue = Some("q2".to_owned());
@@ -301,7 +301,7 @@ fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
     host.jobs.insert(jobs[2], moved);
     host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority after the update, so the engine must
@@ -321,19 +321,19 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
         host.update_job(id, None, Some("B")).unwrap();
         assert_eq!(host.state(id), Some(Sched), "{was_sched}");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
 /// A job that was in PRIORITY when the plugin was loaded must get its priority then, because no push follows.
 #[test]
-fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
+fn a_job_in_priority_goes_to_sched_if_the_load_time_data_include_its_association() {
     for is_reload in [true, false] {
         let mut host = make_site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
         host.jobs.get_mut(&id).unwrap().state = Priority;
         host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }

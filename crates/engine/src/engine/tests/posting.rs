@@ -4,7 +4,7 @@
 //! Rules: F16, F18, F19
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live_host, tree};
+use super::live::{accounts, leaf, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
@@ -94,7 +94,7 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
 /// priorities since the reload, so the push must post the priorities.
 #[test]
 fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let mut engine = Engine::with_batches(SINGLE_POSTS);
     engine.handle(NOW, Event::Settings(Settings::default()));
@@ -110,7 +110,7 @@ fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload(
 
 /// A held job gets its priority when it is released.
 #[test]
-fn a_push_asks_for_no_priority_of_held_jobs() {
+fn a_push_requests_no_priority_for_held_jobs() {
     let mut host = Host::new();
     host.engine.batches = SINGLE_POSTS;
     let jobs = submit_before_data(&mut host, &[9; 80]);
@@ -128,7 +128,7 @@ fn a_push_asks_for_no_priority_of_held_jobs() {
 /// A restart without data leaves the jobs in SCHED. An update of the jobspec would send them to PRIORITY again.
 #[test]
 fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
     for id in &jobs {
         host.jobs.get_mut(id).unwrap().bank = None;
@@ -164,7 +164,7 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
 /// right.
 #[test]
 fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -199,7 +199,7 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
             "it changed after the last posting; a push posts all priorities",
         ),
     ] {
-        let mut host = live_host(Policy::Classic);
+        let mut host = make_live_host(Policy::Classic);
         let id = host.submit(HostJob::new(7).bank("A")).unwrap();
         host.send_event(Event::Settings(settings));
         host.advance_and_refresh(30.0);
@@ -214,7 +214,7 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
 /// that Flux can serve other requests.
 #[test]
 fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for _ in 0..150 {
@@ -234,7 +234,7 @@ fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_request
 /// Returns a host where user 7 may run one job in bank A, a released job in SCHED, and a held job. The priority of the held job comes from
 /// its urgency alone.
 fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(settings));
     let mut all_accounts = accounts();
@@ -284,7 +284,7 @@ fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom
 
 #[test]
 fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let [running_job, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
@@ -298,7 +298,7 @@ fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo
 
 #[test]
 fn a_small_site_is_refreshed_within_one_timer_event() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
     let [running_job, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
     host.start_job(running_job);
@@ -314,8 +314,8 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
 }
 
 /// Returns a site in which user 7 runs a job. Under the classic policy each refresh lowers the priorities of both users.
-fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
-    let mut host = live_host(policy);
+fn make_falling_priority_site(policy: Policy, jobs: usize) -> Host {
+    let mut host = make_live_host(policy);
     let [one_job, other_job] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(one_job);
     host.now += 100.0;
@@ -329,7 +329,7 @@ fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
 
 /// Returns the pending jobs, sorted by descending `priority` and then by id.
 fn sort_pending(host: &Host, priority: impl Fn(JobId) -> u32) -> Vec<JobId> {
-    let mut jobs = host.engine.view().pending_after(None, usize::MAX);
+    let mut jobs = host.engine.view().list_pending_jobs_after(None, usize::MAX);
     jobs.sort_by_key(|id| (std::cmp::Reverse(priority(*id)), *id));
     jobs
 }
@@ -349,7 +349,7 @@ fn count_stale(host: &Host) -> usize {
 fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     for policy in Policy::ALL {
         for jobs in [1, 20, 301] {
-            let mut host = site_with_falling_priorities(policy, jobs);
+            let mut host = make_falling_priority_site(policy, jobs);
             let (posts, loops) = (host.posts, host.loops);
             for _ in 0..20 {
                 host.advance_and_refresh(30.0);
@@ -381,7 +381,7 @@ fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
         }
         let posts = host.posts - before;
         assert!((2..=5).contains(&posts), "{policy}: {posts}");
-        for id in host.engine.view().pending_after(None, 9) {
+        for id in host.engine.view().list_pending_jobs_after(None, 9) {
             assert_eq!(
                 host.jobs[&id].user == 8,
                 sort_pending(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
@@ -392,7 +392,7 @@ fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
 
 #[test]
 fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
-    let mut host = site_with_falling_priorities(Policy::Classic, 20);
+    let mut host = make_falling_priority_site(Policy::Classic, 20);
     let (mut refreshed, mut seconds) = (Vec::new(), 0.0);
     // A push every five minutes brings usages that grow without a change of order.
     while seconds < 3.0 * 3_600.0 {
@@ -413,7 +413,7 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
 
 #[test]
 fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
-    let mut host = site_with_falling_priorities(Policy::Classic, 20);
+    let mut host = make_falling_priority_site(Policy::Classic, 20);
     for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
         host.advance_and_refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
@@ -439,7 +439,7 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
         }),
     ];
     for (what, ask) in asks {
-        let mut host = site_with_falling_priorities(Policy::Classic, 20);
+        let mut host = make_falling_priority_site(Policy::Classic, 20);
         host.now += 3_600.0;
         for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
             host.advance_and_refresh(seconds);
@@ -457,7 +457,7 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
 /// must post some of these to keep the order.
 #[test]
 fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
-    let mut host = site_with_falling_priorities(Policy::Classic, 20);
+    let mut host = make_falling_priority_site(Policy::Classic, 20);
     for _ in 0..20 {
         host.advance_and_refresh(30.0);
     }

@@ -2,7 +2,7 @@
 //! The reasons that the plugin gives for a posted priority. Each test makes one change, which must be the reason.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live_host, tree};
+use super::live::{accounts, leaf, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
@@ -39,7 +39,7 @@ struct Site {
 
 impl Site {
     fn new() -> Site {
-        let mut host = live_host(Policy::Classic);
+        let mut host = make_live_host(Policy::Classic);
         let [running_job, of_7, of_8] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
         host.start_job(running_job);
@@ -118,8 +118,8 @@ fn the_reason_names_all_changes_of_a_push() {
 }
 
 #[test]
-fn a_refresh_long_after_a_push_of_shares_has_the_reason_usage() {
-    let mut host = live_host(Policy::FairTree);
+fn a_priority_posted_by_a_later_refresh_has_the_reason_usage_and_not_shares() {
+    let mut host = make_live_host(Policy::FairTree);
     let [running_job, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
     let mut site = tree(Policy::Classic, host.now, leaves());
@@ -137,7 +137,7 @@ fn a_refresh_long_after_a_push_of_shares_has_the_reason_usage() {
 }
 
 #[test]
-fn a_push_that_changes_nothing_keeps_the_reason() {
+fn a_push_without_changes_keeps_the_reason_of_each_posted_priority() {
     let mut site = Site::new();
     let when = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
     let number = posted_priority(&site.host, site.of_7);
@@ -151,7 +151,7 @@ fn a_push_that_changes_nothing_keeps_the_reason() {
 
 #[test]
 fn the_reason_names_a_users_change_of_a_job() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(reason_codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
@@ -172,8 +172,8 @@ fn the_reason_names_a_users_change_of_a_job() {
 }
 
 #[test]
-fn the_reason_of_a_first_priority_names_how_the_job_came() {
-    let mut host = live_host(Policy::FairTree);
+fn the_reason_of_a_first_priority_is_a_submission_a_load_or_a_restart() {
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
         let mut engine = Engine::with_small_batches();
@@ -229,7 +229,7 @@ fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
 
 #[test]
 fn the_reason_names_settings_that_change_priorities() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.send_event(Event::Settings(Settings::default()));
     let set = |host: &mut Host, settings: Settings| {
@@ -264,7 +264,7 @@ fn the_reason_names_settings_that_change_priorities() {
 /// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held
 /// until the other job ends.
 #[test]
-fn a_job_that_was_held_again_has_the_reason_released() {
+fn the_priority_of_a_job_that_was_held_again_has_the_reason_released() {
     let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     let at_urgency_0_job = host.submit(HostJob::new(7)).unwrap();
@@ -280,7 +280,7 @@ fn a_job_that_was_held_again_has_the_reason_released() {
 }
 
 #[test]
-fn the_answer_also_names_the_last_change_before_usage() {
+fn the_reasons_of_a_priority_include_the_last_change_other_than_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
@@ -385,6 +385,6 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
             Difference { changed: *changed, unchanged: *unchanged, others: *others, ..Difference::default() };
         assert_eq!(host.engine.difference(next.clone(), site.clone()), Ok(wanted), "{what}, without effect");
         host.send_event(Event::Policy(next, site));
-        assert_eq!(host.engine.view().latest_difference(), wanted, "{what}");
+        assert_eq!(host.engine.view().last_difference(), wanted, "{what}");
     }
 }

@@ -4,10 +4,10 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live_host, tree};
+use super::live::{accounts, leaf, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::answers::{self, Open, PageWanted, StandingsWanted};
+use crate::engine::answers::{self, Open, PageFilter, StandingFilter};
 use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
@@ -37,7 +37,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-pub fn engine_with_tree(policy: SitePart) -> Engine {
+pub fn make_engine_with_tree(policy: SitePart) -> Engine {
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
@@ -70,7 +70,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
 }
 
 #[test]
-fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associations() {
+fn the_reactor_turns_of_a_refresh_depend_on_the_jobs_and_not_on_their_associations() {
     let turns = |users: u32, jobs: usize, interleave: bool| {
         let mut host = Host::new();
         let mut all_accounts = accounts();
@@ -112,9 +112,9 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
 /// A reactor turn does 20,000 units of work. A job at the maximum age takes 11 of them: 1 to find the job, and 10 to
 /// compute its priority.
 #[test]
-fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
+fn jobs_at_the_maximum_age_get_their_priorities_in_several_reactor_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
         host.engine.batches = Batches { ordered: 20, posted: 300, longest_loop: usize::MAX, ..FEW };
         host.send_event(Event::Settings(ages));
@@ -136,7 +136,7 @@ fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
 
 #[test]
 fn unchanged_settings_have_no_effects() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
     assert_eq!(
         page_requests(&effects).len(),
@@ -174,8 +174,8 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
 }
 
 #[test]
-fn a_refresh_follows_ages_that_reach_the_maximum() {
-    let mut host = live_host(Policy::FairTree);
+fn a_refresh_posts_priorities_of_jobs_whose_age_has_reached_the_maximum() {
+    let mut host = make_live_host(Policy::FairTree);
     let settings = Settings { age_weight: 100_000, age_max: 100.0 * HOUR, ..Settings::default() };
     host.send_event(Event::Settings(settings));
     let first_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -241,7 +241,7 @@ fn usages_are_returned_in_pages() {
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     let page = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
-        let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };
+        let wanted = PageFilter { after, user: user.map(UserId), most, most_held: 9 };
         // One half-life has passed.
         let page = answers::usages(&engine.view(), &wanted, NOW + 1_000.0);
         let row = |user: UserId, bank: &crate::ids::BankName| (user.0, bank.to_string());
@@ -300,7 +300,7 @@ fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
 
 #[test]
 fn the_plugin_asks_job_list_at_most_twelve_times() {
-    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
+    let mut engine = make_engine_with_tree(tree(Policy::Classic, NOW, leaves()));
     for tried in 1.. {
         let effects = engine.handle(NOW, Event::Ended(None));
         if !effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))) {
@@ -345,7 +345,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
 
 #[test]
 fn a_job_that_names_no_bank_counts_in_its_default_bank() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     host.run_new_job(HostJob::new(8));
     host.now += 50.0;
     let standing = &host.engine.standing;
@@ -355,7 +355,7 @@ fn a_job_that_names_no_bank_counts_in_its_default_bank() {
 
 #[test]
 fn an_r_with_an_invalid_time_is_logged() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let id = host.run_new_job(HostJob::new(8).bank("A"));
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
     host.replay_jobs(true, Engine::with_small_batches());
@@ -366,7 +366,7 @@ fn an_r_with_an_invalid_time_is_logged() {
 /// Flux's loop asks for the priorities of all jobs. The engine must answer the posted priority for a job that the refresh did not select.
 #[test]
 fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
@@ -391,7 +391,7 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
 
 #[test]
 fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     for (zero, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1), (ZeroScore::Hold, 0)] {
@@ -408,16 +408,16 @@ fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
 
 #[test]
 fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
-    assert_eq!(host.engine.view().pending_after(None, 9), [mine, other]);
-    assert_eq!(host.engine.view().pending_after(None, 1), [mine]);
-    assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);
+    assert_eq!(host.engine.view().list_pending_jobs_after(None, 9), [mine, other]);
+    assert_eq!(host.engine.view().list_pending_jobs_after(None, 1), [mine]);
+    assert_eq!(host.engine.view().list_pending_jobs_after(Some(mine), 9), [other]);
     host.refuse_priorities = Some(Refusal::Absent);
     host.advance_and_refresh(30.0);
     assert_eq!(
-        host.engine.view().pending_after(None, 9),
+        host.engine.view().list_pending_jobs_after(None, 9),
         [other],
         "of two jobs that change places, the engine posts one"
     );
@@ -440,7 +440,7 @@ fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ra
             "{policy:?}: no bank has a rank yet"
         );
         let wanted =
-            StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
+            StandingFilter { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
         let page = answers::standings(&engine.view(), &wanted, NOW);
         assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
         while engine.view().live_snapshot().is_refreshing {

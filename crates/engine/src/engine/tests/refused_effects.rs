@@ -3,7 +3,7 @@
 //! Rules: R18
 
 use super::host::Host;
-use super::live::{accounts, leaves, live_host, tree};
+use super::live::{accounts, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step, answers};
@@ -73,11 +73,11 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
         .into_iter()
         .filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
     for step in steps {
-        let effects = host.engine.carry_out_step(step);
+        let effects = host.engine.execute_step(step);
         assert_eq!(find_removal(&effects), None, "a scan tries once");
         host.apply_effects(effects);
     }
-    assert_eq!(find_removal(&host.engine.carry_out_step(Step::ScanAllHeld)), Some((held, name)));
+    assert_eq!(find_removal(&host.engine.execute_step(Step::ScanAllHeld)), Some((held, name)));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
 }
 
 #[test]
-fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
+fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_under_no_limit() {
     let (mut host, first_job, held_job) = submit_scheduled_and_held();
     // The job is cancelled before the allocation arrives, so the plugin gets no RUN event.
     host.engine.handle(NOW, Event::Priority(first_job, 16));
@@ -125,7 +125,7 @@ fn count_stale(host: &Host) -> usize {
 /// At the next refresh no usage has changed, so only the refusal can be the reason for the loop.
 #[test]
 fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.engine.batches.posted = 100_000;
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
@@ -156,7 +156,7 @@ fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
 /// The push changed no priority. It still needs the loop, in which Flux asks for the priorities of jobs that have none.
 #[test]
 fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     host.submit(HostJob::new(7).bank("A")).unwrap();
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;

@@ -62,7 +62,7 @@ fn a_larger_held_job_may_be_released_first_with_more_headroom() {
 
 /// No other job can take the headroom that the held job needs, so its release time is certain.
 #[test]
-fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
+fn a_job_that_cannot_take_the_headroom_does_not_change_a_predicted_release_time() {
     // The third job is in another queue and behind the held job.
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
     let [first, held, behind] =
@@ -153,7 +153,7 @@ fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
 }
 
 /// Adds each newly released job of `held` to `releases`, with the time `now`.
-fn note_released(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobId, f64)>) {
+fn add_new_releases(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobId, f64)>) {
     for id in held {
         if !releases.iter().any(|(released, _)| released == id) && host.state(*id) != Some(Depend) {
             releases.push((*id, now));
@@ -210,7 +210,7 @@ proptest! {
                 host.now += (span * f64::from(part) / 4.0).floor();
                 if next.is_none_or(|(end, _)| host.now + 1.0 <= end) {
                     host.start_job(pending[at % pending.len()]);
-                    note_released(&host, &held, host.now, &mut releases);
+                    add_new_releases(&host, &held, host.now, &mut releases);
                     continue;
                 }
             }
@@ -218,7 +218,7 @@ proptest! {
             host.now = end.max(host.now) - 1.0;
             host.end_job(id);
             // A job that is past its time limit ends now.
-            note_released(&host, &held, end.max(asked), &mut releases);
+            add_new_releases(&host, &held, end.max(asked), &mut releases);
         }
         for (id, predicted) in &predicted {
             let released = releases.iter().find(|(job, _)| job == id).map(|(_, time)| *time);

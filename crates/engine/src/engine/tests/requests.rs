@@ -24,7 +24,7 @@ fn defers_work(effects: &[Effect]) -> bool {
 
 /// Returns the effects of a priority request inside a loop that the engine requested.
 fn answer_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
-    engine.carry_out_step(Step::LoopBegins);
+    engine.execute_step(Step::LoopBegins);
     engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
 
@@ -179,7 +179,7 @@ fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
 }
 
 #[test]
-fn a_refusal_is_logged_unless_the_job_is_ending() {
+fn a_call_that_flux_refused_is_logged_unless_the_job_is_ending() {
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let other = || Refusal::Other("no memory".to_owned());
     let rows: [(Effect, Refusal, Option<&str>); 13] = [
@@ -267,7 +267,7 @@ fn only_a_returned_reservation_starts_a_release_scan() {
 
 /// No event reports the end of a loop that the engine did not request. So the engine releases jobs in the next reactor turn.
 #[test]
-fn a_foreign_loop_releases_no_job_before_the_next_turn() {
+fn a_reprioritize_loop_of_flux_releases_no_job_before_the_next_reactor_turn() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [first, held] = [(); 2].map(|()| submit(&mut host, 1));
     let is_released = |effects: &[Effect]| {
@@ -303,7 +303,7 @@ fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
 
 /// The engine has released the job, but Flux has not removed its dependency yet.
 #[test]
-fn a_job_that_is_being_released_gets_no_dependency_when_it_moves() {
+fn a_job_that_is_being_released_gets_no_dependency_when_its_queue_changes() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();

@@ -45,7 +45,7 @@ fn restart_and_push(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Ve
 }
 
 /// Returns the jobs in the order of Flux's list of pending jobs.
-fn sort_as_flux(host: &Host, ids: &[JobId]) -> Vec<JobId> {
+fn sort_in_flux_order(host: &Host, ids: &[JobId]) -> Vec<JobId> {
     let mut all = ids.to_vec();
     all.sort_by_key(|id| (std::cmp::Reverse(host.jobs[id].priority), *id));
     all
@@ -56,7 +56,7 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
     let (mut host, ids) = restart_and_push(11, [0.2, 0.9], 100_000);
     host.send_event(Event::Reprioritize);
     assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
-    assert_eq!(host.moved_to_sched, sort_as_flux(&host, &ids));
+    assert_eq!(host.moved_to_sched, sort_in_flux_order(&host, &ids));
     assert_eq!(host.loops, 1);
     assert_no_drift(&host);
 }
@@ -66,7 +66,7 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
 fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
     let (mut host, ids) = restart_and_push(11, [0.2, 0.9], i64::from(u32::MAX));
     host.send_event(Event::Reprioritize);
-    let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_as_flux(&host, &ids)
+    let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_in_flux_order(&host, &ids)
         .into_iter()
         .partition(|id| host.jobs[id].priority > Some(i64::from(u32::MAX / 2)));
     assert!(high.len() > 2 && low.len() > 2);

@@ -4,7 +4,7 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live_host, tree};
+use super::live::{accounts, leaf, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
@@ -70,14 +70,14 @@ fn the_counters_are_recounted_at_once_after_a_panic() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [first, second_job] = [submit(&mut host, 1), submit(&mut host, 1)];
     assert_eq!(host.states([first, second_job]), [Some(State::Sched), Some(State::Depend)]);
-    host.engine.ledger.corrupt_job(first, |job| job.phase = crate::limits::Phase::Run);
+    host.engine.ledger.change_job_without_counting(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
     send_panic(&mut host, Some(first));
     assert_eq!(host.engine.ledger.drift(), []);
 }
 
 #[test]
-fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
+fn the_comparison_with_flux_rereads_all_jobs_of_flux_and_drops_all_others() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(2));
     let [first_job, gone_job, held_job, blocked_job] = [
         submit(&mut host, 1),
@@ -173,7 +173,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
 }
 
 #[test]
-fn a_request_to_compare_does_nothing_without_a_panic() {
+fn a_request_to_compare_jobs_with_flux_does_nothing_if_no_call_panicked() {
     let mut host = make_site(|_| ());
     submit(&mut host, 1);
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
@@ -200,7 +200,7 @@ fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
 }
 
 #[test]
-fn the_comparison_ends_when_no_lookup_is_left() {
+fn the_comparison_with_flux_ends_when_no_lookup_is_pending() {
     for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
         let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
@@ -289,7 +289,7 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
 #[test]
 fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         let mut all_accounts = accounts();
         all_accounts.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
         let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
@@ -315,7 +315,7 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
 /// If each panic moved the refresh by a period, a panic every 20 seconds would prevent all refreshes.
 #[test]
 fn repeated_panics_do_not_delay_the_next_refresh() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     host.now += 20.0;
     let effects = host.engine.handle(host.now, Event::Panicked(None));
@@ -332,7 +332,7 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
 /// The comparison includes jobs without an association. It ends when the eventlog of the last such job is
 /// read, or when this job ends.
 #[test]
-fn the_comparison_ends_with_a_job_without_an_association() {
+fn the_comparison_with_flux_includes_jobs_without_an_association() {
     for ends in [false, true] {
         let mut host = Host::new();
         let id = host.submit(HostJob::new(9).blocked_by("afterany:1")).unwrap();
@@ -383,7 +383,7 @@ fn pending_requests_are_repeated_after_a_panic() {
 #[test]
 fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
     for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = live_host(Policy::FairTree);
+        let mut host = make_live_host(Policy::FairTree);
         let id = host.run_new_job(HostJob::new(7));
         assert_eq!(host.engine.view().live_snapshot().running, 1);
         send_panic(&mut host, Some(id));

@@ -34,7 +34,7 @@ fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
 /// The engine got no event when a job moved from bank A to bank B. So it holds a new job in bank A although there is
 /// headroom.
 #[test]
-fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
+fn a_job_held_because_of_a_wrong_counter_is_released_after_the_comparison_with_flux() {
     let mut host = make_site();
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&moved_job).unwrap().bank = Some("B".to_owned());
@@ -90,7 +90,7 @@ fn a_refused_priority_is_posted_again() {
 
 /// The comparison does not include a job that is submitted meanwhile. The end of another job frees headroom for that job.
 #[test]
-fn a_job_submitted_during_the_comparison_is_released_after_it() {
+fn a_job_submitted_during_the_comparison_with_flux_is_released_afterwards() {
     let mut host =
         Host::with_data(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
     let running_job = host.run_new_job(HostJob::new(7));

@@ -3,7 +3,7 @@
 //! Rules: D18
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live_host, tree};
+use super::live::{accounts, leaf, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{AssociationRecord, SiteRecords};
 use crate::engine::{Event, Settings};
@@ -14,8 +14,8 @@ use fairshare::periods::Resources;
 
 /// The snapshot stores a fair-share only if it differs from the one that the tree gives.
 #[test]
-fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
-    let mut host = live_host(Policy::FairTree);
+fn a_fair_share_equal_to_that_of_the_tree_is_marked_as_computed() {
+    let mut host = make_live_host(Policy::FairTree);
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let marks = |host: &super::host::Host| -> Vec<(u32, bool)> {
         let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
@@ -25,7 +25,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
     let by_tree = |user: u32, bank: &str| {
         host.engine
             .standing
-            .fairshare_as_pushed(&given, UserId(user), &bank.into())
+            .get_pushed_fairshare(&given, UserId(user), &bank.into())
             .expect("it is in the tree")
     };
     let of = [(7, "A"), (8, "A"), (7, "B")].map(|(user, bank)| (user, bank, by_tree(user, bank)));
@@ -56,7 +56,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
 
 #[test]
 fn an_aborted_push_leaves_no_associations() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
@@ -73,7 +73,7 @@ fn an_aborted_push_leaves_no_associations() {
 /// A push in one message replaces the staged push.
 #[test]
 fn a_replaced_staged_push_leaves_no_associations() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
@@ -93,40 +93,37 @@ fn ended_job(id: u64) -> Job {
 /// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.
 #[test]
 fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
-    let mut host = live_host(Policy::FairTree);
-    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+    let mut host = make_live_host(Policy::FairTree);
+    assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
     for _ in 0..3 {
         let id = host.run_new_job(HostJob::new(7));
         host.end_job(id);
     }
-    assert!(crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+    assert!(crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
     let take = |host: &mut Host, most| host.engine.unsaved_ended().take(most).map(|ended| ended.len());
     assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
-    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+    assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
     for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
-        (0..jobs).for_each(|id| host.engine.unsaved_ended().note_ended(ended_job(id), NOW));
-        assert!(crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+        (0..jobs).for_each(|id| host.engine.unsaved_ended().store_ended_job(ended_job(id), NOW));
+        assert!(crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
         assert_eq!(host.engine.unsaved_ended().take(1).is_none(), is_too_many, "{jobs}");
         host.engine.unsaved_ended().clear();
-        assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1));
+        assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
     }
     host.send_event(Event::Settings(Settings { remember: false, ..Settings::default() }));
     let id = host.run_new_job(HostJob::new(7));
     host.end_job(id);
-    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1), "the snapshot is turned off");
+    assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();
-    host.engine.unsaved_ended().note_ended(ended_job(1), NOW);
-    assert!(!crate::engine::has_unsaved_ended(&host.engine.view(), 1), "there is no tree yet");
+    host.engine.unsaved_ended().store_ended_job(ended_job(1), NOW);
+    assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1), "there is no tree yet");
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(
-        crate::engine::has_unsaved_ended(&host.engine.view(), 1),
-        "the job ended before there was a tree"
-    );
+    assert!(crate::engine::has_unsaved_jobs(&host.engine.view(), 1), "the job ended before there was a tree");
 }
 
 #[test]
-fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
-    let mut host = live_host(Policy::FairTree);
+fn an_ended_job_from_the_snapshot_counts_and_an_invalid_job_is_logged() {
+    let mut host = make_live_host(Policy::FairTree);
     let valid = Ended { job: ended_job(1), end: NOW + 50.0 };
     let invalid = Ended { job: Job { start: f64::NAN, ..ended_job(2) }, end: NOW };
     host.send_event(Event::Recalled(vec![valid.clone(), invalid], Vec::new()));

@@ -13,7 +13,7 @@ mod submissions;
 mod virtual_queues;
 
 use super::host::Host;
-use super::live::{accounts, leaves, live_host, tree};
+use super::live::{accounts, leaves, make_live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, SiteLimit, SiteRecords, Target};
 use crate::engine::{Engine, Event, Settings, State};
@@ -68,7 +68,7 @@ fn make_job(user: u32, bank: &str, gpus: u64) -> HostJob {
     HostJob::new(user).bank(bank).queue("q1").gpus(gpus)
 }
 
-fn assert_settled(host: &Host) {
+fn assert_counters_and_holds(host: &Host) {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
@@ -84,7 +84,7 @@ fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     host.end_job(first_job);
     assert_eq!(host.state(other_job), Some(State::Sched));
     assert_eq!([wide_job, blocked_job].map(|id| host.state(id)), [Some(State::Depend); 2]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Limits over scopes need the parents of banks. So the snapshot must contain the parents, even if the push
@@ -153,7 +153,7 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
             host.end_job(third_job);
             host.end_job(first_job);
             assert_eq!(host.state(second_job), Some(State::Sched));
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
@@ -197,7 +197,7 @@ fn a_limit_counts_its_own_measure_and_stage() {
         }
         assert_eq!(host.state(held_job), Some(State::Sched), "{amount}");
         assert_eq!(host.engine.view().holding(held_job), []);
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -241,7 +241,7 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
         Err(text.to_owned()),
         "an update into the queue is rejected too"
     );
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
         assert_eq!(freed.len(), 1, "one job is released");
         last_job = freed[0];
         order.push(last_job);
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
     assert!(host.oracle.compared_orders > 0, "the oracle compared priorities too");
@@ -274,7 +274,7 @@ fn the_order_of_held_jobs_follows_a_changed_fair_share() {
     host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.95)]));
     host.end_job(first_job);
     assert_eq!([host.state(poor_job), host.state(rich_job)], [Some(State::Sched), Some(State::Depend)]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank"]);
     host.end_job(two_job);
     assert_eq!(host.state(own_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The job requests all GPUs that the limit allows, while another user submits small jobs without end.
@@ -328,7 +328,7 @@ fn no_job_is_overtaken_indefinitely() {
     host.end_job(large_job);
     let released = host.jobs.values().filter(|job| job.state == State::Sched).count();
     assert_eq!(released, 4);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends
     assert_eq!(host.state(without_job), Some(State::Sched), "a job that takes nothing of the limit goes");
     host.end_job(large_job);
     assert_eq!(host.state(late_job), Some(State::Sched), "the reservation ended with the job");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// A forced update moved the job into a full queue, so the engine holds the job in SCHED.
@@ -373,7 +373,7 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank-queue"], "headroom is reserved");
     host.end_job(large_job);
     assert_eq!(host.state(late_job), Some(State::Sched), "the reservation ended with the job");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The annotation and the explanation name the shared limit on GPUs, and no limit on a resource that the job

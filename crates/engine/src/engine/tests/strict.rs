@@ -5,14 +5,14 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW};
-use crate::accounts::{RunningLimits, RunningLimitsOf};
+use crate::accounts::{RunningLimitSettings, RunningLimits};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit};
 
 /// Returns settings with the rule `others` for running limits, and other rules for `queues`.
 pub fn running_limit_settings(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
     let queues = queues.iter().map(|(queue, rule)| ((*queue).into(), *rule)).collect();
-    Settings { running: RunningLimitsOf { others, queues }, ..Settings::default() }
+    Settings { running: RunningLimitSettings { others, queues }, ..Settings::default() }
 }
 
 fn strict_settings() -> Settings {

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, Settings, State, Tables};
 use crate::ids::{Limit, Measure, Stage};
-use crate::limits::{Caps, PerJob, RULES, Rule, Rules};
+use crate::limits::{Caps, JobSizeLimit, RULES, Rule, Rules};
 use crate::priority::{FACTORS, Factor, Factors, NO_RANGE};
 
 /// A limit on the cores of an association's jobs in SCHED, with a fixed cap.
@@ -17,7 +17,7 @@ const NINTH: Rule = Rule {
 
 /// The added limit must hold and release jobs as the other limits do.
 #[test]
-fn a_ninth_limit_needs_only_a_row_of_the_table() {
+fn a_new_counted_limit_needs_only_a_row_in_the_limit_table() {
     let counters = [RULES.counters, &[NINTH]].concat().leak();
     let tables = Tables { rules: Rules { counters, ..RULES }, ..Tables::default() };
     let mut host = Host::new();
@@ -35,13 +35,13 @@ fn a_ninth_limit_needs_only_a_row_of_the_table() {
 }
 
 /// A limit on the GPUs of one job.
-const THIRD: PerJob = PerJob {
+const THIRD: JobSizeLimit = JobSizeLimit {
     caps: Caps::InAll(&[(Measure::Gpus, |_| Limit(4))]),
     rejection: "job size ({gpus} gpu(s)) is greater than the {max-gpus} gpu(s) that a job may have",
 };
 
 #[test]
-fn a_limit_on_a_single_job_needs_only_a_row_of_the_table() {
+fn a_new_limit_on_one_job_needs_only_a_row_in_the_limit_table() {
     let per_job = [RULES.per_job, &[THIRD]].concat().leak();
     let mut host = Host::new();
     host.engine = make_site(Tables { rules: Rules { per_job, ..RULES }, ..Tables::default() });
@@ -67,7 +67,7 @@ const EVEN: Factor = Factor {
 };
 
 #[test]
-fn a_fifth_factor_needs_only_a_row_of_the_table() {
+fn a_new_priority_factor_needs_only_a_row_in_the_factor_table() {
     static FIVE: [Factor; 5] = {
         let [fairshare, queue, bank, urgency, ..] = FACTORS;
         [fairshare, queue, bank, urgency, FIFTH]
@@ -85,7 +85,7 @@ fn a_fifth_factor_needs_only_a_row_of_the_table() {
 
 /// The guarantee of `max-wait-behind` must include the range of the new factor.
 #[test]
-fn a_new_factor_keeps_the_guarantee_of_max_wait_behind() {
+fn max_wait_behind_outweighs_a_new_factor() {
     static SEVEN: [Factor; 7] = {
         let [fairshare, queue, bank, urgency, age, size] = FACTORS;
         [fairshare, queue, bank, urgency, age, size, EVEN]

@@ -21,7 +21,7 @@ fn released_jobs(effects: &[Effect]) -> Vec<JobId> {
         .collect()
 }
 
-fn run_turn(host: &mut Host) -> Vec<Effect> {
+fn run_reactor_turn(host: &mut Host) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Timer(Timer::Turn))
 }
 
@@ -29,12 +29,12 @@ fn run_turn(host: &mut Host) -> Vec<Effect> {
 #[test]
 fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
     let (mut host, running, [held]) = make_host_with_held_jobs();
-    host.engine.carry_out_step(Step::LoopBegins);
+    host.engine.execute_step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
     assert_eq!(released_jobs(&effects), []);
-    host.engine.carry_out_step(Step::LoopEnded);
-    assert_eq!(released_jobs(&run_turn(&mut host)), [held]);
+    host.engine.execute_step(Step::LoopEnded);
+    assert_eq!(released_jobs(&run_reactor_turn(&mut host)), [held]);
 }
 
 /// The scan of all associations also waits for the end of Flux's loop.
@@ -50,12 +50,12 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
         host.oracle.apply_event(&event);
         host.engine.handle(NOW, event);
     }
-    host.engine.carry_out_step(Step::LoopBegins);
-    let effects = host.engine.carry_out_step(Step::ScanAllHeld);
+    host.engine.execute_step(Step::LoopBegins);
+    let effects = host.engine.execute_step(Step::ScanAllHeld);
     assert_eq!(released_jobs(&effects), []);
     assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Scan(_)))), "{effects:?}");
-    host.engine.carry_out_step(Step::LoopEnded);
-    let effects = run_turn(&mut host);
+    host.engine.execute_step(Step::LoopEnded);
+    let effects = run_reactor_turn(&mut host);
     host.apply_effects(effects);
     host.run_until_idle();
     assert_eq!(host.states(held), [Some(Sched); 2]);
@@ -125,7 +125,7 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     let ids: Vec<JobId> = (0..260).map(|_| submit(&mut host, 1)).collect();
     host.engine.handle(NOW, Event::Panicked(None));
     for slice in 0..2 {
-        run_turn(&mut host);
+        run_reactor_turn(&mut host);
         host.engine.handle(NOW, Event::Eventlog(ids[0], None));
         assert!(host.engine.view().needs_comparison(), "after slice {slice}");
     }
@@ -156,9 +156,9 @@ fn an_update_in_priority_looks_up_no_urgency() {
     };
     let id = JobId(77);
     host.engine.handle(NOW, Event::New(Host::facts(id, &job)));
-    run_turn(&mut host);
+    run_reactor_turn(&mut host);
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &job.queue("q2"))));
-    let effects = run_turn(&mut host);
+    let effects = run_reactor_turn(&mut host);
     assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
 }
 
@@ -193,7 +193,7 @@ fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
     let (mut host, running, [first, second]) = make_host_with_held_jobs();
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
     host.engine.handle(NOW, Event::Cleanup(first));
-    assert_eq!(released_jobs(&run_turn(&mut host)), [second]);
+    assert_eq!(released_jobs(&run_reactor_turn(&mut host)), [second]);
 }
 
 /// Another plugin blocks the job, and its limits were checked when its eventlog was read. So the job goes to SCHED in the callback that
@@ -220,9 +220,9 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
-    engine.carry_out_step(Step::LoopBegins);
+    engine.execute_step(Step::LoopBegins);
     let effects_of_request = engine.handle(NOW, Event::PriorityGet(id, 16));
-    engine.carry_out_step(Step::LoopEnded);
+    engine.execute_step(Step::LoopEnded);
     assert_eq!(posts(&effects_of_request), 0, "{effects_of_request:?}");
     assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
 }
@@ -256,7 +256,7 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let held_job = submit(&mut host, 1);
     assert_eq!((host.state(first_job), host.state(held_job)), (Some(Sched), Some(Depend)));
     host.engine.handle(NOW, Event::Cleanup(first_job));
-    let effects = run_turn(&mut host);
+    let effects = run_reactor_turn(&mut host);
     assert_eq!(released_jobs(&effects), []);
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first_job))), [held_job]);
 }
@@ -269,6 +269,6 @@ fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     for lines in [[Candidates::Unblocked, Candidates::All], [Candidates::All, Candidates::Unblocked]] {
         let mut engine = host.engine.clone();
         lines.iter().for_each(|line| drop(engine.due.schedule_scan(id, *line)));
-        assert_eq!(engine.due.take_later_scans()[&id], Candidates::All, "{lines:?}");
+        assert_eq!(engine.due.take_scans_of_turn()[&id], Candidates::All, "{lines:?}");
     }
 }

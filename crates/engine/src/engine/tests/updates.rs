@@ -75,7 +75,7 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
 /// A held job is not checked, because the release scan checks it later. A job that stays in its queue is not checked
 /// again.
 #[test]
-fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
+fn an_update_of_a_held_job_or_to_the_same_queue_is_always_accepted() {
     let narrow_queue = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
     let mut host = Host::with_data(records, vec![narrow_queue("q1", 1), narrow_queue("q2", 1)]);

@@ -3,12 +3,12 @@
 //! host.
 
 use super::host::Host;
-use super::live::{accounts, leaf, live_host, tree};
+use super::live::{accounts, leaf, make_live_host, tree};
 use super::site::{HostJob, NOW, association, engine_with, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue};
 use crate::engine::answers::{
-    self, BankStats, Check, Explained, Heading, JobsPage, JobsWanted, Open, Standings, StandingsWanted,
-    Stats, Why,
+    self, BankStats, Check, Explained, Heading, JobFilter, JobsPage, Open, StandingFilter, Standings, Stats,
+    Why,
 };
 use crate::engine::{Effect, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId, f58};
@@ -154,11 +154,11 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
 
 #[test]
 fn a_rank_is_the_place_among_all_associations() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     host.send_event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
     host.run_until_idle();
-    let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
+    let wanted = |open| StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
     let explanation = answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
     let rank = |at: usize| explanation.associations[at].rank.unwrap();
     assert_eq!([(rank(0).place, rank(0).of), (rank(1).place, rank(1).of)], [(1, 3), (3, 3)]);
@@ -176,7 +176,7 @@ fn a_rank_is_the_place_among_all_associations() {
 
 #[test]
 fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
@@ -188,7 +188,7 @@ fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() 
 
 #[test]
 fn a_refresh_updates_annotations() {
-    let mut host = live_host(Policy::Classic);
+    let mut host = make_live_host(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
@@ -220,7 +220,7 @@ fn a_refresh_updates_annotations() {
 
 #[test]
 fn an_unchanged_annotation_is_not_sent_again() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
     let notes = |host: &mut Host| {
@@ -326,7 +326,7 @@ proptest! {
                 .collect();
             let (mut after, mut got) = (None, Vec::new());
             loop {
-                let page = answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
+                let page = answers::jobs_page(&host.engine.view(), &JobFilter { after, user: user.map(UserId), most, ..JobFilter::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
                     let explanation = explain_job(&host, job.id);
@@ -426,7 +426,7 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
 
 /// The end of the running job releases only the first of three held jobs, so the answer suggests the cancellation only for that job.
 #[test]
-fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
+fn why_suggests_a_cancellation_only_if_it_would_release_the_job() {
     let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
     let running_job = host.run_new_job(timed_job(7, 100.0));
     let held = [(); 3].map(|()| host.submit(timed_job(7, 100.0)).unwrap());
@@ -446,7 +446,7 @@ fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
 /// The command reads answers into the types of the engine. Scripts read the keys of the JSON, so a changed key fails this test.
 #[test]
 fn an_answer_survives_a_round_trip_through_json() {
-    let mut host = live_host(Policy::FairTree);
+    let mut host = make_live_host(Policy::FairTree);
     host.send_event(Event::Associations(vec![limited_record(1, 9)]));
     let first_job = host.submit(timed_job(7, 100.0)).unwrap();
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
@@ -459,7 +459,7 @@ fn an_answer_survives_a_round_trip_through_json() {
     }
     let view = host.engine.view();
     let heading = || Heading::new(&view, host.now, None);
-    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::All };
+    let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open: Open::All };
     let standings = answers::standing(&view, &wanted, Open::Banks, heading());
     let written = serde_json::to_value(&standings).unwrap();
     let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
@@ -486,7 +486,7 @@ fn an_answer_survives_a_round_trip_through_json() {
     let stats = answers::stats(&view, heading());
     let written = serde_json::to_value(&stats).unwrap();
     assert_eq!(serde_json::from_value::<Stats>(written).unwrap(), stats);
-    let page = answers::jobs_page(&view, &JobsWanted { most: 9, ..JobsWanted::default() }, host.now);
+    let page = answers::jobs_page(&view, &JobFilter { most: 9, ..JobFilter::default() }, host.now);
     let written = serde_json::to_value(&page).unwrap();
     assert_eq!(serde_json::from_value::<JobsPage>(written).unwrap(), page);
     let check = answers::check(&view);

@@ -26,7 +26,7 @@ impl Ledger {
         let own = Class::for_job(job);
         let mut rivals = Vec::new();
         let lines =
-            self.accounts.held_lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
+            self.accounts.jobs_by_class(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
         for (class, line) in lines {
             let is_own = *class == own;
             let mut after = None;
@@ -67,14 +67,14 @@ impl Ledger {
             excerpt.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job.clone()) });
         }
         excerpt.stopped = self.stopped.clone();
-        excerpt.accounts = Accounts::for_excerpt(association, account);
+        excerpt.accounts = Accounts::for_one_association(association, account);
         excerpt
     }
 }
 
 impl Stage {
     /// Returns the amount of `measure` that a job uses or reserves in this stage. Includes suspended reservations if `counts_suspended` is true.
-    pub fn amount_taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
+    pub fn compute_taken_amount(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
         let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
         let suspended = if counts_suspended { suspended } else { 0 };
         charged.saturating_add(reserved).saturating_add(suspended)

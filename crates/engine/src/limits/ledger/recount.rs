@@ -10,7 +10,7 @@ impl Ledger {
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
-        fresh.accounts = std::mem::take(&mut self.accounts).without_jobs();
+        fresh.accounts = std::mem::take(&mut self.accounts).with_zero_counters();
         (fresh.stopped, fresh.charges) =
             (std::mem::take(&mut self.stopped), std::mem::take(&mut self.charges));
         *self = fresh;

@@ -37,7 +37,7 @@ fn the_use_of_a_limit_includes_reservations() {
 
 /// An unread eventlog may show that there is no headroom, so an excerpt releases no job either.
 #[test]
-fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
+fn a_ledger_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     let book = make_book(5);
     let id = book.find(UserId(1), None).unwrap();
     for (knowledge, released) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
@@ -51,7 +51,7 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
 
 /// Jobs that another plugin blocks come last, in whichever queue they are. Otherwise the lower id comes first.
 #[test]
-fn the_place_of_a_held_job_is_by_keepers_and_id() {
+fn held_jobs_that_are_not_blocked_come_first_and_then_lower_ids() {
     let book = make_book(0);
     let mut ledger = Ledger::new(RULES);
     let other_queue = || Some("other".into());
@@ -66,7 +66,7 @@ fn the_place_of_a_held_job_is_by_keepers_and_id() {
     }
     ledger.insert(JobId(6), make_job(&book, Phase::Sched));
     let find_place =
-        |id| ledger.accounts.place_in_line(JobId(id), ledger.job(JobId(id))?).map(|at| (at.place, at.of));
+        |id| ledger.accounts.find_place_of_job(JobId(id), ledger.job(JobId(id))?).map(|at| (at.place, at.of));
     let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
     assert_eq!([1, 2, 3, 4, 5].map(|id| (id, find_place(id))), wanted);
     assert_eq!(find_place(6), None, "a job in SCHED has no place");

@@ -100,7 +100,7 @@ type Places = (Vec<(ScopeId, LineKey, u64)>, Vec<JobId>);
 impl World {
     fn new(book: &Book, visits_all: bool) -> World {
         let mut ledger = Ledger::new(RULES);
-        ledger.adopt_limits(book);
+        ledger.apply_scope_limits(book);
         World { book: book.clone(), ledger, visits_all, shift: 0, comparisons: 0 }
     }
 
@@ -153,7 +153,7 @@ impl World {
 
     fn discard_results(&mut self, cursor: &mut ScanCursor) {
         if self.visits_all {
-            self.ledger.note_any_change();
+            self.ledger.discard_scan_results();
             cursor.restart_searches();
         }
     }
@@ -201,7 +201,7 @@ impl World {
     }
 
     fn apply(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
-        self.ledger.note_any_change();
+        self.ledger.discard_scan_results();
         match op {
             Op::Submit { user, queue, nodes, cores, is_blocked, runs } => {
                 let one = Job {
@@ -218,14 +218,14 @@ impl World {
             Op::TakeHeadroom(many) => self.ledger.take_headroom(*many),
             Op::ChangePriorities => {
                 self.shift += 1;
-                self.ledger.note_priorities_changed();
+                self.ledger.mark_priorities_changed();
             }
             Op::Scans(scans, undecided) => {
                 let undecided = undecided.iter().map(|user| self.find_association(*user)).collect();
                 return scans.iter().map(|(user, line)| self.run_scan(*user, *line, &undecided)).collect();
             }
             Op::ScanAll => {
-                self.ledger.recompute_all_places();
+                self.ledger.request_all_places();
                 let all: BTreeSet<AssociationId> = self.ledger.associations_with_held().collect();
                 let users = (1..=USERS).filter(|user| all.contains(&self.find_association(*user)));
                 let users: Vec<u32> = users.collect();
@@ -269,7 +269,7 @@ proptest! {
 
 /// Returns a site with one running job. Each other user has one held job that lacks nodes and one that lacks cores. A job with the least
 /// nodes and the least cores of both would fit.
-fn world_without_headroom(users: u32) -> World {
+fn make_world_without_headroom(users: u32) -> World {
     let mut world = World::new(&make_book_with_caps(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
         let admission = Admission::Admitted(world.find_association(user));
@@ -296,7 +296,7 @@ fn measure_scan_cost(world: &mut World, user: u32) -> usize {
 /// Many associations wait for the same headroom. The first scan visits each of them, and later scans only read the waiting list.
 #[test]
 fn no_scan_visits_an_association_again_while_nothing_changes() {
-    let mut world = world_without_headroom(USERS);
+    let mut world = make_world_without_headroom(USERS);
     let first = measure_scan_cost(&mut world, 2);
     let others: Vec<usize> = (3..=USERS).map(|user| measure_scan_cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
@@ -310,7 +310,7 @@ fn no_scan_visits_an_association_again_while_nothing_changes() {
 #[test]
 fn a_scan_visits_each_association_of_a_scope_once() {
     let measure_costs = |users: u32| {
-        let mut world = world_without_headroom(users);
+        let mut world = make_world_without_headroom(users);
         // The first scan puts the associations into the waiting list.
         (measure_scan_cost(&mut world, 2), add_and_remove_job(&mut world), measure_scan_cost(&mut world, 3))
     };

@@ -35,7 +35,7 @@ fn make_site() -> (Book, Ledger) {
         ..SiteRecords::default()
     });
     let mut ledger = Ledger::new(RULES);
-    ledger.adopt_limits(&book);
+    ledger.apply_scope_limits(&book);
     (book, ledger)
 }
 
@@ -74,7 +74,7 @@ fn place_associations(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor)
 }
 
 #[test]
-fn one_held_association_is_not_placed_and_two_are() {
+fn a_scope_places_its_held_associations_only_if_there_are_two() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -87,7 +87,7 @@ fn one_held_association_is_not_placed_and_two_are() {
         [],
         "the associations are already placed"
     );
-    ledger.note_priorities_changed();
+    ledger.mark_priorities_changed();
     assert_eq!(
         place_associations(&mut ledger, &book, &mut cursor),
         [JobId(2), JobId(3)],
@@ -101,7 +101,7 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, LAST, Phase::Depend));
     let (other, _) = make_site();
-    ledger.adopt_limits(&other);
+    ledger.apply_scope_limits(&other);
     let count_members = |ledger: &Ledger| {
         let has_scopes = |(_, account): &(AssociationId, &Account)| account.scope_ids.is_some();
         ledger.accounts.iter().filter(has_scopes).count()
@@ -112,7 +112,7 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
 /// An association with a held job gets another job, which is then removed. Only a change of held jobs or counters can change the
 /// association's position.
 #[test]
-fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
+fn an_association_keeps_its_place_if_a_job_that_is_neither_held_nor_counted_is_removed() {
     let (book, mut ledger) = make_site();
     let make_first_users_job = |phase| make_job_of_user(&book, 1, phase);
     add_job(&mut ledger, &book, 1, make_held_job_of_user(&book, 1));
@@ -124,10 +124,10 @@ fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
         ("new", make_first_users_job(Phase::New), false),
         ("after its run", make_first_users_job(Phase::Cleanup), false),
     ] {
-        ledger.held.take_unplaced();
+        ledger.held.take_outdated_associations();
         add_job(&mut ledger, &book, 7, job);
         assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, added");
-        ledger.held.take_unplaced();
+        ledger.held.take_outdated_associations();
         ledger.remove(JobId(7));
         assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, removed");
     }
@@ -135,7 +135,7 @@ fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
 
 /// If a scan releases no job of an association in a waiting list, another scope may hold its jobs. So its positions are computed again.
 #[test]
-fn an_association_with_a_place_is_placed_again_if_a_scan_releases_none_of_its_jobs() {
+fn an_association_gets_a_new_place_if_a_scan_releases_none_of_its_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -144,7 +144,7 @@ fn an_association_with_a_place_is_placed_again_if_a_scan_releases_none_of_its_jo
     place_associations(&mut ledger, &book, &mut cursor);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
     assert_eq!(*ledger.held.unplaced(), [find_association(&book, 1)].into());
-    ledger.held.take_unplaced();
+    ledger.held.take_outdated_associations();
     add_job(&mut ledger, &book, 4, make_job_of_user(&book, 3, Phase::Depend));
     let mut cursor = ScanCursor::new(find_association(&book, 3), Candidates::All);
     assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
@@ -224,9 +224,9 @@ fn limits_that_are_set_later_count_the_present_jobs() {
         ledger.insert(JobId(id), make_job_of_user(&book, 1, phase));
     }
     ledger.insert(JobId(3), make_held_job_of_user(&book, 2));
-    ledger.recompute_all_places();
+    ledger.request_all_places();
     assert!(ledger.has_no_scope_data(), "no scope exists");
-    ledger.adopt_limits(&book);
+    ledger.apply_scope_limits(&book);
     let used: Vec<_> =
         Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
@@ -251,7 +251,7 @@ fn the_headroom_of_an_association_includes_shared_limits() {
 }
 
 #[test]
-fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
+fn a_recount_clears_the_places_of_associations_and_the_overtaken_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -270,7 +270,7 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     for id in ledger.accounts.scope_ids(find_association(&book, 1)).to_vec() {
         ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
-    ledger.recompute_all_places();
+    ledger.request_all_places();
     for unplaced in cursor.unplaced(&mut ledger, &book) {
         cursor.place_association(&mut ledger, &book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
@@ -281,7 +281,7 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     assert_eq!(count_entries(&ledger), (0, (0, 0)));
     assert_eq!(*ledger.held.unplaced(), [find_association(&book, 1), find_association(&book, 2)].into());
     ledger.remove(JobId(4));
-    assert!(!ledger.accounts.shares_with_unread(find_association(&book, 1), None), "no eventlog is unread");
+    assert!(!ledger.accounts.shares_unread_scope(find_association(&book, 1), None), "no eventlog is unread");
     assert_eq!(place_associations(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }

@@ -4,7 +4,7 @@
 use super::*;
 
 fn make_hold(index: usize) -> Hold {
-    Hold::for_rule(index, "a limit").unwrap()
+    Hold::from_rule(index, "a limit").unwrap()
 }
 
 fn make_set(holds: &[usize]) -> HoldSet {
@@ -14,14 +14,16 @@ fn make_set(holds: &[usize]) -> HoldSet {
 #[test]
 fn limits_of_records_and_limits_over_scopes_have_separate_indices() {
     for (index, row) in [(0, Some(0)), (15, Some(15)), (16, None), (300, None)] {
-        assert_eq!(Hold::for_rule(index, "a limit").map(Hold::index), row);
+        assert_eq!(Hold::from_rule(index, "a limit").map(Hold::index), row);
     }
     for (index, row) in [(0, 16), (5, 21), (111, 127), (112, 127), (255, 127)] {
-        assert_eq!(Hold::for_row(index, "a limit").index(), row);
+        assert_eq!(Hold::from_scope_row(index, "a limit").index(), row);
     }
     let holds: HoldSet =
-        [make_hold(15), Hold::for_row(0, "a limit"), Hold::for_row(7, "a limit")].into_iter().collect();
-    assert_eq!(holds.row_indices().collect::<Vec<_>>(), [0, 7]);
+        [make_hold(15), Hold::from_scope_row(0, "a limit"), Hold::from_scope_row(7, "a limit")]
+            .into_iter()
+            .collect();
+    assert_eq!(holds.list_scope_row_indices().collect::<Vec<_>>(), [0, 7]);
     assert_eq!(holds.without(holds.scope_limits()), make_set(&[15]));
 }
 
@@ -33,7 +35,7 @@ fn hold_sets_support_union_intersection_and_difference() {
         (make_set(&[1, 3, 5]), make_set(&[3]), make_set(&[1]))
     );
     assert_eq!(
-        [first, make_set(&[7]), HoldSet::NONE].map(HoldSet::without_last),
+        [first, make_set(&[7]), HoldSet::NONE].map(HoldSet::without_last_hold),
         [make_set(&[1]), HoldSet::NONE, HoldSet::NONE]
     );
     assert_eq!([first, HoldSet::NONE].map(HoldSet::is_empty), [false, true]);
@@ -41,7 +43,7 @@ fn hold_sets_support_union_intersection_and_difference() {
 
 /// An eventlog contains additions and removals of names. If a name was removed once, Flux ignores further additions of this name.
 #[test]
-fn a_name_that_was_used_before_neither_holds_nor_releases_a_job() {
+fn a_dependency_name_that_was_removed_once_does_not_hold_a_job_again() {
     let name = |use_count| HoldName { hold: make_hold(2), use_count };
     for (what, events, outstanding) in [
         ("added", &[(1, true)][..], true),
@@ -52,9 +54,9 @@ fn a_name_that_was_used_before_neither_holds_nor_releases_a_job() {
         ("the eventlog contains only the removal", &[(3, false)], false),
     ] {
         let mut names = HoldNames::default();
-        assert!(!names.were_used());
+        assert!(!names.has_ever_held());
         events.iter().for_each(|(count, is_added)| names.replay(name(*count), *is_added));
         assert_eq!(!names.outstanding().is_empty(), outstanding, "{what}");
-        assert!(names.were_used(), "{what}");
+        assert!(names.has_ever_held(), "{what}");
     }
 }

@@ -152,7 +152,7 @@ fn small_queues_have_the_expected_plans() {
             vec![(2, 3)],
         ),
     ] {
-        let posts: Vec<_> = list_fewest(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
+        let posts: Vec<_> = fewest_posts(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
         assert_eq!(posts, touch, "{what}");
     }
 }
@@ -178,7 +178,7 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
         let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
         for &(id, priority) in &plan.jobs_to_post {
             assert_eq!(pending.get(id).map(|(job, _)| job.current), Some(priority));
-            pending.set_posted(id, priority, ());
+            pending.set_posted_priority(id, priority, ());
         }
         assert_eq!(pending.stale_count(), plan.stale);
         rounds += 1;
@@ -192,7 +192,7 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
 
 /// 100 jobs at the head of a queue must fall behind job 200. Each plan may post 30 jobs.
 #[test]
-fn several_plans_correct_a_first_place_that_needs_more_posts_than_the_budget() {
+fn several_plans_correct_the_head_of_a_queue_if_one_budget_is_too_small() {
     let mut pending = Pending::default();
     for id in 0..100 {
         pending.put(None, make_job(id, 1_000 - id as u32, 500 - id as u32), ());
@@ -205,7 +205,7 @@ fn several_plans_correct_a_first_place_that_needs_more_posts_than_the_budget() {
         let last = plan.jobs_to_post.iter().map(|(id, _)| id.0).max();
         assert_eq!((plan.stale, plan.correct_depth, last), (stale, correct_depth, Some(last_id)));
         for &(id, priority) in &plan.jobs_to_post {
-            pending.set_posted(id, priority, ());
+            pending.set_posted_priority(id, priority, ());
         }
     }
 }
@@ -235,7 +235,7 @@ fn a_moved_job_is_compared_with_its_new_queue() {
 /// All priorities rose or fell by the same amount, so the order is right without a post. A plan must still post incomparable priorities in
 /// the head.
 #[test]
-fn incomparable_priorities_do_not_stay_in_the_head() {
+fn a_posting_plan_posts_incomparable_priorities_at_the_head_of_a_queue() {
     let risen_jobs =
         [incomparable_job(1, 50, 150), incomparable_job(2, 40, 140), incomparable_job(3, 30, 130)];
     let fallen_jobs =
@@ -271,18 +271,18 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
     let mut pending = make_pending(&[make_job(1, 5, 5), make_job(2, 4, 4)]);
     let read_flags =
         |pending: &Pending<()>| [1, 2].map(|id| pending.get(JobId(id)).unwrap().0.is_incomparable);
-    pending.mark_incomparable();
-    pending.set_current(JobId(1), 7);
-    pending.set_current(JobId(2), 4);
+    pending.mark_priorities_incomparable();
+    pending.set_current_priority(JobId(1), 7);
+    pending.set_current_priority(JobId(2), 4);
     assert_eq!(read_flags(&pending), [true, false]);
-    let (before, ()) = pending.set_posted(JobId(1), 7, ()).unwrap();
+    let (before, ()) = pending.set_posted_priority(JobId(1), 7, ()).unwrap();
     assert_eq!(read_flags(&pending), [false, false]);
-    pending.restore_posted(before, ());
+    pending.restore_posted_priority(before, ());
     assert_eq!((read_flags(&pending), pending.stale_count()), ([true, false], 1));
 }
 
 #[test]
-fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
+fn a_posting_plan_reports_the_correct_depth_if_holds_use_up_its_budget() {
     let jobs =
         [make_job(1, 9, 9), make_job(2, 0, 8), make_job(3, 7, 7), make_job(4, 2, 6), make_job(5, 5, 1)];
     let plan = make_pending(&jobs).plan(Bounds { depth: UNLIMITED_DEPTH, budget: 1, refreshes_stale: false });
@@ -309,9 +309,9 @@ fn queues_with_equal_needs_share_the_budget_equally() {
 }
 
 #[test]
-fn a_queue_within_the_budget_does_not_limit_the_depth() {
+fn a_queue_with_few_stale_priorities_does_not_limit_the_depth_of_a_posting_plan() {
     let small = reversed_jobs(0, 6, 100);
-    let need = list_fewest(&small, 500).len();
+    let need = fewest_posts(&small, 500).len();
     // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
     let current_jobs = (100..200).map(|id| make_job(id, 9_000, 9_000));
     let large: Vec<PendingJob> = current_jobs.chain(reversed_jobs(200, 40, 100)).collect();
@@ -330,8 +330,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_posts_the_fewest_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(UNLIMITED_DEPTH), 0..9usize]) {
-        let touch = list_fewest(&jobs, depth);
+    fn a_posting_plan_posts_the_smallest_possible_number_of_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(UNLIMITED_DEPTH), 0..9usize]) {
+        let touch = fewest_posts(&jobs, depth);
         let is_posted = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_correct(&jobs, is_posted, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), find_smallest_plan_size(&jobs, depth));
@@ -339,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
+    fn a_posting_plan_orders_the_queue_correctly_to_its_reported_depth(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
         let pending = make_pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.jobs_to_post.len() <= budget);
@@ -350,7 +350,7 @@ proptest! {
         if plan.correct_depth.is_some() && correct_depth < jobs.len() {
             let set_comparable = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(set_comparable).collect();
-            prop_assert!(list_fewest(&jobs, correct_depth + 1).len() > budget);
+            prop_assert!(fewest_posts(&jobs, correct_depth + 1).len() > budget);
         }
         let stale_count = jobs.iter().filter(|job| job.is_stale() && !is_posted(job)).count();
         prop_assert_eq!(stale_count, plan.stale);
@@ -384,18 +384,18 @@ proptest! {
                 }
                 (2, known) => {
                     known.into_iter().for_each(|(_, job)| (job.posted, job.is_incomparable) = (priority, false));
-                    pending.set_posted(JobId(id), priority, ());
+                    pending.set_posted_priority(JobId(id), priority, ());
                 }
                 (3, _) => {
                     list.iter_mut().for_each(|(_, job)| job.is_incomparable = true);
-                    pending.mark_incomparable();
+                    pending.mark_priorities_incomparable();
                 }
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| {
                         job.current = priority;
                         job.is_incomparable &= job.is_stale();
                     });
-                    pending.set_current(JobId(id), priority);
+                    pending.set_current_priority(JobId(id), priority);
                 }
             }
         }
@@ -410,7 +410,7 @@ proptest! {
             let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_incomparable: false, ..*job }).collect();
             let is_posted = |job: &PendingJob| plan.jobs_to_post.contains(&(job.id, job.current));
             prop_assert!(is_correct(&jobs, is_posted, 3));
-            expected += list_fewest(&jobs, 3).len();
+            expected += fewest_posts(&jobs, 3).len();
         }
         prop_assert_eq!(plan.jobs_to_post.len(), expected);
     }
@@ -433,7 +433,7 @@ proptest! {
         expected.retain(|id, _| wanted.contains(&id.0));
         prop_assert_eq!(pending.places(wanted.into_iter().map(JobId)), expected);
         for queue in &queues {
-            let predicted = pending.place_of_new(queue.as_ref(), new);
+            let predicted = pending.find_place_of_new_job(queue.as_ref(), new);
             pending.put(queue.as_ref(), make_job(99, new, 1), ());
             let places = pending.places([JobId(99)]);
             prop_assert_eq!(places.get(&JobId(99)), Some(&predicted));

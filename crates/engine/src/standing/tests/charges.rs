@@ -98,7 +98,7 @@ fn pushed_changes_count_up_to_the_last_of_them_in_any_order_of_push_and_jobs() {
 }
 
 #[test]
-fn ended_jobs_are_restored_with_their_queue_if_it_has_a_factor() {
+fn ended_jobs_are_restored_with_their_queue_if_it_has_a_charge_factor() {
     let mut standing = Standing::new(Retention::default());
     configure(&mut standing, &[("gold", 2.0)], T0);
     push_charges(&mut standing, Weights::default(), &[]);

@@ -7,7 +7,7 @@ use fairshare::{InactiveUsage, Ties};
 use proptest::prelude::*;
 
 /// Returns [`site`] with a different usage and watermark for each user, and with options that are not the defaults.
-fn varied_site() -> Site {
+fn make_varied_site() -> Site {
     let mut changed = site(Policy::Pbs);
     changed.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
     changed.rule.reset = 3.0 * DAY;
@@ -21,7 +21,7 @@ fn varied_site() -> Site {
 
 #[test]
 fn the_pushed_site_is_exported() {
-    let site = varied_site();
+    let site = make_varied_site();
     let exporter = standing(site.clone());
     for bank in &site.banks {
         assert_eq!(exporter.bank(&bank.name).as_ref(), Some(bank));
@@ -64,11 +64,11 @@ fn the_generation_counts_pushes_and_refreshes_that_change_a_fairshare() {
 }
 
 #[test]
-fn jobs_are_needed_since_the_earliest_watermark_in_the_tree() {
-    let standing = standing(varied_site());
+fn the_plugin_needs_ended_jobs_since_the_earliest_watermark_of_the_tree() {
+    let standing = standing(make_varied_site());
     assert_eq!(standing.earliest_watermark(0.0), T0 - 90.0);
     assert_eq!(standing.earliest_watermark(T0 - 10.0), T0 - 10.0);
-    let mut fewer = varied_site();
+    let mut fewer = make_varied_site();
     fewer.associations.pop();
     assert_eq!(super::standing(fewer).earliest_watermark(0.0), T0 - 50.0);
 }
@@ -76,7 +76,7 @@ fn jobs_are_needed_since_the_earliest_watermark_in_the_tree() {
 #[test]
 fn uncovered_usage_is_exported_in_pages_and_restored() {
     let mut exporter = Standing::new(Retention { jobs: 4, each: 2 });
-    exporter.push(varied_site()).expect("a site");
+    exporter.push(make_varied_site()).expect("a site");
     let ends =
         [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
     for (id, user, bank, end) in ends.into_iter().chain([(6, 3, "B", 15.0), (7, 3, "B", -100.0)]) {
@@ -98,15 +98,15 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut restored = Standing::new(Retention { jobs: 4, each: 2 });
-    restored.usages.keep_all_ended(true);
+    restored.usages.keep_all_ended_jobs(true);
     for sum in sums {
         assert!(restored.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
         restored.usages.track_end(&job, end).expect("an end");
     }
-    restored.usages.keep_all_ended(false);
-    restored.push(varied_site()).expect("a site");
+    restored.usages.keep_all_ended_jobs(false);
+    restored.push(make_varied_site()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
         let [original, restored] =
             [&exporter, &restored].map(|standing| usage(standing, user, bank, T0 + 200.0));
@@ -120,7 +120,7 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut exporter = Standing::new(Retention { jobs: 0, each });
-        exporter.usages.keep_all_ended(true);
+        exporter.usages.keep_all_ended_jobs(true);
         exporter.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
@@ -129,14 +129,14 @@ fn jobs_evicted_during_an_export_count_once() {
         let (jobs, sums, next) = exporter.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
         let mut pages = vec![(jobs, sums)];
-        exporter.usages.keep_all_ended(false);
+        exporter.usages.keep_all_ended_jobs(false);
         exporter.refresh(T0 + 100.0);
         assert_eq!(exporter.usages.counts().2, each);
         let (jobs, sums, end) = exporter.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
         let mut restored = Standing::new(Retention::default());
-        restored.usages.keep_all_ended(true);
+        restored.usages.keep_all_ended_jobs(true);
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
@@ -145,7 +145,7 @@ fn jobs_evicted_during_an_export_count_once() {
         }
         restored.push(site(Policy::Classic)).expect("a site");
         assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&exporter, 1, "A", T0 + DAY));
-        restored.usages.assert_positions();
+        restored.usages.assert_job_positions();
     }
 }
 
@@ -162,9 +162,9 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         }
         exporter.refresh(T0 + 100.0);
         assert_eq!(exporter.usages.counts(), (3, 1, 1));
-        exporter.usages.record_end_of_running(JobId(9), T0 + end).expect("an end");
+        exporter.usages.record_end_of_running_job(JobId(9), T0 + end).expect("an end");
         let mut restored = Standing::new(Retention::default());
-        restored.usages.keep_all_ended(true);
+        restored.usages.keep_all_ended_jobs(true);
         let mut bookmark = Some(Default::default());
         while let Some(from) = bookmark {
             let (jobs, sums, next) = exporter.uncovered(from, most);
@@ -178,7 +178,7 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
         restored.push(site(Policy::Classic)).expect("a site");
         assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&exporter, 1, "A", T0 + DAY));
         assert_close(usage(&exporter, 1, "A", T0 + 100.0), usage(&restored, 1, "A", T0 + 100.0));
-        restored.usages.assert_positions();
+        restored.usages.assert_job_positions();
     }
 }
 
@@ -214,7 +214,7 @@ fn invalid_evicted_usage_is_rejected() {
 }
 
 #[test]
-fn ended_jobs_are_summed_once() {
+fn a_refresh_sums_the_usage_of_ended_jobs_once() {
     let mut standing = standing(site(Policy::Classic));
     let read_entry = |standing: &Standing| standing.usages.entries()[0].clone();
     let read_cost = |standing: &Standing| read_entry(standing).cost();
@@ -288,7 +288,7 @@ proptest! {
         let mut ranked = fresh.clone();
         ranked.refresh(T0);
         for leaf in &given.associations {
-            let pushed = fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank);
+            let pushed = fresh.get_pushed_fairshare(&wanted, leaf.user.unwrap(), &leaf.bank);
             let refreshed = fairshare(&ranked, leaf.user.unwrap().0, leaf.bank.as_str());
             prop_assert_eq!(pushed.is_some(), refreshed.is_some());
             prop_assert!((pushed.unwrap_or(0.0) - refreshed.unwrap_or(0.0)).abs() < 1e-12, "{:?}", leaf);
@@ -308,8 +308,8 @@ proptest! {
         for (standing, ranking) in [(&with_jobs, with_jobs.as_pushed().expect("a tree")), (&restored, restored.as_pushed().expect("a tree"))] {
             for leaf in &given.associations {
                 let (ours, wanted) = (
-                    standing.fairshare_as_pushed(&ranking, leaf.user.unwrap(), &leaf.bank),
-                    fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank),
+                    standing.get_pushed_fairshare(&ranking, leaf.user.unwrap(), &leaf.bank),
+                    fresh.get_pushed_fairshare(&wanted, leaf.user.unwrap(), &leaf.bank),
                 );
                 prop_assert_eq!(ours.map(f64::to_bits), wanted.map(f64::to_bits), "{:?}", leaf);
             }

@@ -6,7 +6,7 @@ use fairshare::InactiveUsage;
 use fairshare::accrual::MAX_TIME;
 
 #[test]
-fn a_slice_uses_its_whole_budget() {
+fn a_refresh_slice_uses_its_whole_budget_of_steps() {
     let mut six_users = site(Policy::FairTree);
     six_users.associations =
         (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
@@ -61,7 +61,7 @@ fn a_refresh_computes_only_changed_associations() {
 }
 
 #[test]
-fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
+fn decay_changes_the_ranking_under_pbs_only_with_an_initial_usage() {
     for (min_usage, ranked) in [(0.0, false), (1.0, true)] {
         let mut used = site(Policy::Pbs);
         used.rule.options.pbs_min_usage = min_usage;
@@ -74,7 +74,7 @@ fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
 
 /// Rounding could make one of two equal usages larger, which would change the ranks.
 #[test]
-fn a_pushed_usage_stays_the_same_bit_by_bit() {
+fn the_plugin_keeps_the_exact_value_of_a_pushed_usage() {
     let mut pushed_site = site(Policy::Classic);
     let pushed = [1e6 / 3.0, 1e6 / 7.0, 1e6 / 11.0];
     for (leaf, usage) in pushed_site.associations.iter_mut().zip(pushed) {
@@ -157,7 +157,7 @@ fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     let rank_as_pushed = |standing: &Standing| {
         let ranking = standing.as_pushed().expect("a tree");
         [(1, "A"), (3, "B")]
-            .map(|(user, bank)| standing.fairshare_as_pushed(&ranking, UserId(user), &bank.into()))
+            .map(|(user, bank)| standing.get_pushed_fairshare(&ranking, UserId(user), &bank.into()))
     };
     standing.refresh(T0);
     let live = [fairshare(&standing, 1, "A"), fairshare(&standing, 3, "B")];
@@ -201,7 +201,7 @@ fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
     ] {
         let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
-        standing.usages.keep_all_ended(keep_all);
+        standing.usages.keep_all_ended_jobs(keep_all);
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);
@@ -214,7 +214,7 @@ fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
 }
 
 #[test]
-fn a_late_end_is_distinguished_from_evicted_jobs() {
+fn a_job_with_a_late_end_report_is_not_taken_for_an_evicted_job() {
     let mut plain = site(Policy::Classic);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
@@ -247,7 +247,7 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
 /// The clock jumped back, so job 1 ended before jobs that are already evicted. The usage of job 1 decays to the time of the evicted sum, and
 /// is added to the sum.
 #[test]
-fn an_end_before_evicted_jobs_decays_from_its_own_time() {
+fn a_job_that_ended_before_evicted_jobs_decays_from_its_own_end() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(site(Policy::Classic)).expect("a site");
     standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
@@ -371,7 +371,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
         standing.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.usages.evict_ended_in_association_of(JobId(id), T0 + 10.0, half_life);
         assert_eq!(list_ended(&standing), (0, (id..=9).rev().collect()));
-        standing.usages.assert_positions();
+        standing.usages.assert_job_positions();
     }
     // A second call at the same time evicts nothing, although job 10 could be evicted.
     standing.usages.track_end(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
@@ -379,7 +379,7 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     assert_eq!(standing.usages.counts().2, 10);
     standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
     assert_eq!(standing.usages.counts().2, 9);
-    standing.usages.assert_positions();
+    standing.usages.assert_job_positions();
     // Jobs with an end after the present time are not evicted.
     let mut standing_with_later_ends = Standing::new(Retention { jobs: 0, each: 0 });
     standing_with_later_ends.push(site(Policy::Classic)).expect("a site");
@@ -395,5 +395,5 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     assert_eq!(standing_with_later_ends.usages.counts().2, 2, "a job that ends now is evicted");
     standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 98.5, half_life);
     assert_eq!(standing_with_later_ends.usages.counts().2, 1);
-    standing_with_later_ends.usages.assert_positions();
+    standing_with_later_ends.usages.assert_job_positions();
 }

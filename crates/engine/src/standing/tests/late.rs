@@ -4,7 +4,7 @@
 use super::*;
 
 /// Returns a standing and its export. One job of user 1 ended every ten seconds, and all except the last were evicted.
-fn standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
+fn make_standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut original = Standing::new(Retention { jobs: 0, each: 1 });
     original.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
@@ -17,7 +17,7 @@ fn standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
 }
 
 #[test]
-fn a_push_counts_the_same_before_and_after_a_restore() {
+fn a_push_gives_the_same_usage_before_and_after_ended_jobs_are_restored() {
     for (through, replaces_all, reported_ids) in [
         (-5.0, false, vec![]),
         (25.0, false, vec![]),
@@ -29,7 +29,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         (25.0, true, vec![]),
         (90.0, true, vec![5]),
     ] {
-        let (mut original, jobs, sums) = standing_with_export();
+        let (mut original, jobs, sums) = make_standing_with_export();
         let mut pushed = site(Policy::Classic);
         (pushed.rule.instant, pushed.rule.replaces_all) = (T0 + 150.0, replaces_all);
         pushed.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
@@ -47,7 +47,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         }
         for standing in [&mut original, &mut restored] {
             standing.refresh(T0 + 200.0);
-            standing.usages.assert_positions();
+            standing.usages.assert_job_positions();
         }
         let case = format!("{through} {replaces_all} {reported_ids:?}");
         let [ours, wanted] = [&restored, &original].map(|standing| usage(standing, 1, "A", T0 + 200.0));
@@ -59,8 +59,8 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
 }
 
 #[test]
-fn a_sum_is_restored_once() {
-    let (original, jobs, sums) = standing_with_export();
+fn the_sum_of_evicted_usage_is_restored_once() {
+    let (original, jobs, sums) = make_standing_with_export();
     let mut restored = Standing::new(Retention { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| restored.restore_evicted(sum)));
@@ -82,7 +82,7 @@ fn a_sum_is_restored_once() {
 }
 
 #[test]
-fn a_job_has_the_largest_resource_counts_of_its_reports() {
+fn the_larger_resource_counts_of_two_reports_about_a_job_are_kept() {
     let job_on = |cores, gpus| {
         let ran_on = Resources { nodes: 2, cores, gpus };
         Job { ran_on, ..job(1, 1, "A", 2, T0) }

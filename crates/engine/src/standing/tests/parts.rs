@@ -19,7 +19,7 @@ fn stage_site(site: &Site, standing: &mut Standing) -> StagedSite {
 }
 
 /// Returns [`site`] with users 4 and 5 added.
-fn larger_site() -> Site {
+fn make_larger_site() -> Site {
     let mut larger = site(Policy::FairTree);
     larger.associations.extend([4, 5].map(|user| leaf(user, "B", 0.0, Watermark::default())));
     for (leaf, usage) in larger.associations.iter_mut().zip([5.0, 4.0, 3.0, 2.0, 1.0]) {
@@ -40,11 +40,11 @@ fn refresh_figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64
 }
 
 #[test]
-fn a_site_in_parts_equals_the_site_at_once() {
+fn a_site_pushed_in_parts_equals_the_same_site_pushed_at_once() {
     let mut at_once = standing(site(Policy::FairTree));
-    at_once.push(larger_site()).expect("a site");
+    at_once.push(make_larger_site()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
-    let staged = stage_site(&larger_site(), &mut in_parts);
+    let staged = stage_site(&make_larger_site(), &mut in_parts);
     in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(refresh_figures(&mut in_parts), refresh_figures(&mut at_once));
     assert!(refresh_figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
@@ -54,8 +54,8 @@ fn a_site_in_parts_equals_the_site_at_once() {
 #[test]
 fn a_repeated_association_has_the_values_of_its_last_record() {
     let mut without_repeats = standing(site(Policy::FairTree));
-    without_repeats.push(larger_site()).expect("a site");
-    let mut repeats = larger_site();
+    without_repeats.push(make_larger_site()).expect("a site");
+    let mut repeats = make_larger_site();
     for (user, bank) in [(5, "B"), (2, "A")] {
         repeats.associations.insert(0, leaf(user, bank, 9e9, Watermark::default()));
     }
@@ -74,9 +74,9 @@ fn a_repeated_association_has_the_values_of_its_last_record() {
 #[test]
 fn a_staged_push_survives_another_push_that_reuses_its_indices() {
     let mut at_once = standing(site(Policy::FairTree));
-    at_once.push(larger_site()).expect("a site");
+    at_once.push(make_larger_site()).expect("a site");
     let mut standing = standing(site(Policy::FairTree));
-    let staged = stage_site(&larger_site(), &mut standing);
+    let staged = stage_site(&make_larger_site(), &mut standing);
     let mut other = site(Policy::FairTree);
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
@@ -86,10 +86,10 @@ fn a_staged_push_survives_another_push_that_reuses_its_indices() {
 }
 
 #[test]
-fn an_abandoned_site_leaves_no_association() {
+fn a_staged_site_that_is_dropped_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));
     let before = refresh_figures(&mut standing);
-    drop(stage_site(&larger_site(), &mut standing));
+    drop(stage_site(&make_larger_site(), &mut standing));
     assert_eq!(refresh_figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
     standing.usages.remove_unused();
     assert_eq!((standing.usages.counts().0, refresh_figures(&mut standing)), (3, before));
@@ -98,14 +98,14 @@ fn an_abandoned_site_leaves_no_association() {
 #[test]
 fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let mut invalid = larger_site();
+    let mut invalid = make_larger_site();
     invalid.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
     let staged = stage_site(&invalid, &mut standing);
     let error = standing.push_staged(staged, Mode::Elapsed).expect_err("an unknown bank");
     assert!(error.ends_with("bank \"nowhere\" does not exist"), "{error}");
     assert_eq!(standing.usages.counts().0, 3);
     let mut without_rule = StagedSite::default();
-    split_site(&larger_site()).skip(1).for_each(|part| without_rule.absorb(part, &mut standing));
+    split_site(&make_larger_site()).skip(1).for_each(|part| without_rule.absorb(part, &mut standing));
     standing.push_staged(without_rule, Mode::Elapsed).expect("a push without a tree");
     assert_eq!((standing.usages.counts().0, standing.tree().is_none()), (0, true));
 }

@@ -134,7 +134,7 @@ fn any_push() -> impl Strategy<Value = GeneratedPush> {
     (last, 0.0..2.0 * DAY).prop_map(|(last, delay)| GeneratedPush { last, delay })
 }
 
-fn any_acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
+fn any_actions(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         2 => any_push().prop_map(Act::Push),
         8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, reports_start)| Act::Report(which, reports_start)),
@@ -151,7 +151,7 @@ fn any_half_life() -> impl Strategy<Value = f64> {
 /// Checks that the usage of each association equals the recount plus the decayed usage before the first record.
 #[track_caller]
 fn assert_recounted(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
-    standing.usages.assert_positions();
+    standing.usages.assert_job_positions();
     let expected = recount(records, now, half_life, weights);
     for (association, &(user, bank)) in USERS.iter().enumerate() {
         let decay = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
@@ -164,8 +164,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_history_ends_with_the_recounted_usage(
-        records in any_records(), acts in any_acts(true), last in any_push(), order in any::<u64>(), pushes_last in any::<bool>(),
+    fn each_history_of_jobs_and_pushes_ends_with_the_recounted_usage(
+        records in any_records(), acts in any_actions(true), last in any_push(), order in any::<u64>(), pushes_last in any::<bool>(),
         half_life in any_half_life(), core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
@@ -203,17 +203,17 @@ proptest! {
 
     #[test]
     fn evicting_jobs_does_not_change_usage(
-        records in any_records(), acts in any_acts(false), half_life in any_half_life(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
+        records in any_records(), acts in any_actions(false), half_life in any_half_life(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
-        standing.usages.keep_all_ended(true);
+        standing.usages.keep_all_ended_jobs(true);
         let first = GeneratedPush { last: [None; 5], delay: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
         }
-        standing.usages.keep_all_ended(false);
+        standing.usages.keep_all_ended_jobs(false);
         standing.refresh(END - DAY);
         for act in &acts {
             match act {
@@ -341,7 +341,7 @@ fn depends_on_rounding(usages: &[f64; 5]) -> bool {
 }
 
 #[test]
-fn different_usages_do_not_depend_on_rounding() {
+fn the_order_of_different_usages_does_not_depend_on_rounding() {
     for usages in [
         [1.0, 2.0, 3.0, 4.0, 5.0],
         [1.0, 0.0, 0.0, 0.0, 0.0],

@@ -4,18 +4,18 @@
 use super::*;
 use crate::standing::{SharedIds, SitePart, StagedSite};
 
-fn named_leaf(name: &str, user: Option<u32>, bank: &str, usage: f64) -> Leaf {
+fn make_named_leaf(name: &str, user: Option<u32>, bank: &str, usage: f64) -> Leaf {
     Leaf { user: user.map(UserId), name: name.into(), ..leaf(0, bank, usage, Watermark::default()) }
 }
 
 /// Returns a site with ann and the two given departed users in bank A, and ben in bank B.
-fn site_with_departed_users(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
+fn make_site_with_departed_users(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
     let mut site = site(Policy::WeightedWalk);
     site.associations = vec![
-        named_leaf("ann", Some(1), "A", 10.0),
-        named_leaf(first.0, first.1, "A", 500.0),
-        named_leaf(second.0, second.1, "A", 1.0),
-        named_leaf("ben", Some(3), "B", 400.0),
+        make_named_leaf("ann", Some(1), "A", 10.0),
+        make_named_leaf(first.0, first.1, "A", 500.0),
+        make_named_leaf(second.0, second.1, "A", 1.0),
+        make_named_leaf("ben", Some(3), "B", 400.0),
     ];
     site
 }
@@ -37,19 +37,19 @@ fn push_both_ways(site: &Site) -> [Standing; 2] {
     })
 }
 
-fn bank_usage(standing: &Standing, bank: &str) -> f64 {
+fn get_usage_of_bank(standing: &Standing, bank: &str) -> f64 {
     let (tree, ranking) = (standing.tree().expect("a tree"), standing.ranking().expect("ranked"));
     ranking.usage(tree, tree.bank(bank).expect("a bank"))
 }
 
 #[test]
-fn every_leaf_counts_in_its_bank_with_any_user_id() {
+fn the_usage_of_each_leaf_counts_in_its_bank_with_any_user_id() {
     for ids in
         [(Some(8), Some(9)), (Some(65534), Some(65534)), (None, None), (None, Some(65534)), (Some(1), None)]
     {
-        for standing in push_both_ways(&site_with_departed_users(("cy", ids.0), ("dan", ids.1))) {
+        for standing in push_both_ways(&make_site_with_departed_users(("cy", ids.0), ("dan", ids.1))) {
             let ranking = standing.ranking().expect("ranked");
-            assert_eq!((bank_usage(&standing, "A"), ranking.ranked()), (511.0, 4), "{ids:?}");
+            assert_eq!((get_usage_of_bank(&standing, "A"), ranking.ranked()), (511.0, 4), "{ids:?}");
             // If all usage of bank A counts, ben ranks first. Without cy's usage ben would rank last.
             let node = standing.node(standing.find(UserId(3), &"B".into()).expect("ben")).expect("a leaf");
             assert_eq!(ranking.place(node), Some(1), "{ids:?}");
@@ -59,7 +59,7 @@ fn every_leaf_counts_in_its_bank_with_any_user_id() {
 
 #[test]
 fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
-    let site = site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534)));
+    let site = make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534)));
     for mut standing in push_both_ways(&site) {
         let shared = SharedIds {
             leaves: 1,
@@ -75,13 +75,15 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
         let node = standing.node(standing.find(UserId(65534), &"A".into()).expect("known")).expect("a leaf");
         assert_eq!(tree.name(node), "dan");
         // The next push lists the two leaves in the other order.
-        standing.push(site_with_departed_users(("dan", Some(65534)), ("cy", Some(65534)))).expect("a site");
+        standing
+            .push(make_site_with_departed_users(("dan", Some(65534)), ("cy", Some(65534))))
+            .expect("a site");
         standing.refresh(T0 + 100.0);
         let tree = standing.tree().expect("a tree");
         let node = standing.node(standing.find(UserId(65534), &"A".into()).expect("known")).expect("a leaf");
         assert_eq!((tree.name(node), tree.leaves().count()), ("cy", 4));
         assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0, "the running job still counts");
-        standing.push(site_with_departed_users(("cy", Some(8)), ("dan", Some(9)))).expect("a site");
+        standing.push(make_site_with_departed_users(("cy", Some(8)), ("dan", Some(9)))).expect("a site");
         assert_eq!(standing.shared_ids(), None);
     }
 }
@@ -89,31 +91,32 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
 #[test]
 fn repeated_records_of_a_name_are_one_leaf_with_the_values_of_the_last_record() {
     for ids in [(Some(65534), Some(65534)), (None, None)] {
-        for standing in push_both_ways(&site_with_departed_users(("cy", ids.0), ("cy", ids.1))) {
-            assert_eq!(bank_usage(&standing, "A"), 11.0, "{ids:?}");
+        for standing in push_both_ways(&make_site_with_departed_users(("cy", ids.0), ("cy", ids.1))) {
+            assert_eq!(get_usage_of_bank(&standing, "A"), 11.0, "{ids:?}");
             assert_eq!(standing.shared_ids(), None);
         }
     }
     // Three records have the same user id. Two of them also have the same name, so they give one leaf, and the third record gives another.
-    let mut site = site_with_departed_users(("cy", Some(65534)), ("cy", Some(65534)));
-    site.associations.push(named_leaf("dan", Some(65534), "A", 100.0));
+    let mut site = make_site_with_departed_users(("cy", Some(65534)), ("cy", Some(65534)));
+    site.associations.push(make_named_leaf("dan", Some(65534), "A", 100.0));
     for standing in push_both_ways(&site) {
-        assert_eq!(bank_usage(&standing, "A"), 111.0);
+        assert_eq!(get_usage_of_bank(&standing, "A"), 111.0);
     }
 }
 
 #[test]
 fn leaves_without_jobs_are_exported() {
-    for standing in push_both_ways(&site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534)))) {
-        let exported = standing.leaves_without_jobs();
-        assert_eq!(exported, [named_leaf("cy", None, "A", 500.0)]);
+    for standing in push_both_ways(&make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534))))
+    {
+        let exported = standing.list_leaves_without_jobs();
+        assert_eq!(exported, [make_named_leaf("cy", None, "A", 500.0)]);
     }
 }
 
 #[test]
-fn a_leaf_without_jobs_that_leaves_the_tree_is_removed() {
-    let mut standing = standing(site_with_departed_users(("cy", None), ("dan", None)));
+fn a_push_without_a_leaf_removes_the_leaf_if_it_has_no_jobs() {
+    let mut standing = standing(make_site_with_departed_users(("cy", None), ("dan", None)));
     assert_eq!(standing.usages.counts().0, 4);
     standing.push(site(Policy::WeightedWalk)).expect("a site");
-    assert_eq!((standing.usages.counts().0, standing.leaves_without_jobs().len()), (3, 0));
+    assert_eq!((standing.usages.counts().0, standing.list_leaves_without_jobs().len()), (3, 0));
 }

@@ -10,7 +10,7 @@ use crate::standing::turns::compute_fairshares_in_turn;
 use fairshare::{Charged, Tree};
 
 /// Returns a standing with two users of equal shares and usages.
-fn standing_with_equal_users(policy: Policy) -> Standing {
+fn make_standing_with_equal_users(policy: Policy) -> Standing {
     let mut site_of_two = site(policy);
     site_of_two.associations.truncate(2);
     for leaf in &mut site_of_two.associations {
@@ -24,7 +24,7 @@ fn standing_with_equal_users(policy: Policy) -> Standing {
 #[test]
 fn two_equal_users_take_turns() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
-        let standing = standing_with_equal_users(policy);
+        let standing = make_standing_with_equal_users(policy);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
@@ -32,14 +32,14 @@ fn two_equal_users_take_turns() {
         assert_eq!(order.len(), 2_000);
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
     }
-    let standing = standing_with_equal_users(Policy::Classic);
+    let standing = make_standing_with_equal_users(Policy::Classic);
     assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
 }
 
 #[test]
-fn fairshares_of_two_equal_users_alternate_under_formulas() {
+fn under_formula_policies_the_turns_of_two_equal_users_alternate() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
-        let standing = standing_with_equal_users(policy);
+        let standing = make_standing_with_equal_users(policy);
         let mut charged = Charged::new(standing.tree().expect("pushed"), standing.ranking().expect("ranked"));
         let fairshares = [0, 1].map(|at| {
             let (leaf, factor) =
@@ -54,7 +54,7 @@ fn fairshares_of_two_equal_users_alternate_under_formulas() {
 
 #[test]
 fn costs_of_an_association_are_charged_in_order() {
-    let standing = standing_with_equal_users(Policy::FairTree);
+    let standing = make_standing_with_equal_users(Policy::FairTree);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
     let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
@@ -105,7 +105,7 @@ fn the_best_associations_of_equal_banks_are_compared() {
 }
 
 /// Returns a standing with forty users without usage, `users_per_bank` in each bank.
-fn standing_with_idle_users(users_per_bank: u32) -> Standing {
+fn make_standing_with_idle_users(users_per_bank: u32) -> Standing {
     let mut idle_site = site(Policy::FairTree);
     let name = |user: u32| format!("bank{:02}", user / users_per_bank);
     idle_site.banks = vec![bank("root", None, 1)];
@@ -122,7 +122,7 @@ fn standing_with_idle_users(users_per_bank: u32) -> Standing {
 #[test]
 fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
     for (users_per_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
-        let standing = standing_with_idle_users(users_per_bank);
+        let standing = make_standing_with_idle_users(users_per_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
@@ -132,10 +132,10 @@ fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
 }
 
 #[test]
-fn comparisons_of_equal_banks_use_the_budget() {
+fn comparisons_of_equal_banks_count_against_the_step_budget() {
     // The second start needs one comparison fewer, because the first bank has been charged.
     for (users_per_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
-        let standing = standing_with_idle_users(users_per_bank);
+        let standing = make_standing_with_idle_users(users_per_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
         assert!(!charging.charge(&standing, budget));
@@ -159,7 +159,7 @@ fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
 /// A half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So two jobs of 600 close the gap.
 #[test]
 fn charges_are_converted_to_the_present_units() {
-    let mut standing = standing_with_equal_users(Policy::FairTree);
+    let mut standing = make_standing_with_equal_users(Policy::FairTree);
     let mut pushed = site(Policy::FairTree);
     pushed.associations[0].usage = Some(10_000.0);
     pushed.associations[1].usage = Some(12_000.0);
@@ -178,7 +178,7 @@ fn charges_are_converted_to_the_present_units() {
 }
 
 #[test]
-fn under_a_formula_a_slice_handles_whole_associations() {
+fn under_a_formula_policy_a_refresh_slice_handles_whole_associations() {
     let mut four = site(Policy::Classic);
     four.associations.push(leaf(4, "B", 9.0, Watermark::default()));
     let mut standing = standing(four);

@@ -36,7 +36,7 @@ fn healthy_site() -> Value {
     })
 }
 
-fn make_books(data: Value) -> DatabaseFacts {
+fn make_database_facts(data: Value) -> DatabaseFacts {
     let data: PolicyData = serde_json::from_value(data).expect("it is policy data");
     DatabaseFacts {
         data,
@@ -52,14 +52,14 @@ fn finding_codes(found: &[Finding]) -> Vec<&str> {
 
 #[test]
 fn a_healthy_site_has_no_findings() {
-    assert_eq!(check_database(&make_books(healthy_site()), NOW, STALE), []);
+    assert_eq!(check_database(&make_database_facts(healthy_site()), NOW, STALE), []);
 }
 
 /// Sets a value in the site of [`healthy_site`], and returns the findings.
 fn check_site_with(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy_site();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-    check_database(&make_books(data), NOW, STALE)
+    check_database(&make_database_facts(data), NOW, STALE)
 }
 
 #[test]
@@ -96,31 +96,31 @@ fn each_problem_of_a_database_has_its_own_finding() {
     for factor in data["priority_factors"].as_array_mut().unwrap() {
         factor["weight"] = json!(0);
     }
-    assert_eq!(finding_codes(&check_database(&make_books(data), NOW, STALE)), ["no-weights"]);
+    assert_eq!(finding_codes(&check_database(&make_database_facts(data), NOW, STALE)), ["no-weights"]);
 }
 
 #[test]
-fn old_usage_and_late_decay_are_found() {
-    let mut old = make_books(healthy_site());
+fn doctor_finds_old_usage_and_overdue_decay() {
+    let mut old = make_database_facts(healthy_site());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(finding_codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
     // The stored end of the period is the start of the present one, except in a site's first period.
-    let mut within = make_books(healthy_site());
+    let mut within = make_database_facts(healthy_site());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
         assert_eq!(check_database(&within, NOW, STALE), [], "{since} s after a boundary");
     }
-    let mut behind = make_books(healthy_site());
+    let mut behind = make_database_facts(healthy_site());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
     assert_eq!(finding_codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
     // flux-accounting's rule does not store the time of a run.
-    let mut unknown = make_books(healthy_site());
+    let mut unknown = make_database_facts(healthy_site());
     (unknown.counted, unknown.pace.boundary) = (None, None);
     assert_eq!(check_database(&unknown, NOW, STALE), []);
 }
 
 #[test]
-fn a_finding_names_the_first_users_and_counts_all() {
+fn doctor_lists_the_first_affected_users_and_counts_all_of_them() {
     let mut data = healthy_site();
     let all: Vec<Value> = (0..12)
         .map(|id| {
@@ -130,7 +130,7 @@ fn a_finding_names_the_first_users_and_counts_all() {
         })
         .collect();
     data["associations"] = all.into();
-    let found = check_database(&make_books(data), NOW, STALE);
+    let found = check_database(&make_database_facts(data), NOW, STALE);
     assert_eq!((found[0].count, found[0].whom.len()), (12, MOST));
     assert_eq!(found[0].whom[0], "u0 in A");
 }
@@ -265,7 +265,7 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
     ] {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
-        let found = check_database(&make_books(data), NOW, STALE);
+        let found = check_database(&make_database_facts(data), NOW, STALE);
         let command = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
         assert_eq!(command, remedy, "{limit}");
     }
@@ -284,17 +284,17 @@ fn budgets_that_are_used_up_or_over_are_found_with_the_names_of_their_users() {
         budget("user", "1", NOW + 1.0, 7),
         budget("association", "2/A", NOW + 1.0, 0),
     ]);
-    let found = check_database(&make_books(data.clone()), NOW, STALE);
+    let found = check_database(&make_database_facts(data.clone()), NOW, STALE);
     assert_eq!(finding_codes(&found), ["budget-used-up", "budget-over"]);
     assert_eq!(found[0].whom, ["user ann in gpu-hours", "association bob/A in gpu-hours"]);
     assert_eq!(found[1].whom, ["bank root in gpu-hours"]);
     data["budgets"] = json!([budget("bank", "A", NOW - 2.0, 8), budget("bank", "A", NOW + 9.0, 8)]);
-    assert_eq!(finding_codes(&check_database(&make_books(data), NOW, STALE)), [""; 0]);
+    assert_eq!(finding_codes(&check_database(&make_database_facts(data), NOW, STALE)), [""; 0]);
 }
 
 #[test]
 fn unknown_columns_are_found() {
-    let mut newer = make_books(healthy_site());
+    let mut newer = make_database_facts(healthy_site());
     let column =
         UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
     newer.unknown = vec![column];

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::decide::{Cause, Side, Verdict, find_fork, list_obstacles};
+use super::decide::{Cause, Side, Verdict, find_diverging_level, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::printable::join_words;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
@@ -26,7 +26,7 @@ impl Verdict {
     }
 
     /// Returns true if fair-share is one of the terms that decide the order.
-    pub(crate) fn is_of_fairshare(&self, job: &Why) -> bool {
+    pub(crate) fn is_decided_by_fairshare(&self, job: &Why) -> bool {
         self.terms(job).contains(&"fairshare")
     }
 }
@@ -49,7 +49,7 @@ pub(in crate::commands) struct JobVerdict<'a> {
 
 impl JobVerdict<'_> {
     /// Returns the verdict about two jobs of which one has ended.
-    pub(super) fn without_order() -> Self {
+    pub(super) fn verdict_for_ended_job() -> Self {
         JobVerdict { cause: "ended".to_owned(), ..JobVerdict::default() }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn describe_verdict<'a>(
     let (ahead, behind) = order_by_verdict(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
         let (one, other) = (one.associations.first()?, other.associations.first()?);
-        let (at, side) = find_fork(&one.levels, &other.levels)?;
+        let (at, side) = find_diverging_level(&one.levels, &other.levels)?;
         let names =
             [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
         let below =
@@ -148,11 +148,11 @@ impl Teller<'_> {
         let (ahead, behind) = order_by_verdict(a, b, verdict);
         if a.id == b.id {
             return self.line(
-                &format!("{} is named twice: there is nothing to compare.", self.job_and_owner(a)),
+                &format!("{} is named twice: there is nothing to compare.", self.format_job_and_owner(a)),
                 out,
             );
         }
-        let (first, second) = (self.job_and_owner(ahead), self.job_and_owner(behind));
+        let (first, second) = (self.format_job_and_owner(ahead), self.format_job_and_owner(behind));
         if verdict.cause == Cause::Neither {
             self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
         } else {
@@ -172,7 +172,7 @@ impl Teller<'_> {
         {
             writeln!(out)?;
             self.table(
-                self.terms_of_both(ahead, behind, &one.made.terms, &other.made.terms),
+                self.make_terms_table(ahead, behind, &one.made.terms, &other.made.terms),
                 &["weight"],
                 out,
             )?;
@@ -181,7 +181,7 @@ impl Teller<'_> {
             let (one, other) = (one.associations.first()?, other.associations.first()?);
             Some(if verdict.side == Side::First { (one, other) } else { (other, one) })
         });
-        if verdict.is_of_fairshare(a) {
+        if verdict.is_decided_by_fairshare(a) {
             writeln!(out)?;
             self.fairshare(ahead, behind, standings, out)?;
         }
@@ -231,11 +231,11 @@ impl Teller<'_> {
             Cause::Urgency => format!("The urgency decides: {first} has urgency 31, which puts it ahead of all."),
             Cause::Score(terms) => format!(
                 "The score of {second} is 0, which holds it. {} it.",
-                self.deciding_terms(ahead, terms, "decides", "decide")
+                self.describe_deciding_terms(ahead, terms, "decides", "decide")
             ),
             Cause::Terms(terms) => format!(
                 "{}: with {} values exchanged, {second} would go first.",
-                self.deciding_terms(ahead, terms, "decides", "decide together"),
+                self.describe_deciding_terms(ahead, terms, "decides", "decide together"),
                 if terms.len() == 1 { "its" } else { "their" }
             ),
             Cause::MaxPriority => format!(
@@ -249,7 +249,7 @@ impl Teller<'_> {
         })
     }
 
-    fn deciding_terms(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
+    fn describe_deciding_terms(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| name_in_words(&term.name)).collect();
@@ -259,7 +259,7 @@ impl Teller<'_> {
     }
 
     /// Returns a table with the terms of both jobs.
-    fn terms_of_both(
+    fn make_terms_table(
         &self,
         ahead: &Why,
         behind: &Why,
@@ -331,7 +331,7 @@ impl Teller<'_> {
             return self
                 .line("Only the instance owner and admins see at which level of the tree they differ.", out);
         };
-        let Some((at, side)) = find_fork(&one.levels, &other.levels) else {
+        let Some((at, side)) = find_diverging_level(&one.levels, &other.levels) else {
             let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
             return self.line(text, out);
         };
@@ -386,7 +386,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let rows: Vec<Vec<Cell>> = nodes
         .iter()
         .map(|level| {
-            let [share, used, value] = compared_cells(&level.node);
+            let [share, used, value] = make_compared_cells(&level.node);
             vec![Cell::Text(describe_node(level)), level.node.shares.into(), share, used, value]
         })
         .collect();
@@ -394,7 +394,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
 }
 
 /// Returns the numbers that are compared with siblings: the fractions of shares and usage, and the value.
-pub(crate) fn compared_cells(node: &Sibling) -> [Cell; 3] {
+pub(crate) fn make_compared_cells(node: &Sibling) -> [Cell; 3] {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let value = match (node.is_infinite, node.value) {
         (true, _) => Cell::Text("unused".to_owned()),

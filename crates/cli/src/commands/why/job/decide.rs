@@ -86,13 +86,13 @@ enum Stage {
     Held,
 }
 
-fn posted_outcome(job: &Why) -> Option<Outcome> {
+fn get_posted_outcome(job: &Why) -> Option<Outcome> {
     job.posted.as_ref()?.made.outcome()
 }
 
 /// Returns true if only urgency 0 holds the job.
 fn is_held_by_urgency(job: &Why) -> bool {
-    job.holds.is_empty() && posted_outcome(job) == Some(Outcome::HeldByUrgency)
+    job.holds.is_empty() && get_posted_outcome(job) == Some(Outcome::HeldByUrgency)
 }
 
 /// Returns the reasons why the scheduler can't start a job, as code and text. A job without such a reason is running, or waits for
@@ -107,7 +107,7 @@ pub(crate) fn list_obstacles(job: &Why) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, String)> =
         holds.chain(others.map(|other| (other.cause.as_ref(), other.text.clone()))).collect();
     if found.is_empty() {
-        found.extend(match posted_outcome(job) {
+        found.extend(match get_posted_outcome(job) {
             Some(Outcome::HeldByUrgency) => Some(("urgency", "its urgency is 0".to_owned())),
             Some(Outcome::HeldByScore) => Some(("score", "the sum of its terms is 0 or less".to_owned())),
             _ if job.is_held || job.state == "depend" => {
@@ -211,7 +211,7 @@ pub(super) fn swap_terms(posted: [&PostedPriority; 2], most: [Option<u32>; 2], t
 
 /// Returns the index of the first level at which the paths of two associations differ. Also returns the side
 /// that is ahead at this level, or `None` if neither side is ahead.
-pub(crate) fn find_fork(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
+pub(crate) fn find_diverging_level(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
     let at = a
         .iter()
         .zip(b)

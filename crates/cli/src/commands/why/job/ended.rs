@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use super::compare::name_in_words;
-use super::history::{JobHistory, ask_ended, ask_history, ask_past};
+use super::history::{JobHistory, ask_ended, ask_history, request_job_history};
 use crate::plugin::ask::RUN;
 use crate::ui::figures::number;
 use crate::ui::printable::join_words;
@@ -19,7 +19,7 @@ use fairshare_engine::priority::Term;
 /// A job of the request. The plugin has no ended jobs, so the facts about an ended job are from its eventlog
 /// and from job-list.
 #[derive(Serialize)]
-pub(super) struct PastOrPresentJob {
+pub(super) struct RequestedJob {
     #[serde(flatten)]
     pub(super) job: Why,
     /// The history; `None` if the job is pending, or if the caller may not read its eventlog.
@@ -40,7 +40,7 @@ pub(super) struct ListedJob {
     state: u64,
 }
 
-impl PastOrPresentJob {
+impl RequestedJob {
     pub(super) fn has_ended(&self) -> bool {
         self.job.state == "inactive"
     }
@@ -49,31 +49,35 @@ impl PastOrPresentJob {
 /// Returns the requested jobs in the order of `ids`. Returns `None` if the plugin has one of the jobs but
 /// refuses to explain it. Also returns `None` if the plugin lacks a job and the caller may not read its
 /// eventlog.
-pub(super) fn ask_ended_and_others(
+pub(super) fn request_jobs_with_ended(
     flux: &Flux,
     explained: &Explained,
     ids: &[u64],
-) -> Option<Vec<PastOrPresentJob>> {
+) -> Option<Vec<RequestedJob>> {
     let find = |id: &u64| {
         if let Some(job) = explained.jobs.iter().find(|job| job.id.0 == *id) {
-            return Some(PastOrPresentJob { job: job.clone(), history: ask_past(flux, job) });
+            return Some(RequestedJob { job: job.clone(), history: request_job_history(flux, job) });
         }
         let refused = explained.refused.iter().find(|refused| refused.id.0 == *id)?;
         let history = Some(refused)
             .filter(|refused| refused.reason.code == "unknown")
             .and_then(|_| ask_history(flux, *id))?;
-        Some(PastOrPresentJob { job: ask_ended(flux, *id, &history), history: Some(history) })
+        Some(RequestedJob { job: ask_ended(flux, *id, &history), history: Some(history) })
     };
     ids.iter().map(find).collect()
 }
 
 impl Teller<'_> {
     /// Returns the priorities of the caller's job and of a job of another user, which of the jobs is ahead, and which terms can differ.
-    pub(super) fn compare_with_listed(&self, job: &Why, listed: &ListedJob) -> String {
+    pub(super) fn compare_with_listed_job(&self, job: &Why, listed: &ListedJob) -> String {
         let ListedJob { id, userid, bank, queue, urgency, priority, state } = listed;
         let (name, user) = (self.words.job(id.0), self.words.user(userid.0));
-        let owner =
-            self.job_and_owner(&Why { id: *id, userid: *userid, bank: bank.clone(), ..Why::default() });
+        let owner = self.format_job_and_owner(&Why {
+            id: *id,
+            userid: *userid,
+            bank: bank.clone(),
+            ..Why::default()
+        });
         let posted = job.posted.as_ref().map(|posted| posted.made.priority);
         let [theirs, yours] = [*priority, posted].map(|priority| {
             priority.map_or("no priority yet".to_owned(), |it| format!("priority {}", number(it)))
@@ -104,25 +108,21 @@ impl Teller<'_> {
     }
 
     /// Prints that two jobs have no order, and the last priority of each job with its cause.
-    pub(super) fn explain_without_order(
-        &self,
-        jobs: &[PastOrPresentJob],
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub(super) fn explain_without_order(&self, jobs: &[RequestedJob], out: &mut dyn Write) -> io::Result<()> {
         let ended = jobs.iter().filter(|job| job.has_ended()).map(|job| self.words.job(job.job.id.0));
         let ended = match ended.collect::<Vec<_>>().as_slice() {
             [one] => format!("{one} has ended"),
             _ => "both have ended".to_owned(),
         };
         self.heading(&format!("Neither job is ahead of the other: {ended}"), out)?;
-        for PastOrPresentJob { job, history } in jobs {
+        for RequestedJob { job, history } in jobs {
             let headline = match history {
                 Some(history) if job.state == "inactive" => self.ended_headline(job, history),
                 _ => self.headline(job),
             };
             let priority = match (&job.posted, job.state.as_ref()) {
                 (Some(posted), _) => self.posted_priority(posted, None),
-                (None, "run" | "cleanup" | "inactive") => self.last_priority(history.as_ref()),
+                (None, "run" | "cleanup" | "inactive") => self.describe_last_priority(history.as_ref()),
                 (None, _) => "It has no priority yet.".to_owned(),
             };
             self.line(&format!("{headline}. {priority}"), out)?;

@@ -24,18 +24,17 @@ impl Teller<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         match &start.never_fits {
-            Some(why) => {
-                self.heading(&format!("{} can never run as it is: {why}", self.job_and_owner(job)), out)?
-            }
+            Some(why) => self
+                .heading(&format!("{} can never run as it is: {why}", self.format_job_and_owner(job)), out)?,
             None => self.heading(&self.headline(job), out)?,
         }
-        self.line(&self.job_facts(job), out)?;
+        self.line(&self.describe_job_facts(job), out)?;
         self.queue_rules(job.queue.as_ref(), &job.queue_rules, out)?;
-        self.place_and_start(job, start, out)?;
+        self.print_place_and_start(job, start, out)?;
         writeln!(out)?;
         match &job.posted {
             Some(posted) => self.priority(job, posted, explained, history, out)?,
-            None if !is_pending(job) => self.line(&self.last_priority(history), out)?,
+            None if !is_pending(job) => self.line(&self.describe_last_priority(history), out)?,
             None if job.state == "sched" && job.is_held => {
                 self.line("It is held in SCHED at priority 0 until its limits have headroom.", out)?
             }
@@ -64,7 +63,7 @@ impl Teller<'_> {
                     self.item(&format!("ahead of it by priority: {ahead}"), out)?;
                 }
             }
-            self.and_more(job.others.len(), job.others_total, out)?;
+            self.print_omitted_count(job.others.len(), job.others_total, out)?;
         }
         let helps = job.helps.iter().filter(|help| !is_too_large || help.code != "wait");
         let mut helps: Vec<&str> = helps.map(|help| help.text.as_str()).collect();
@@ -82,7 +81,7 @@ impl Teller<'_> {
     }
 
     /// Prints the place of a pending job, and when the scheduler expects it to start; nothing if the job can never run.
-    fn place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
+    fn print_place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
         if !is_pending(job) || start.never_fits.is_some() {
             return Ok(());
         }
@@ -110,7 +109,7 @@ impl Teller<'_> {
     }
 
     /// Prints the number of items that a list leaves out.
-    fn and_more(&self, listed: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn print_omitted_count(&self, listed: usize, total: usize, out: &mut dyn Write) -> io::Result<()> {
         match total.checked_sub(listed) {
             None | Some(0) => Ok(()),
             Some(more) => self.item(&format!("and {} more", number(more)), out),
@@ -119,7 +118,7 @@ impl Teller<'_> {
 
     /// Returns the state of the job in one sentence.
     pub(super) fn headline(&self, job: &Why) -> String {
-        let name = self.job_and_owner(job);
+        let name = self.format_job_and_owner(job);
         let by = |text: &str| format!("{name} {text}");
         match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
             ("run", ..) => by("is running"),
@@ -138,7 +137,7 @@ impl Teller<'_> {
     }
 
     /// Returns queue, project, size, time limit, urgency and submit time of the job.
-    pub(super) fn job_facts(&self, job: &Why) -> String {
+    pub(super) fn describe_job_facts(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
             Some(parent) => format!("queue {queue} (part of {parent})"),
@@ -243,10 +242,10 @@ impl Teller<'_> {
                 self.item("Jobs that count toward this limit, in the order of their ends:", out)?;
                 self.table(self.frees(hold), &[], out)?;
             }
-            self.and_more(hold.frees.len(), hold.frees_total, out)?;
+            self.print_omitted_count(hold.frees.len(), hold.frees_total, out)?;
         }
         let gone: Vec<&str> =
-            job.carries.iter().map(String::as_str).filter(|name| !is_holding(job, name)).collect();
+            job.carries.iter().map(String::as_str).filter(|name| !is_holding_limit(job, name)).collect();
         if !gone.is_empty() {
             let text = format!(
                 "Flux still lists {} as a dependency, though the limit no longer holds the job: it stays until the release.",
@@ -311,7 +310,7 @@ impl Teller<'_> {
 }
 
 /// Returns true if the dependency `name` belongs to a limit that holds the job now.
-fn is_holding(job: &Why, name: &str) -> bool {
+fn is_holding_limit(job: &Why, name: &str) -> bool {
     let limit = RULES.parse(name).map_or(name, |name| name.hold.name());
     job.holds.iter().any(|hold| hold.limit == limit)
 }

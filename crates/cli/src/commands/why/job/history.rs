@@ -170,7 +170,7 @@ pub(super) fn read_history(eventlog: &str, now: f64) -> Option<JobHistory> {
     };
     events.for_each(|event| reader.take(event));
     if reader.is_waiting {
-        reader.add_wait(now);
+        reader.add_wait_until(now);
         reader.history.waited_seconds = (now - submit.timestamp).max(0.0);
     }
     Some(reader.history)
@@ -181,7 +181,7 @@ fn note(code: &'static str, text: impl Into<String>) -> Note {
 }
 
 /// Returns the name of the limit that the dependency `description` belongs to, or `None` for any other dependency.
-fn limit_of(description: &str) -> Option<&'static str> {
+fn find_limit_of_dependency(description: &str) -> Option<&'static str> {
     RULES.parse(description).map(|name| name.hold.name())
 }
 
@@ -189,12 +189,12 @@ impl Reader {
     fn take(&mut self, event: LogEvent) {
         let (at, context) = (event.timestamp, event.context.unwrap_or_default());
         if self.is_waiting {
-            self.add_wait(at);
+            self.add_wait_until(at);
         }
         match event.name.as_str() {
             "dependency-add" => {
                 let Some(description) = context.description.as_deref() else { return };
-                let limit = limit_of(description);
+                let limit = find_limit_of_dependency(description);
                 self.open.push(self.history.holds.len());
                 self.history.holds.push(PastHold {
                     name: limit.unwrap_or(description).to_owned(),
@@ -206,7 +206,7 @@ impl Reader {
             }
             "dependency-remove" => {
                 let Some(description) = context.description.as_deref() else { return };
-                let limit = limit_of(description);
+                let limit = find_limit_of_dependency(description);
                 if limit.is_some() {
                     self.next_cause = Some(note("released", "the limits that held the job released it"));
                 }
@@ -283,7 +283,7 @@ impl Reader {
     }
 
     /// Adds the time from the last event until `at` to the waits, by the cause of the wait.
-    fn add_wait(&mut self, at: f64) {
+    fn add_wait_until(&mut self, at: f64) {
         let is_open = |is_limit: bool| {
             let holds = self.open.iter().filter_map(|index| self.history.holds.get(*index));
             holds.into_iter().any(|hold| hold.is_limit == is_limit)
@@ -325,7 +325,7 @@ pub(in crate::commands) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistor
 }
 
 /// Returns the history of a job that the plugin has; `None` if the job is pending, or if the caller may not read its eventlog.
-pub(super) fn ask_past(flux: &Flux, job: &Why) -> Option<JobHistory> {
+pub(super) fn request_job_history(flux: &Flux, job: &Why) -> Option<JobHistory> {
     if is_pending(job) { None } else { ask_history(flux, job.id.0) }
 }
 
@@ -365,12 +365,12 @@ impl Teller<'_> {
     pub(super) fn ended_headline(&self, job: &Why, history: &JobHistory) -> String {
         let how = history.result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
         let when = history.ended.map(|ended| format!(" {}", self.words.when(ended))).unwrap_or_default();
-        format!("{} ended{when}{how}", self.job_and_owner(job))
+        format!("{} ended{when}{how}", self.format_job_and_owner(job))
     }
 
     /// Returns the last priority that a job had while it was pending, and the cause of that priority. `history` is `None` if the caller
     /// may not read the eventlog.
-    pub(super) fn last_priority(&self, history: Option<&JobHistory>) -> String {
+    pub(super) fn describe_last_priority(&self, history: Option<&JobHistory>) -> String {
         let Some(history) = history else {
             return "Its last priority is unknown: you may not read its eventlog.".to_owned();
         };
@@ -394,7 +394,7 @@ impl Teller<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.heading(&self.ended_headline(job, history), out)?;
-        self.line(&self.job_facts(job), out)?;
+        self.line(&self.describe_job_facts(job), out)?;
         self.explain_history(history, out)
     }
 

@@ -12,22 +12,22 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) use compare::{LEVEL_COLUMNS, compared_cells};
+pub(crate) use compare::{LEVEL_COLUMNS, make_compared_cells};
 
 use super::Args;
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{Refusal, ask, ask_listed};
 use crate::plugin::scheduling::start_facts;
-use crate::ui::companions::add_companions;
+use crate::ui::companions::add_companion_members;
 use crate::ui::figures::now;
 use crate::ui::messages::remark;
-use crate::ui::output::print_either;
+use crate::ui::output::print_json_or_text;
 use crate::ui::printable::printable;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use compare::JobVerdict;
 use compare::describe_verdict;
-use ended::{ListedJob, PastOrPresentJob, ask_ended_and_others};
+use ended::{ListedJob, RequestedJob, request_jobs_with_ended};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use history::{ask_ended, ask_history};
@@ -52,7 +52,7 @@ pub(super) fn is_job(text: &str) -> bool {
 
 /// Returns true if a text may be a job id. An id of lowercase letters alone looks like a name; a user of that name takes
 /// precedence.
-fn may_be_job(text: &str) -> bool {
+fn may_be_job_id(text: &str) -> bool {
     is_job(text) || (text.starts_with('f') && user_id(text).is_none())
 }
 
@@ -64,7 +64,7 @@ pub(super) fn is_known_job(args: &Args, text: &str) -> bool {
         let explained: Explained = ask(&flux, "explain", &json!({ "jobs": [id] })).ok()?;
         Some(is_known_to_plugin(&explained) || ask_history(&flux, id).is_some())
     };
-    may_be_job(text) && is_known() == Some(true)
+    may_be_job_id(text) && is_known() == Some(true)
 }
 
 /// Returns true if the plugin has the requested job, although the plugin may refuse to explain the job to the
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let texts: Vec<&str> = std::iter::once(args.first.as_str()).chain(args.second.as_deref()).collect();
     let mut ids = Vec::new();
     for text in &texts {
-        let id = if may_be_job(text) { flux.parse_job_id(text) } else { None };
+        let id = if may_be_job_id(text) { flux.parse_job_id(text) } else { None };
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
             failure(match texts.len() {
@@ -95,12 +95,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         && let Some(history) = ask_history(&flux, refused.id.0)
     {
         let job = ask_ended(&flux, refused.id.0, &history);
-        return explain_past(args, &flux, answer, &[PastOrPresentJob { job, history: Some(history) }]);
+        return explain_ended_jobs(args, &flux, answer, &[RequestedJob { job, history: Some(history) }]);
     }
     if let ([_, _], false) = (ids.as_slice(), explained.refused.is_empty())
-        && let Some(jobs) = ask_ended_and_others(&flux, &explained, &ids)
+        && let Some(jobs) = request_jobs_with_ended(&flux, &explained, &ids)
     {
-        return explain_past(args, &flux, answer, &jobs);
+        return explain_ended_jobs(args, &flux, answer, &jobs);
     }
     let listed: Option<ListedJob> = match (explained.jobs.as_slice(), explained.refused.as_slice()) {
         ([_], [refused]) if refused.reason.code == "not-yours" => {
@@ -137,12 +137,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
             if let Some(listed) = listed {
                 text.push(b'\n');
-                teller.line(&teller.compare_with_listed(job, &listed), &mut text)?;
+                teller.line(&teller.compare_with_listed_job(job, &listed), &mut text)?;
             }
         }
         [a, b] => {
             let verdict = decide::decide(a, b);
-            let levels = if verdict.is_of_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
+            let levels = if verdict.is_decided_by_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
             let levels = levels.as_ref().map(|[one, other]| (one, other));
             teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
             let verdict = describe_verdict(a, b, &verdict, levels);
@@ -159,19 +159,19 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Prints an ended job, or two jobs of which at least one has ended. In the JSON document, `jobs` replace the
 /// jobs of `answer`, which is the plugin's answer.
-fn explain_past(args: &Args, flux: &Flux, mut answer: Value, jobs: &[PastOrPresentJob]) -> Outcome {
+fn explain_ended_jobs(args: &Args, flux: &Flux, mut answer: Value, jobs: &[RequestedJob]) -> Outcome {
     let screen = args.screen.screen();
     let words = Words::for_instance(flux, now());
     let teller = Teller { screen: &screen, words: &words };
     let mut text = Vec::new();
     extend(Some(&mut answer), &json!({ "jobs": jobs, "refused": [] }))?;
     match jobs {
-        [PastOrPresentJob { job, history: Some(history) }] => {
+        [RequestedJob { job, history: Some(history) }] => {
             teller.explain_ended(job, history, &mut text)?;
         }
         _ => {
             teller.explain_without_order(jobs, &mut text)?;
-            extend(Some(&mut answer), &json!({ "verdict": JobVerdict::without_order() }))?;
+            extend(Some(&mut answer), &json!({ "verdict": JobVerdict::verdict_for_ended_job() }))?;
         }
     }
     print(args, flux, answer, &text)
@@ -188,8 +188,8 @@ fn extend(object: Option<&mut Value>, facts: &impl Serialize) -> Result<()> {
 }
 
 fn print(args: &Args, flux: &Flux, mut document: Value, text: &[u8]) -> Outcome {
-    add_companions(&mut document, &|id| flux.format_job_id(id));
-    print_either(&args.screen.screen(), args.json.then_some(&document), text)?;
+    add_companion_members(&mut document, &|id| flux.format_job_id(id));
+    print_json_or_text(&args.screen.screen(), args.json.then_some(&document), text)?;
     Ok(Answer::Yes)
 }
 

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::decide::{Cause, Side, decide, list_obstacles, swap_terms};
-use super::ended::{ListedJob, PastOrPresentJob};
+use super::ended::{ListedJob, RequestedJob};
 use super::history::{WaitCause, read_history};
-use super::{is_job, is_known_to_plugin, may_be_job};
+use super::{is_job, is_known_to_plugin, may_be_job_id};
 use crate::plugin::scheduling::StartFacts;
 use crate::tests::golden::{
     EVIL, NOW, check, make_explain_answer, make_held_job, make_pending_job, make_priority, make_screen,
@@ -42,12 +42,12 @@ fn names_of_jobs_and_of_users() {
     for text in ["ann", "fred", "5001", "ann/chem", "f", "fA/b", "chem-phys", "u.v.w.x", ""] {
         assert!(!is_job(text), "{text}");
     }
-    assert!(may_be_job("fpsoops") && may_be_job("ƒpsoops"));
-    assert!(!may_be_job("root") && !may_be_job("5001"));
+    assert!(may_be_job_id("fpsoops") && may_be_job_id("ƒpsoops"));
+    assert!(!may_be_job_id("root") && !may_be_job_id("5001"));
 }
 
 #[test]
-fn a_refused_job_of_another_user_is_no_user_name() {
+fn why_does_not_take_the_id_of_another_users_job_for_a_user_name() {
     for (code, is_known) in [("not-yours", true), ("later", true), ("unknown", false)] {
         let mut answer = make_explain_answer(&[]);
         answer["refused"] = json!([{"id": 1, "code": code, "text": ""}]);
@@ -57,7 +57,7 @@ fn a_refused_job_of_another_user_is_no_user_name() {
 }
 
 #[test]
-fn screens_of_one_job() {
+fn screens_of_one_job_equal_the_golden_files() {
     let terms = [
         ("fairshare", 0.421_053, 100_000),
         ("queue", 1.0, 10_000),
@@ -135,7 +135,7 @@ fn screens_of_one_job() {
             StartFacts { never_fits, ..none() },
             None,
         ),
-        ("running", running.clone(), none(), read_history(&eventlog_of_a_job_that_ran(), NOW)),
+        ("running", running.clone(), none(), read_history(&make_eventlog_of_ended_job(), NOW)),
         ("running-at-once", running.clone(), none(), read_history(&started_at_once, NOW)),
         ("running-of-another-user", running, none(), None),
     ] {
@@ -165,7 +165,7 @@ fn make_eventlog(events: &[(f64, &str, Value)]) -> String {
     events.iter().map(line).collect()
 }
 
-fn eventlog_of_a_job_that_ran() -> String {
+fn make_eventlog_of_ended_job() -> String {
     let dependency = |name: &str| json!({ "description": name });
     let priority = |priority: u64| json!({ "priority": priority });
     make_eventlog(&[
@@ -197,7 +197,7 @@ fn eventlog_of_a_job_that_ran() -> String {
 
 #[test]
 fn the_history_of_a_job_has_its_waits_by_cause_its_holds_and_its_priorities() {
-    let history = read_history(&eventlog_of_a_job_that_ran(), NOW).expect("a history");
+    let history = read_history(&make_eventlog_of_ended_job(), NOW).expect("a history");
     assert_eq!((history.waited_seconds, history.waits.values().sum::<f64>()), (640.0, 640.0));
     let waits: Vec<(WaitCause, f64)> = history.waits.into_iter().collect();
     assert_eq!(
@@ -260,7 +260,7 @@ fn a_job_that_never_ran_waited_until_its_exception() {
 }
 
 #[test]
-fn a_memo_before_a_priority_gives_its_cause() {
+fn why_takes_the_cause_of_a_priority_from_the_memo_before_it() {
     let memo = |fairshare: f64| json!({ "fairshare": fairshare });
     let priority = |priority: u64| json!({ "priority": priority });
     let log = make_eventlog(&[
@@ -288,13 +288,13 @@ fn a_memo_before_a_priority_gives_its_cause() {
 }
 
 #[test]
-fn screens_of_two_jobs_of_which_one_has_ended() {
-    let history = || read_history(&eventlog_of_a_job_that_ran(), NOW);
+fn screens_of_an_ended_job_and_another_job_equal_the_golden_files() {
+    let history = || read_history(&make_eventlog_of_ended_job(), NOW);
     let (mut ended, mut runs) =
         (make_pending_job(29, 5001, EVIL, Value::Null), make_pending_job(31, 5002, "chem", Value::Null));
     (ended["state"], runs["state"]) = (json!("inactive"), json!("run"));
     let waits = make_pending_job(30, 5002, "chem", make_priority(&[("fairshare", 0.421_053, 100_000)]));
-    let past = |value: &Value, history| PastOrPresentJob { job: read_job(value.clone()), history };
+    let past = |value: &Value, history| RequestedJob { job: read_job(value.clone()), history };
     let never = read_history(
         &make_eventlog(&[
             (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
@@ -327,7 +327,7 @@ fn the_listed_job_of_another_user_has_a_priority_only() {
         let listed: ListedJob = serde_json::from_value(job).expect("a listed job");
         let (screen, words) = (make_screen(80), make_words());
         (Teller { screen: &screen, words: &words })
-            .compare_with_listed(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
+            .compare_with_listed_job(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
     };
     let mine = || {
         make_priority(&[
@@ -378,8 +378,8 @@ fn the_listed_job_of_another_user_has_a_priority_only() {
 }
 
 #[test]
-fn screens_of_an_ended_job() {
-    let history = read_history(&eventlog_of_a_job_that_ran(), NOW).expect("a history");
+fn screens_of_an_ended_job_equal_the_golden_files() {
+    let history = read_history(&make_eventlog_of_ended_job(), NOW).expect("a history");
     let mut ended = make_pending_job(29, 5001, EVIL, Value::Null);
     ended["state"] = json!("inactive");
     let mut screens = String::new();
@@ -409,7 +409,7 @@ fn make_standings() -> [Standings; 2] {
 }
 
 #[test]
-fn screens_of_two_jobs() {
+fn screens_of_two_jobs_equal_the_golden_files() {
     let chem = |fairshare: f64, queue: f64, urgency: f64| {
         make_priority(&[
             ("fairshare", fairshare, 100_000),
@@ -455,7 +455,7 @@ fn screens_of_two_jobs() {
 }
 
 #[test]
-fn what_decides() {
+fn why_names_the_cause_that_decides_between_two_jobs() {
     let terms = |fairshare: f64, queue: f64| {
         make_priority(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)])
     };
@@ -541,7 +541,7 @@ fn what_decides() {
 }
 
 #[test]
-fn the_age_of_a_job_does_not_outweigh_a_score_of_0() {
+fn why_does_not_count_the_age_of_a_job_whose_score_is_0() {
     // If the jobs swap fair-shares, the other terms of the first job sum to less than 0, so its age does not
     // count.
     let terms = |fairshare: f64, age: f64| make_priority(&[("fairshare", fairshare, 10), ("age", age, 100)]);
@@ -589,7 +589,7 @@ proptest::proptest! {
     /// Swapping the named terms must reverse the order, and swapping fewer of the largest terms must not. The
     /// test computes the order in integers, without rounding.
     #[test]
-    fn what_is_named_flips_the_order(
+    fn swapping_the_named_terms_reverses_the_order(
         ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),
         theirs in proptest::collection::vec(-50i64..50, 7),
     ) {
@@ -627,7 +627,7 @@ proptest::proptest! {
 
 /// Other plugins may use any name for their dependencies, so only names of our limits count as holds.
 #[test]
-fn only_names_of_limits_are_holds_by_limits() {
+fn why_counts_only_dependencies_named_after_limits_as_holds() {
     let add = |name: &str| {
         let event = json!({"timestamp": 2.0, "name": "dependency-add", "context": {"description": name}});
         format!("{event}\n")

@@ -137,7 +137,7 @@ impl World {
             Budget { spent: spent as i64, ..budget.clone() }
         };
         let budgets = self.budgets.iter().map(with_spent).collect();
-        let (policy, site) = push_with(budgets, self.host.now, self.watermarks);
+        let (policy, site) = push_with_budgets(budgets, self.host.now, self.watermarks);
         let change = |&(since, factor): &(f64, f64)| ChargeChange { queue: "q1".into(), since, factor };
         let factors = oracle.budgets.charges.iter().map(change).collect();
         let charges = Charges { factors, rules: Vec::new() };
@@ -261,7 +261,7 @@ impl World {
     }
 
     /// Returns for each budget whether its window has begun, and whether the window is over.
-    fn window_bounds_passed(&self) -> Vec<[bool; 2]> {
+    fn list_passed_window_bounds(&self) -> Vec<[bool; 2]> {
         let has_passed = |time: i64| time as f64 <= self.host.now;
         self.budgets.iter().map(|budget| [budget.start, budget.end].map(has_passed)).collect()
     }
@@ -271,7 +271,7 @@ impl World {
     /// jobs, and when a window begins or ends.
     fn step(&mut self, action: &Action) {
         let (before, committed, windows) =
-            (self.balances(), self.committed_jobs(), self.window_bounds_passed());
+            (self.balances(), self.committed_jobs(), self.list_passed_window_bounds());
         self.apply(action);
         // The engine applies a change of the window only at its next event.
         self.host.advance_and_refresh(0.0);
@@ -281,7 +281,7 @@ impl World {
         let is_behind =
             self.host.oracle.budgets.charges.last().is_some_and(|(since, _)| *since > self.host.now);
         let may_grow = is_behind
-            || windows != self.window_bounds_passed()
+            || windows != self.list_passed_window_bounds()
             || matches!(
                 action,
                 Action::Push(_)
@@ -302,7 +302,7 @@ impl World {
                 let bank = BankName::from(job.bank.as_deref().unwrap());
                 let oracle = &self.host.oracle;
                 let is_paid = oracle.pays_for(budget, UserId(job.user), &bank)
-                    && oracle.budgets.whole_charge(job, budget.measure) > 0;
+                    && oracle.budgets.total_charge(job, budget.measure) > 0;
                 assert!(
                     !is_paid,
                     "{id} enters SCHED, and {key:?} has {total} of {deposited}: {action:?}, {job:?}"
@@ -326,7 +326,7 @@ impl World {
             assert_eq!(window.spent(), self.host.oracle.spent(pushed), "{pushed:?}");
         }
         for (user, bank) in USERS {
-            for (_, usage) in view.limits().scope_usages_on(UserId(user), &bank.into()) {
+            for (_, usage) in view.limits().list_scope_usages_of_user(UserId(user), &bank.into()) {
                 let (_, spent, committed) =
                     balances[&(usage.limit.target.clone(), usage.limit.amount.measure)];
                 assert_eq!(usage.used, Some(spent + committed), "{usage:?}");

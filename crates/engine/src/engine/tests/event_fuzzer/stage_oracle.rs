@@ -52,11 +52,11 @@ impl StageOracle {
                     _ if is_submission => Stage::New,
                     State::New => Stage::New,
                     State::Depend => Stage::Depend,
-                    State::Priority if facts.resources.are_present() => Stage::Run,
+                    State::Priority if facts.resources.are_allocated() => Stage::Run,
                     State::Priority => Stage::Priority,
                     State::Sched => Stage::Sched,
                     State::Run => Stage::Run,
-                    State::Cleanup if facts.resources.are_present() => Stage::Run,
+                    State::Cleanup if facts.resources.are_allocated() => Stage::Run,
                     State::Cleanup => Stage::Cleanup,
                     State::Inactive => {
                         if matches!(event, Event::Shown(_)) {
@@ -131,24 +131,25 @@ impl StageOracle {
         self.jobs.len()
     }
 
-    fn lives_in_stage(&self, stage: Stage) -> impl Iterator<Item = &TrackedJob> {
+    fn list_live_jobs_in_stage(&self, stage: Stage) -> impl Iterator<Item = &TrackedJob> {
         self.jobs.values().filter(move |life| life.stage == stage)
     }
 
     pub fn running_count(&self) -> usize {
-        self.lives_in_stage(Stage::Run).count()
+        self.list_live_jobs_in_stage(Stage::Run).count()
     }
 
     /// Returns the numbers of active, running and scheduled jobs of all associations.
     pub fn counts(&self) -> (u64, u64, u64) {
-        let count = |stage| self.lives_in_stage(stage).filter(|life| life.counts).count() as u64;
+        let count = |stage| self.list_live_jobs_in_stage(stage).filter(|life| life.counts).count() as u64;
         let active = self.jobs.values().filter(|life| life.counts).count() as u64;
         let held =
-            self.lives_in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count() as u64;
+            self.list_live_jobs_in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count()
+                as u64;
         (active, count(Stage::Run), count(Stage::Sched) - held)
     }
 
     pub fn running_gpus(&self) -> u64 {
-        self.lives_in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
+        self.list_live_jobs_in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
     }
 }

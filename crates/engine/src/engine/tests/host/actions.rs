@@ -142,7 +142,7 @@ impl Host {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched {
             job.state = State::Priority;
-            self.ask_again(id, urgency);
+            self.repeat_request(id, urgency);
         }
         self.run_until_idle();
     }
@@ -206,7 +206,7 @@ impl Host {
         let urgency = job.urgency;
         self.run_callback(id, |facts| Event::Updated(facts));
         if bounces && self.jobs.contains_key(&id) {
-            self.ask_again(id, urgency);
+            self.repeat_request(id, urgency);
         }
         self.run_until_idle();
     }

@@ -185,7 +185,7 @@ impl Host {
                 }
                 self.run_callback(*id, |facts| Event::Updated(facts));
                 if bounces {
-                    self.ask_again(*id, urgency);
+                    self.repeat_request(*id, urgency);
                 }
             }
             Effect::Memo(id, fairshare) | Effect::VolatileMemo(id, fairshare) => {
@@ -272,7 +272,7 @@ impl Host {
                 None => self.reprioritize_all(),
             },
             Effect::Then(step) => {
-                let more = self.engine.carry_out_step(step.clone());
+                let more = self.engine.execute_step(step.clone());
                 self.apply_effects(more);
             }
         }

@@ -96,7 +96,7 @@ impl BudgetRules {
 
     /// Returns the charge of a job for its whole time limit (B6), with the charge factor at the start of the
     /// job. If the job has not started, the present factor applies.
-    pub fn whole_charge(&self, job: &HostJob, measure: Measure) -> u64 {
+    pub fn total_charge(&self, job: &HostJob, measure: Measure) -> u64 {
         const MOST: u64 = 1 << 50;
         let size = if job.state >= State::Run { job.allocated_size() } else { job.size };
         let milliseconds = if job.duration > 0.0 { (job.duration * 1000.0).ceil() } else { MOST as f64 };
@@ -159,7 +159,7 @@ impl Oracle {
                 // If no window is in force, a started job counts if no window has begun or ended since its
                 // start.
                 None => {
-                    let windows = self.windows_of(budget);
+                    let windows = self.list_windows_of_budget(budget);
                     let boundaries = windows.iter().flat_map(|it| [it.start as f64, it.end as f64]);
                     boundaries.into_iter().all(|time| (time <= start) == (time <= self.now))
                 }
@@ -169,10 +169,10 @@ impl Oracle {
                 && self.pays_for(budget, of.user, &of.bank)
                 && job.started.filter(|_| job.state >= State::Run).is_none_or(starts_here)
         };
-        jobs.iter().filter(counts).map(|(_, job)| self.budgets.whole_charge(job, budget.measure)).sum()
+        jobs.iter().filter(counts).map(|(_, job)| self.budgets.total_charge(job, budget.measure)).sum()
     }
 
-    fn windows_of(&self, budget: &Budget) -> Vec<&Budget> {
+    fn list_windows_of_budget(&self, budget: &Budget) -> Vec<&Budget> {
         let key = (&budget.target, budget.measure);
         self.budgets.budgets.iter().filter(|it| (&it.target, it.measure) == key).collect()
     }
@@ -187,7 +187,7 @@ impl Oracle {
     ) -> BTreeMap<(Target, Measure), (u64, u64, u64)> {
         let mut balances = BTreeMap::new();
         for budget in &self.budgets.budgets {
-            let window = self.windows_of(budget).into_iter().find(|it| is_in(it, self.now));
+            let window = self.list_windows_of_budget(budget).into_iter().find(|it| is_in(it, self.now));
             let deposited = window.map_or(0, |window| u64::try_from(window.deposited).unwrap_or(0));
             let spent = window.map_or(0, |window| self.spent(window));
             let committed = self.committed(jobs, budget, window, asker);
@@ -208,7 +208,7 @@ impl Oracle {
         };
         let balances = self.balances(jobs, Some(id)).into_iter().filter(|(key, _)| counts(key));
         let exceeded = balances.filter(|((_, measure), (deposited, spent, committed))| {
-            let needed = self.budgets.whole_charge(job, *measure);
+            let needed = self.budgets.total_charge(job, *measure);
             needed > 0 && spent + committed + needed > *deposited
         });
         exceeded

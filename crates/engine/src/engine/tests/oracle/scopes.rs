@@ -33,7 +33,7 @@ impl Oracle {
         let Some(of) = self.association(job) else { return };
         let mine = (of.user, &of.bank);
         let mut texts = Vec::new();
-        for limit in self.submission_limits.iter().filter(|limit| self.counts_queue_of(limit, job)) {
+        for limit in self.submission_limits.iter().filter(|limit| self.counts_queue_of_job(limit, job)) {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
             let named = |target: &Target| {
                 self.submission_limits.iter().filter(same).any(|other| other.target == *target)
@@ -73,8 +73,8 @@ impl Oracle {
             let counts = |(other, job): &(&JobId, &HostJob)| {
                 let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
-                    && self.counts_queue_of(limit, job)
-                    && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+                    && self.counts_queue_of_job(limit, job)
+                    && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
             };
             let active = jobs.iter().filter(counts).count() as u64;
             let most = limit.cap.limit.cap();
@@ -127,7 +127,7 @@ impl Oracle {
     }
 
     /// Returns true if a limit counts the jobs of two associations together.
-    pub(super) fn counts_with(
+    pub(super) fn counts_jobs_together(
         &self,
         limit: &SiteLimit,
         mine: (UserId, &BankName),
@@ -151,12 +151,12 @@ impl Oracle {
         let on = self
             .limits
             .iter()
-            .filter(|limit| self.applies_to(limit, mine.0, mine.1) && self.counts_queue_of(limit, job));
+            .filter(|limit| self.applies_to(limit, mine.0, mine.1) && self.counts_queue_of_job(limit, job));
         let unread = || self.unread.iter().filter_map(|id| jobs.get(id));
         let counts = |limit: &SiteLimit, other: &HostJob| {
             let theirs = self.association(other).map(|theirs| (theirs.user, &theirs.bank));
-            self.counts_queue_of(limit, other)
-                && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+            self.counts_queue_of_job(limit, other)
+                && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
         };
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
@@ -177,8 +177,8 @@ impl Oracle {
                     };
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage
-                        && self.counts_queue_of(limit, job)
-                        && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+                        && self.counts_queue_of_job(limit, job)
+                        && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
                 };
                 let of = |job: &HostJob| match limit.amount.measure {
                     Measure::Jobs => 1,
@@ -242,18 +242,18 @@ impl Oracle {
     }
 
     /// Returns the limits over scopes that apply to a job.
-    pub(super) fn limits_on(&self, job: &HostJob) -> Vec<&SiteLimit> {
+    pub(super) fn list_scope_limits_on_job(&self, job: &HostJob) -> Vec<&SiteLimit> {
         let Some(of) = self.association(job) else { return Vec::new() };
         let on = self.limits.iter().filter(|limit| self.applies_to(limit, of.user, &of.bank));
-        on.filter(|limit| self.counts_queue_of(limit, job)).collect()
+        on.filter(|limit| self.counts_queue_of_job(limit, job)).collect()
     }
 
     /// Returns true if a limit counts the two jobs together.
     fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
-        self.counts_queue_of(limit, other)
-            && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
+        self.counts_queue_of_job(limit, other)
+            && self.counts_jobs_together(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
     /// Counts an overtaking for each held job that shares a limit with job `id`, which took headroom.
@@ -262,7 +262,7 @@ impl Oracle {
         overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_held(job)));
         self.overtakes = overtakes;
         let Some(taker) = jobs.get(&id).filter(|_| !self.limits.is_empty()) else { return };
-        let limits = self.limits_on(taker);
+        let limits = self.list_scope_limits_on_job(taker);
         let is_overtaken = |job: &HostJob| limits.iter().any(|limit| self.is_shared(limit, taker, job));
         let held = jobs.iter().filter(|(held, job)| **held != id && self.is_held(job) && is_overtaken(job));
         for held in held.map(|(held, _)| *held).collect::<Vec<_>>() {
@@ -291,7 +291,7 @@ impl Oracle {
                 let alone = Oracle { limits: vec![limit.clone()], ..self.at_most() };
                 alone.exceeded(jobs, held).contains(&format_limit_name(limit))
             };
-            let of = self.limits_on(job).into_iter();
+            let of = self.list_scope_limits_on_job(job).into_iter();
             of.filter(|limit| self.is_shared(limit, job, asker)).any(full)
         })
     }

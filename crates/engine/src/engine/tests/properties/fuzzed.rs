@@ -64,7 +64,7 @@ fn mutate_input(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     output.concat()
 }
 
-fn seed_inputs() -> Vec<Vec<u8>> {
+fn make_seed_inputs() -> Vec<Vec<u8>> {
     let one = |seed| {
         let mut rng = Rng::new(seed);
         (0..40).flat_map(|_| random_word(&mut rng)).collect()
@@ -103,14 +103,14 @@ fn run_input(
 
 #[test]
 fn fuzz_histories_without_other_plugins() {
-    fuzz("histories", seed_inputs(), mutate_input, |input| {
-        run_input(input, quiet_op(), |site, ops, observe| run_without_other_plugins(site, ops, observe))
+    fuzz("histories", make_seed_inputs(), mutate_input, |input| {
+        run_input(input, harmless_op(), |site, ops, observe| run_without_other_plugins(site, ops, observe))
     });
 }
 
 #[test]
 fn fuzz_histories_with_other_plugins() {
-    fuzz("others", seed_inputs(), mutate_input, |input| {
+    fuzz("others", make_seed_inputs(), mutate_input, |input| {
         run_input(input, any_op(), |site, ops, observe| run_with_other_plugins(site, ops, observe))
     });
 }

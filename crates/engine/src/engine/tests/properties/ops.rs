@@ -63,7 +63,7 @@ pub fn any_urgency() -> impl Strategy<Value = i64> {
 
 /// Generates operations that exceed no limit. Jobs in SCHED do not get urgency 31, because Flux schedules such a job whatever the limits
 /// are.
-pub fn quiet_op() -> impl Strategy<Value = Op> {
+pub fn harmless_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
         6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, any_urgency()).prop_map(
@@ -85,7 +85,7 @@ pub fn quiet_op() -> impl Strategy<Value = Op> {
 
 pub fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        8 => quiet_op(),
+        8 => harmless_op(),
         1 => (0..64usize).prop_map(|at| Op::Urgency(at, 31)),
         2 => (7..9u32, 0..4usize, 1..4u64, any_urgency(), any::<bool>()).prop_map(
             |(user, queue, nodes, urgency, is_declared)| {

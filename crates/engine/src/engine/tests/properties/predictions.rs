@@ -145,7 +145,7 @@ proptest! {
     #[test]
     fn the_predicted_numbers_of_jobs_are_rejected_and_held(
         site in any_site(),
-        ops in prop::collection::vec(quiet_op(), 0..30),
+        ops in prop::collection::vec(harmless_op(), 0..30),
         job in any_submission(),
         count in 1..12u64,
         starts_at_once in any::<bool>(),

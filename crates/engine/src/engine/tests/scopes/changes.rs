@@ -24,10 +24,10 @@ fn a_push_lowers_raises_and_moves_caps() {
     // The limit moves to bank A. Bank B and its parents now have no limit.
     push_limits(&mut host, vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);
     assert_eq!(are_scheduled(&host), [true; 3]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     push_limits(&mut host, Vec::new());
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).limits, []);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
         assert_eq!(used, Some(if is_given { 4 } else { 1 }));
         host.end_job(first_job);
         assert_eq!(host.state(second_job), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -66,7 +66,7 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
     assert_eq!(host.update_job(job_a, None, Some("B")), Ok(()), "the bank has headroom now");
     assert_eq!(host.update_job(job_a, Some("q2"), None), Ok(()));
     assert_eq!(host.update_job(job_b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     let usages = crate::engine::answers::snapshot(&host.engine.view()).limits;
     let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
     assert_eq!(used, [1, 2, 1]);
@@ -83,13 +83,13 @@ fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
     host.end_job(first_job);
     assert_eq!((host.update_job(moving_job, None, Some("A")), used(&host)), (Ok(()), Some(1)));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     // The engine does not check a forced update, but must still count the job in its new bank.
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 3)]);
     let moving_job = host.submit(make_job(7, "B", 0)).unwrap();
     host.force_update(moving_job, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(used(&host), Some(1));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
                 [host.state(rich_job), host.state(poor_job)],
                 [Some(State::Sched), Some(State::Depend)]
             );
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
             // A released job in SCHED keeps its reservation.
             let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
@@ -131,7 +131,7 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
             assert_eq!(host.state(poor_job), Some(State::Depend));
             host.end_job(rich_job);
             assert_eq!(host.state(poor_job), Some(State::Sched));
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
@@ -154,7 +154,7 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
     assert_eq!(host.state(third_job), Some(State::Depend), "the limit of the configuration holds again");
     host.send_event(Event::Settings(configured(3)));
     assert_eq!(host.state(third_job), Some(State::Sched), "a reload of the configuration releases a job");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The site and its bank A have limits, and bank A is full. The held jobs of bank A must not delay jobs of other banks under the site's
@@ -180,11 +180,11 @@ fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     assert_eq!(host.state(waiting[0]), Some(State::Sched));
     host.end_job(job_b);
     assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
-fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
+fn a_site_without_scope_limits_stores_no_scope_data() {
     let mut host = make_site(Vec::new());
     let mut one_association = association(7, "A");
     one_association.max_running_jobs = Limit(1);
@@ -199,7 +199,7 @@ fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
 /// Two users with 3 shares and 1 share submit jobs without end to a bank that may have four jobs. Their usages approach 3 to 1.
 #[test]
 fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
-    let mut host = live_host(fairshare::Policy::FairTree);
+    let mut host = make_live_host(fairshare::Policy::FairTree);
     let mut leaves = leaves();
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
         leaf.shares = Shares::Count(3);
@@ -235,7 +235,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     }
     let ratio = used[0] / used[1];
     assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// A scan skips associations that share a limit with a job whose eventlog is unread. A scan of them follows when the last eventlog is read.
@@ -268,7 +268,7 @@ fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlo
                 "first: {is_first}, reload: {is_reload}"
             );
             assert_eq!(host.names(others[0]), ["max-run-sched-jobs-bank"]);
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
@@ -295,7 +295,7 @@ fn a_scan_of_an_association_ends_before_the_next_begins() {
         "jobs at urgency 0 reserve no headroom under limits on RUN"
     );
     assert_eq!(host.state(other_job), Some(State::Depend));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The limit counts allocated GPUs. A released job has no allocation yet, so its request counts.
@@ -314,7 +314,7 @@ fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     assert_eq!([next_job, last_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.end_job(next_job);
     assert_eq!(host.state(last_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]

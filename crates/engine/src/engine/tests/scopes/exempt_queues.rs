@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const ALL: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
 
 /// Returns settings in which queue q2 is exempt from limits of `scopes`.
-fn exempt_q2(scopes: &[Scope]) -> Event<'static> {
+fn exempt_queue_q2(scopes: &[Scope]) -> Event<'static> {
     let exempt = ExemptQueues::from([("q2".into(), scopes.iter().copied().collect())]);
     Event::Settings(Settings { exempt, ..Settings::default() })
 }
@@ -30,7 +30,7 @@ fn job_in(queue: &str) -> HostJob {
     HostJob::new(7).bank("A").queue(queue)
 }
 
-fn start_in(host: &mut Host, queue: &str) -> JobId {
+fn start_job_in_queue(host: &mut Host, queue: &str) -> JobId {
     let id = host.submit(job_in(queue)).unwrap();
     host.start_job(id);
     id
@@ -39,7 +39,7 @@ fn start_in(host: &mut Host, queue: &str) -> JobId {
 /// Each scope may have one running job in all queues together, and two in q2. If q2 is exempt, only the second limit
 /// applies to jobs in q2.
 #[test]
-fn limits_of_the_exempt_scopes_neither_count_nor_hold_jobs_of_the_queue() {
+fn limits_of_exempt_scopes_neither_count_nor_hold_jobs_of_the_exempt_queue() {
     let targets = || {
         let association = Target::Association(UserId(7), "A".into());
         [
@@ -52,9 +52,9 @@ fn limits_of_the_exempt_scopes_neither_count_nor_hold_jobs_of_the_queue() {
         for exempt in ALL {
             let in_all = limit(target.clone(), None, "run-jobs", 1);
             let mut host = make_site(vec![in_all, limit(target.clone(), Some("q2"), "run-jobs", 2)]);
-            host.send_event(exempt_q2(&[exempt]));
+            host.send_event(exempt_queue_q2(&[exempt]));
             let is_exempt = exempt == scope;
-            let first = start_in(&mut host, "q1");
+            let first = start_job_in_queue(&mut host, "q1");
             let second = host.submit(job_in("q2")).unwrap();
             let held_by: &[&str] = if is_exempt { &[] } else { &[in_all_name(scope)] };
             assert_eq!(host.names(second), held_by, "{scope:?} {exempt:?}");
@@ -63,11 +63,11 @@ fn limits_of_the_exempt_scopes_neither_count_nor_hold_jobs_of_the_queue() {
                 host.end_job(first);
                 let third = host.submit(job_in("q1")).unwrap();
                 assert_eq!(host.state(third), Some(State::Sched), "a job in q2 does not count: {scope:?}");
-                start_in(&mut host, "q2");
+                start_job_in_queue(&mut host, "q2");
                 let last = host.submit(job_in("q2")).unwrap();
                 assert_eq!(host.names(last), [format!("{}-queue", in_all_name(scope))]);
             }
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
@@ -83,14 +83,14 @@ fn in_all_name(scope: Scope) -> &'static str {
 #[test]
 fn limits_in_the_record_of_an_association_do_not_count_jobs_of_exempt_queues() {
     let mut host = make_site_of_one(vec![]);
-    host.send_event(exempt_q2(&[Scope::Association]));
-    start_in(&mut host, "q1");
+    host.send_event(exempt_queue_q2(&[Scope::Association]));
+    start_job_in_queue(&mut host, "q1");
     let standby = host.submit(job_in("q2").size(4, 4)).unwrap();
     host.start_job(standby);
     let standing = host.engine.view();
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
     assert_eq!(
-        (standing.limits().usage_over_queues(id).0, standing.ledger.accounts().active_jobs(id)),
+        (standing.limits().sum_usage_over_queues(id).0, standing.ledger.accounts().active_jobs(id)),
         (1, 2)
     );
     let held = host.submit(job_in("q1")).unwrap();
@@ -103,21 +103,21 @@ fn limits_in_the_record_of_an_association_do_not_count_jobs_of_exempt_queues() {
     let text = host.submit(job_in("q1")).unwrap_err();
     assert!(text.contains("user has max active jobs; 3 of 3"), "{text}");
     host.submit(job_in("q2")).unwrap();
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
 fn a_job_that_leaves_an_exempt_queue_comes_under_all_limits() {
     let mut host = make_site_of_one(vec![limit(bank_target("C"), None, "run-jobs", 1)]);
-    host.send_event(exempt_q2(&[Scope::Association]));
-    start_in(&mut host, "q1");
+    host.send_event(exempt_queue_q2(&[Scope::Association]));
+    start_job_in_queue(&mut host, "q1");
     let standby = host.submit(job_in("q2")).unwrap();
     let text = host.update_job(standby, Some("q1"), None).unwrap_err();
     assert!(text.contains("already at max-running-jobs-user-limit limit"), "{text}");
     host.force_update(standby, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(host.state(standby), Some(State::Sched));
     assert_eq!(explain_job(&host, standby).holds[0].limit, "max-running-jobs-user-limit");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     host.submit(job_in("q1")).unwrap();
     let fourth = host.submit(job_in("q2")).unwrap();
     let text = host.update_job(fourth, Some("q1"), None).unwrap_err();
@@ -128,18 +128,18 @@ fn a_job_that_leaves_an_exempt_queue_comes_under_all_limits() {
 fn a_reload_that_exempts_a_queue_releases_its_jobs_and_counts_all_jobs_again() {
     let limits = vec![limit(bank_target("science"), None, "run-sched-jobs", 1)];
     let mut host = make_site(limits);
-    let first = start_in(&mut host, "q2");
+    let first = start_job_in_queue(&mut host, "q2");
     let [standby, held] = ["q2", "q1"].map(|queue| host.submit(job_in(queue)).unwrap());
     assert_eq!([standby, held].map(|id| host.state(id)), [Some(State::Depend); 2]);
-    host.send_event(exempt_q2(&ALL));
+    host.send_event(exempt_queue_q2(&ALL));
     host.run_until_idle();
     assert_eq!([standby, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    assert_settled(&host);
-    host.send_event(exempt_q2(&[]));
+    assert_counters_and_holds(&host);
+    host.send_event(exempt_queue_q2(&[]));
     host.run_until_idle();
     let late = host.submit(job_in("q2")).unwrap();
     assert_eq!(explain_job(&host, late).holds[0].used, 3, "jobs in q2 count again");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
     for id in [first, standby, held] {
         host.start_job(id);
         host.end_job(id);
@@ -152,8 +152,8 @@ fn a_virtual_queue_is_exempt_if_its_parent_is() {
     let mut host = make_site_of_one(vec![limit(Target::User(UserId(7)), None, "run-jobs", 1)]);
     let exempt = ExemptQueues::from([("q1".into(), ALL.into())]);
     host.send_event(Event::Settings(Settings { exempt, ..Settings::default() }));
-    start_in(&mut host, "q1");
-    start_in(&mut host, "q2");
+    start_job_in_queue(&mut host, "q1");
+    start_job_in_queue(&mut host, "q2");
     let held = host.submit(job_in("q2")).unwrap();
     assert_eq!(host.names(held), ["max-run-jobs-user", "max-running-jobs-user-limit"]);
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
@@ -167,7 +167,7 @@ fn a_limit_on_active_jobs_or_on_one_job_leaves_out_exempt_queues() {
     let bank = || bank_target("A");
     let limits = vec![limit(bank(), None, "active-jobs", 1), limit(bank(), None, "job-nodes", 2)];
     let mut host = make_site(limits);
-    host.send_event(exempt_q2(&[Scope::Bank]));
+    host.send_event(exempt_queue_q2(&[Scope::Bank]));
     let standby = host.submit(job_in("q2").size(4, 4)).unwrap();
     host.submit(job_in("q1")).unwrap();
     let text = host.submit(job_in("q1")).unwrap_err();
@@ -175,7 +175,7 @@ fn a_limit_on_active_jobs_or_on_one_job_leaves_out_exempt_queues() {
     assert!(host.submit(job_in("q1").size(4, 4)).is_err());
     let text = host.update_job(standby, Some("q1"), None).unwrap_err();
     assert!(text.contains("max-active-jobs-bank"), "{text}");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Returns settings in which jobs in `queue` have at most the priority `most`.
@@ -218,7 +218,7 @@ fn a_job_gets_at_most_the_largest_priority_of_its_queue_except_at_urgency_31() {
 fn held_jobs_are_released_in_the_order_of_their_lowered_priorities() {
     let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 1)]);
     host.send_event(settings_with_max(100, "q2"));
-    let first = start_in(&mut host, "q1");
+    let first = start_job_in_queue(&mut host, "q1");
     let standby = host.submit(HostJob::new(8).bank("A").queue("q2")).unwrap();
     let batch = host.submit(HostJob::new(7).bank("B").queue("q1")).unwrap();
     host.end_job(first);

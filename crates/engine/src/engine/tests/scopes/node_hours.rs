@@ -6,7 +6,7 @@ use super::*;
 
 const HOUR: f64 = 3600.0;
 
-fn limited_site(cap: i64) -> Host {
+fn make_limited_site(cap: i64) -> Host {
     make_site(vec![limit(bank_target("science"), None, "run-node-hours", cap)])
 }
 
@@ -27,7 +27,7 @@ fn node_hours_in_use(host: &Host) -> Option<u64> {
 
 #[test]
 fn a_job_waits_until_running_jobs_have_less_time_left() {
-    let mut host = limited_site(10);
+    let mut host = make_limited_site(10);
     let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
     host.start_job(first);
     assert_eq!(node_hours_in_use(&host), Some(8));
@@ -54,7 +54,7 @@ fn a_job_waits_until_running_jobs_have_less_time_left() {
     host.start_job(waiting);
     host.end_job(first);
     assert_eq!(node_hours_in_use(&host), Some(4));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// After a reload, running jobs count with the time that they have left.
@@ -72,12 +72,12 @@ fn the_time_that_jobs_have_left_survives_a_reload() {
     assert_eq!(host.names(waiting), ["max-run-node-hours-bank"]);
     advance(&mut host, HOUR / 2.0);
     assert_eq!(host.state(waiting), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
 fn an_extended_time_limit_of_a_running_job_counts_at_once() {
-    let mut host = limited_site(10);
+    let mut host = make_limited_site(10);
     let first = host.submit(timed_job(7, "A", 2, 2.0)).unwrap();
     host.start_job(first);
     advance(&mut host, HOUR);
@@ -85,12 +85,12 @@ fn an_extended_time_limit_of_a_running_job_counts_at_once() {
     host.jobs.get_mut(&first).unwrap().duration = 4.0 * HOUR;
     host.force_update(first, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(node_hours_in_use(&host), Some(6));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
 fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
-    let mut host = limited_site(10);
+    let mut host = make_limited_site(10);
     let text = "job has no time limit; what may run at once of bank science is 10 node-hours: set a time limit with -t";
     assert_eq!(host.submit(timed_job(7, "A", 1, 0.0)), Err(text.to_owned()));
     let text =
@@ -119,8 +119,8 @@ fn the_time_left_is_updated_only_under_a_limit_that_counts_it() {
 
 /// One turn updates 1,000 jobs at most.
 #[test]
-fn an_update_of_many_jobs_goes_on_in_later_turns() {
-    let mut host = limited_site(100_000);
+fn an_update_of_more_than_1000_jobs_continues_in_later_reactor_turns() {
+    let mut host = make_limited_site(100_000);
     for _ in 0..1_200 {
         let id = host.submit(timed_job(7, "A", 1, 1.0)).unwrap();
         host.start_job(id);
@@ -128,5 +128,5 @@ fn an_update_of_many_jobs_goes_on_in_later_turns() {
     assert!(node_hours_in_use(&host) > Some(100));
     advance(&mut host, HOUR);
     assert_eq!(node_hours_in_use(&host), Some(0));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }

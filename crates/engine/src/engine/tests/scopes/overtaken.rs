@@ -6,7 +6,7 @@ use super::super::why::explain_job;
 use super::*;
 
 /// Returns a host with `limits`, and with associations of users 7 and 9 to 12 in bank B.
-fn site_with_users_in_b(limits: Vec<SiteLimit>) -> Host {
+fn make_site_with_users_in_b(limits: Vec<SiteLimit>) -> Host {
     let mut host = make_site(limits);
     host.send_event(Event::Associations(
         (9..=12).map(|user| record_with_fairshare(user, "B", 0.5)).collect(),
@@ -35,8 +35,8 @@ fn list_states(host: &Host, ids: &[JobId]) -> Vec<State> {
 
 /// The limits are those of docs/reference.md: 16 GPUs per user, 96 per bank, and 4 for bank `small`.
 #[test]
-fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
-    let mut host = site_with_users_in_b(vec![
+fn a_job_held_by_a_user_limit_does_not_stop_other_jobs_of_its_bank() {
+    let mut host = make_site_with_users_in_b(vec![
         gpu_limit(Target::EachUser, 16),
         gpu_limit(Target::EachBank, 96),
         gpu_limit(bank_target("B"), 4),
@@ -77,12 +77,12 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     assert_eq!(list_states(&host, &[wide_job, late_job]), [State::Sched, State::Depend]);
     host.end_job(wide_job);
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
-fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
-    let mut host = site_with_users_in_b(vec![
+fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
+    let mut host = make_site_with_users_in_b(vec![
         limit(bank_target("root"), None, "run-jobs", 40),
         limit(bank_target("B"), None, "run-cores", 4),
     ]);
@@ -115,13 +115,13 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
         [State::Sched, State::Depend],
         "the site keeps headroom for the wide job"
     );
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Fills bank A, where four GPUs are allowed, with jobs of user 8, and lets such jobs overtake `wide`. Returns the host, three of these
 /// jobs, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
-    let mut host = site_with_users_in_b(limits);
+    let mut host = make_site_with_users_in_b(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
     for _ in 0..OVERTAKEN {
@@ -136,7 +136,7 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
 /// After each change, another scope lacks headroom for the wide job. Only this scope reserves headroom, so
 /// other jobs are released in the other scope.
 #[test]
-fn a_reservation_moves_with_the_scope_that_holds_the_job() {
+fn only_the_scope_that_holds_the_overtaken_job_reserves_headroom_for_it() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
     let (mut host, mut running_job, wide) = submit_overtaken(limits, make_job(7, "A", 4));
     let late_job = host.submit(make_job(8, "A", 1)).unwrap();
@@ -162,7 +162,7 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     assert_eq!(explain_job(&host, last_job).holds.remove(0).kept_for, Some(wide));
     running_job.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(list_states(&host, &[wide, last_job]), [State::Sched, State::Depend]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Flux reports the change of an urgency in DEPEND only to subscribers, so the plugin must be subscribed to the overtaken job.
@@ -184,13 +184,13 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     }
     assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide_job));
     host.end_job(wide_job);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The urgency became 0 before the job was overtaken. The plugin was not subscribed to the job then.
 #[test]
 fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
-    let mut host = site_with_users_in_b(vec![gpu_limit(bank_target("A"), 4)]);
+    let mut host = make_site_with_users_in_b(vec![gpu_limit(bank_target("A"), 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let wide_job = host.submit(make_job(7, "A", 4)).unwrap();
     host.set_urgency(wide_job, 0);
@@ -199,7 +199,7 @@ fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
         running.push(host.submit(make_job(8, "A", 1)).unwrap());
         assert_eq!(host.state(running[3]), Some(State::Sched));
     }
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_reservation_ends_when_the_queue_is_stopped() {
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert!(!host.engine.ledger().overtaken().contains(wide));
     host.set_queue_started("q2", true);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -234,18 +234,18 @@ fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
         let late_job = host.submit(make_job(8, "A", 1).queue(queue)).unwrap();
         assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(*wide), "{queue}");
     }
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The bank has a limit on GPUs, which holds the job, and a limit on jobs, which has headroom for it.
 #[test]
-fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
+fn a_limit_with_headroom_for_the_overtaken_job_reserves_no_headroom() {
     let limits = vec![gpu_limit(bank_target("A"), 4), limit(bank_target("A"), None, "run-sched-jobs", 40)];
     let (mut host, _, _) = submit_overtaken(limits, make_job(7, "A", 4));
     let [without, with_job] = [0, 1].map(|gpus| host.submit(make_job(8, "A", gpus)).unwrap());
     assert_eq!(list_states(&host, &[without, with_job]), [State::Sched, State::Depend]);
     assert_eq!(host.names(with_job), ["max-run-sched-gpus-bank"]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Smaller jobs fill both banks. First the inner bank reserves headroom for the wide job, then the outer bank does.
@@ -267,7 +267,7 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
         assert!(ends < 20, "the job starves");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Three GPUs are in use. Under a limit of 7, the overtaken job has headroom and so no reservation, and the
@@ -280,5 +280,5 @@ fn a_raised_limit_releases_the_overtaken_job() {
     assert_eq!(list_states(&host, &[late_job]), [State::Sched]);
     push_limits(&mut host, vec![gpu_limit(bank_target("A"), 8)]);
     assert_eq!(host.state(wide_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }

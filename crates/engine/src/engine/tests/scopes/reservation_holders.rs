@@ -38,13 +38,13 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     host.end_job(running_job.remove(0));
     assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The limit on queue q1 holds the overtaken job, and the limit on the bank has headroom for it. So another job of the association can take
 /// the bank's headroom.
 #[test]
-fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
+fn a_scope_with_headroom_for_the_overtaken_job_reserves_none_against_its_association() {
     let limits = vec![
         limit(bank_target("A"), None, "run-sched-gpus", 4),
         limit(bank_target("A"), Some("q1"), "run-sched-gpus", 2),
@@ -63,7 +63,7 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
     host.end_job(in_q1_job);
     assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
     host.end_job(running_job.remove(0));
     let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!((host.state(large_job), host.state(late_job)), (Some(State::Depend), Some(State::Sched)));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
         assert_eq!(host.state(late_job) == Some(State::Sched), urgency == 0);
         host.end_job(large_job);
         assert_eq!(host.state(late_job), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -133,7 +133,7 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         );
         host.end_job(older_job);
         assert_eq!(host.state(newer_job), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -157,7 +157,7 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     assert!(![beyond_job, within_job].iter().any(|id| host.engine.ledger().overtaken().contains(*id)));
     let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The two jobs are of one user in two banks, so the user's limit applies to both. The job that was overtaken
@@ -194,6 +194,6 @@ fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
         );
         host.end_job(older_job);
         assert_eq!(host.state(newer_job), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }

@@ -2,7 +2,7 @@
 //! Limits over scopes in the answer to a query of standings, with their use.
 
 use super::*;
-use crate::engine::answers::{LimitShown, Open, StandingsWanted};
+use crate::engine::answers::{LimitShown, Open, StandingFilter};
 
 /// Returns the scope of a limit as text, or `None` if the limit names no scope.
 fn scope_text(limit: &LimitShown) -> Option<String> {
@@ -26,7 +26,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
     host.start_job(running_job);
     host.submit(make_job(7, "B", 2)).unwrap();
     let page = |open| {
-        let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open };
+        let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open };
         crate::engine::answers::standings(&host.engine.view(), &wanted, host.now)
     };
     type Row<'a> = (&'a str, Option<&'a str>, u64, Option<u64>);
@@ -93,7 +93,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
             .collect();
         assert_eq!(shown, expected, "user {user} in bank {of}, {open:?}");
     }
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// A released job reserves headroom until it runs. Then it counts as use.
@@ -102,7 +102,7 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     let mut host = make_site(vec![limit(bank_target("C"), None, "run-jobs", 2)]);
     let use_of_c = |host: &Host| {
         let wanted =
-            StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
+            StandingFilter { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
         let mut page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let limits = page.associations.remove(0).limits;
         let limit = limits.into_iter().find(|it| it.name.as_deref() == Some("C")).unwrap();
@@ -126,7 +126,7 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     assert_eq!(use_of_c(&host), (0, 1), "nothing runs");
     host.start_job(held_job);
     assert_eq!(use_of_c(&host), (1, 0));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// User 7 has had no job in bank A, so no scope counts this association yet.

@@ -5,7 +5,7 @@
 use super::super::site::one_job_record;
 use super::super::why::explain_job;
 use super::*;
-use crate::accounts::{RunningLimits, RunningLimitsOf};
+use crate::accounts::{RunningLimitSettings, RunningLimits};
 use std::collections::BTreeMap;
 
 /// Returns a host with a released job in q1 that has not started, and a job of `user` in q2 that the reservation of the first job holds.
@@ -70,14 +70,14 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
         host.start_job(released_job);
         host.end_job(released_job);
         assert_eq!(host.state(last_job), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
 /// When a queue starts, Flux may start all its jobs before it calls the plugin. So the engine must release
 /// only the jobs that the limit allows.
 #[test]
-fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
+fn held_jobs_in_a_stopped_queue_are_released_up_to_the_limit() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let mut host = make_site(limits);
         host.send_event(Event::Associations(own.into_iter().collect()));
@@ -103,7 +103,7 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
         assert!(is_held(&waiting_job[0], &host));
         host.end_job(released_job[0]);
         assert_eq!(host.state(waiting_job[0]), Some(State::Sched));
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -121,7 +121,7 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
             host.replay_jobs(is_reload, engine);
             let wanted = if is_stopped { State::Sched } else { State::Depend };
             assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched), Some(wanted)]);
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }
@@ -138,16 +138,16 @@ fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_
     host.update_job(released_job, Some("q1"), None).unwrap();
     let last_job = host.submit(make_job(8, "A", 0).size(1, 4)).unwrap();
     assert_eq!(host.state(last_job), Some(State::Depend), "the released job has its reservation again");
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// When a queue starts, Flux starts its jobs before it calls the plugin. Strict limits must not be exceeded even then.
 #[test]
 fn jobs_in_a_stopped_queue_count_if_running_limits_are_strict() {
     let (mut host, _, next_job) = submit_released_and_held(shared_limit(), None, 8);
-    let running = RunningLimitsOf { others: RunningLimits::Strict, queues: BTreeMap::new() };
+    let running = RunningLimitSettings { others: RunningLimits::Strict, queues: BTreeMap::new() };
     host.send_event(Event::Settings(Settings { running, ..Settings::default() }));
     host.set_queue_started("q1", false);
     assert_eq!(host.state(next_job), Some(State::Depend));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }

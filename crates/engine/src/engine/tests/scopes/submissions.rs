@@ -39,7 +39,7 @@ fn a_limit_on_active_jobs_rejects_the_next_job_of_its_scope() {
         host.end_job(first);
         let next = host.submit(make_job(7, "A", 0)).unwrap();
         assert_eq!(host.names(next), [""; 0], "a limit on active jobs holds no job");
-        assert_settled(&host);
+        assert_counters_and_holds(&host);
     }
 }
 
@@ -63,7 +63,7 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     host.end_job(first);
     assert_eq!(host.update_job(moving_job, None, Some("A")), Ok(()));
     assert_eq!(host.update_job(moving_job, Some("q2"), None), Ok(()));
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The user has no job in bank A, so the engine has not assigned scopes to the user's association there yet.
@@ -73,7 +73,7 @@ fn a_job_may_move_to_a_bank_without_jobs_under_a_full_limit_that_counts_the_job(
     let id = host.submit(make_job(7, "B", 0)).unwrap();
     assert_eq!(host.update_job(id, None, Some("A")), Ok(()));
     assert!(host.submit(make_job(7, "B", 0)).is_err());
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// The counters of active jobs survive a reload, a panic, and a change of the limits.
@@ -101,7 +101,7 @@ fn active_jobs_are_counted_again_when_limits_change() {
         shown.iter().map(|it| (&*it.measure, it.used)).collect::<Vec<_>>(),
         [("active-jobs", Some(2)), ("active-jobs", Some(3))]
     );
-    assert_settled(&host);
+    assert_counters_and_holds(&host);
 }
 
 /// Each limit admits a job of 4 nodes for 30 minutes, and rejects a larger or longer job, in its own scope only.
@@ -167,7 +167,7 @@ fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
             }
             let standing = host.engine.view().limits().scope_usages();
             assert_eq!(standing.iter().map(|usage| usage.used).collect::<Vec<_>>(), [None]);
-            assert_settled(&host);
+            assert_counters_and_holds(&host);
         }
     }
 }

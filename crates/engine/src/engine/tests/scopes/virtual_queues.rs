@@ -13,13 +13,13 @@ fn make_virtual(host: &mut Host) {
 }
 
 /// Returns a policy with `limits`. Each association may run one job in q1, of at most two nodes. Queue q2 has no limits of its own.
-fn policy_with_limited_q1(limits: Vec<SiteLimit>) -> SiteRecords {
+fn make_policy_with_limited_q1(limits: Vec<SiteLimit>) -> SiteRecords {
     let mut parent = queue("q1");
     (parent.max_running_jobs, parent.max_nodes_per_assoc) = (Limit(1), Limit(2));
     SiteRecords { queues: vec![parent, queue("q2")], ..policy(limits) }
 }
 
-fn job_in_queue(user: u32, queue: &str) -> HostJob {
+fn make_job_in_queue(user: u32, queue: &str) -> HostJob {
     HostJob::new(user).bank("A").queue(queue)
 }
 
@@ -30,10 +30,10 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         if is_virtual {
             make_virtual(&mut host);
         }
-        host.send_event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
-        let running_job = host.submit(job_in_queue(7, first)).unwrap();
+        host.send_event(Event::Policy(make_policy_with_limited_q1(vec![]), SitePart::default()));
+        let running_job = host.submit(make_job_in_queue(7, first)).unwrap();
         host.start_job(running_job);
-        let waiting_job = host.submit(job_in_queue(7, second)).unwrap();
+        let waiting_job = host.submit(make_job_in_queue(7, second)).unwrap();
         let expected: &[&str] = if is_virtual { &["max-run-jobs-queue"] } else { &[] };
         assert_eq!(host.names(waiting_job), expected, "{first}, {second}");
         if !is_virtual {
@@ -43,7 +43,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
         assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, running_job));
         // Jobs of another association do not count under this limit.
-        let other_job = host.submit(job_in_queue(8, second)).unwrap();
+        let other_job = host.submit(make_job_in_queue(8, second)).unwrap();
         assert_eq!(host.state(other_job), Some(State::Sched));
         host.end_job(running_job);
         assert_eq!(host.state(waiting_job), Some(State::Sched));
@@ -55,8 +55,8 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.send_event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
-    let text = host.submit(job_in_queue(7, "q2").size(3, 3)).unwrap_err();
+    host.send_event(Event::Policy(make_policy_with_limited_q1(vec![]), SitePart::default()));
+    let text = host.submit(make_job_in_queue(7, "q2").size(3, 3)).unwrap_err();
     assert!(text.contains("max resources limit configured for queue"), "{text}");
 }
 
@@ -65,7 +65,7 @@ fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
     for (target, in_queue) in [(Target::Queue("q1".into()), Some("q1")), (Target::EachQueue, None)] {
         let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-jobs", 1)]);
         make_virtual(&mut host);
-        let first = host.submit(job_in_queue(7, "q2")).unwrap();
+        let first = host.submit(make_job_in_queue(7, "q2")).unwrap();
         let second = host.submit(make_job(9, "C", 0)).unwrap();
         assert_eq!(host.names(second), ["max-run-sched-jobs-in-queue"], "{target}");
         let why = super::super::why::explain_job(&host, second);
@@ -74,7 +74,7 @@ fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
         assert_eq!(hold.text, "1 of 1 running and scheduled jobs of queue q1 are in use; this job takes 1");
         assert_eq!(hold.frees.iter().map(|it| it.id).collect::<Vec<_>>(), [first]);
         // The limit on each queue applies to the virtual queue too.
-        let third = host.submit(job_in_queue(8, "q2")).unwrap();
+        let third = host.submit(make_job_in_queue(8, "q2")).unwrap();
         assert_eq!(host.state(third), Some(State::Depend));
         host.start_job(first);
         host.end_job(first);
@@ -91,10 +91,10 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = make_site(vec![shared]);
     let first = host.submit(make_job(7, "A", 0)).unwrap();
-    let [second, third_job] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
+    let [second, third_job] = ["q2", "q2"].map(|queue| host.submit(make_job_in_queue(8, queue)).unwrap());
     assert_eq!([first, second, third_job].map(|id| host.state(id)), [Some(State::Sched); 3]);
     make_virtual(&mut host);
-    let fourth_job = host.submit(job_in_queue(8, "q2")).unwrap();
+    let fourth_job = host.submit(make_job_in_queue(8, "q2")).unwrap();
     assert_eq!(host.names(fourth_job), ["max-run-sched-jobs-bank-queue"]);
     for id in [first, second] {
         host.start_job(id);
@@ -118,8 +118,8 @@ fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.send_event(Event::Policy(policy_with_limited_q1(vec![shared]), SitePart::default()));
-    let id = host.submit(job_in_queue(7, "q2")).unwrap();
+    host.send_event(Event::Policy(make_policy_with_limited_q1(vec![shared]), SitePart::default()));
+    let id = host.submit(make_job_in_queue(7, "q2")).unwrap();
     let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
     let effects = host.engine.handle(host.now, event);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Reject(_))), "{effects:?}");
