@@ -127,7 +127,7 @@ impl Plugin {
         Clock(unsafe { sys::flux_get_reactor(self.flux()) })
     }
 
-    /// Returns the load-time configuration as JSON text, or `None` if there is none.
+    /// Returns the load-time configuration as JSON text, or `None` if none exists.
     pub fn config(self) -> Option<String> {
         // SAFETY: the handle is valid; the text is borrowed from the handle, and copied here.
         unsafe {

@@ -29,7 +29,7 @@ struct SiteCache {
 }
 
 impl SiteCache {
-    /// Returns the cached site, or a new one if there is none. Every 500th call returns a new site. The caller gives the site back with
+    /// Returns the cached site, or a new one if none exists. Every 500th call returns a new site. The caller gives the site back with
     /// [`SiteCache::put_back`] if it can be used again.
     fn take(&mut self) -> Site {
         self.used += 1;

@@ -18,7 +18,7 @@ use fairshare::group_all;
 pub(super) struct Credits<'a> {
     /// The credits of each association, by [`Marks::key`], in the order in which they were added.
     by_key: BTreeMap<u64, Vec<&'a Credit>>,
-    /// Number of the last credit; 0 if there is none.
+    /// Number of the last credit; 0 if none exists.
     pub(super) last: i64,
 }
 

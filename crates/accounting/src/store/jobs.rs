@@ -134,14 +134,14 @@ impl Snapshot<'_> {
         insert().map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the end of the newest job on record that ended at or before `until`, or `None` if there is none.
+    /// Returns the end of the newest job on record that ended at or before `until`, or `None` if none exists.
     pub fn newest_inactive(&self, until: f64) -> StoreResult<Option<f64>> {
         self.required_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the end of the oldest job on record that has an end, or `None` if there is none.
+    /// Returns the end of the oldest job on record that has an end, or `None` if none exists.
     pub fn oldest_inactive(&self) -> StoreResult<Option<f64>> {
         self.required_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";

@@ -64,7 +64,7 @@ pub(crate) fn append(all: &mut JobsPage, page: JobsPage) {
     all.next = page.next;
 }
 
-/// Returns the reason, other than limits, why a job has priority 0 and is held; `None` if there is none.
+/// Returns the reason, other than limits, why a job has priority 0 and is held; `None` if none exists.
 pub(crate) fn find_hold_other_than_limits(row: &ListedJob) -> Option<&'static str> {
     match row.outcome.as_deref() {
         Some("held-by-urgency") => Some("urgency 0"),

@@ -73,7 +73,7 @@ impl Choices {
         (!made.is_empty()).then_some(Suggestion { changes, options, rejections })
     }
 
-    /// Returns the value of `member` with which a job is no longer rejected for the reason `why`, or `None` if there is none. Of numbers,
+    /// Returns the value of `member` with which a job is no longer rejected for the reason `why`, or `None` if none exists. Of numbers,
     /// the value is the largest below the present one.
     fn find_change(
         &self,
