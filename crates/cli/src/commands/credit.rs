@@ -252,12 +252,12 @@ impl Wanted<'_> {
     ) -> Option<String> {
         (credit.usage < 0.0 && args.from.is_none()).then(|| {
             let expires = format_moment(self.now + longest_age(&settings), &TimeZone::system());
-            let amount = trim_decimals(&format!("{:.4}", credit.usage / one));
+            let [amount, back] = [1e4, -1e4].map(|scale| (credit.usage / one * scale).round() / 1e4);
             let unit = if args.unit == CreditUnit::NodeHours { String::new() } else { format!(" --unit {}", args.unit) };
             format!(
                 "the credit has the date of now, so the older usage that it cancels expires before it, and what is left of the credit then \
-                 favours later jobs, until {expires} at the latest; a credit with the date of that usage does not: \
-                 flux fairshare credit add {}/{} {amount}{unit} --from TIME --reason TEXT",
+                 favours later jobs, until {expires} at the latest; to date it back: flux fairshare credit add {0}/{1} {back}{unit} \
+                 --reason undone && flux fairshare credit add {0}/{1} {amount}{unit} --from TIME --reason TEXT",
                 self.user, self.bank
             )
         })
