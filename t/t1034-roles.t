@@ -5,7 +5,7 @@ test_description='callers of each method, payloads with forged credentials, and 
 
 . "$(dirname "$0")/lib.sh"
 
-methods=$(sed -nE 's/^\s*(owner|admin|guest)_method\(c"([a-z_]+)".*/\1:\2/p' "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
+methods=$(sed -nE "s/^\s*records_method!\(/owner_method(/; s/^\s*(owner|admin|guest)_method\(c\"([a-z_]+)\".*/\1:\2/p" "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
 print_forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
 # call_as UID METHOD PAYLOAD: calls a method as this guest.
 call_as() { mf rpc --as "$@"; }

@@ -48,9 +48,9 @@ test_expect_success 'usage counts the running job only within the interval, and 
 test_expect_success 'what-if --half-life counts the running job on both sides, and its order now is that of show' '
 	print_places() { jq -r ".associations[] | \"\(.user) \(.$1)\"" | sort; } &&
 	set_usage 5002 4 && flux fairshare push && flux fairshare show -U --csv -n -o user,place | tr , " " | sort >shown && flux fairshare what-if --half-life 2d --json >live.json && cat shown live.json &&
-	jq -e ".source.from == \"plugin\" and (.changes[0] | test(\"running jobs count on both sides\"))" live.json && print_places place_first <live.json | test_cmp shown - &&
+	jq -e ".source.from == \"plugin\" and (.changes[0] | test(\"both sides are live usage\"))" live.json && print_places place_first <live.json | test_cmp shown - &&
 	jq -e "[.associations[] | select(.user == \"user5001\")][0].place_second > 1" live.json &&
-	flux fairshare what-if --half-life 2d -p $DB --json >stored.json && jq -e ".changes[0] | test(\"running jobs do not count\")" stored.json &&
+	flux fairshare what-if --half-life 2d -p $DB --json >stored.json && jq -e ".changes[0] | test(\"both sides are stored usage\")" stored.json &&
 	print_places place_first <stored.json >stored && cat stored && ! cmp -s stored shown && set_usage 5002 3600 && flux fairshare push
 '
 test_expect_success 'budget counts the running job in the rate' '
