@@ -114,9 +114,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     credit.id = snapshot.add_credit(&credit).map_err(failure)?;
     let reduction =
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
-    let one = compute_usage_of_one_unit(args.unit, &snapshot.usage_settings().map_err(failure)?)?;
+    let settings = snapshot.usage_settings().map_err(failure)?;
+    let one = compute_usage_of_one_unit(args.unit, &settings)?;
     let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
-    let dated = wanted.describe_late(args, &credit, one, snapshot.usage_settings().map_err(failure)?);
+    let dated = wanted.describe_late(args, &credit, one, &settings);
     snapshot.commit().map_err(failure)?;
     print(args, vec![credit]).map_err(mark_stored)?;
     let live = || live_standing(id.filter(|_| args.push)?, wanted.bank);
@@ -248,10 +249,10 @@ impl Wanted<'_> {
         args: &Args,
         credit: &Credit,
         one: f64,
-        settings: UsageSettings,
+        settings: &UsageSettings,
     ) -> Option<String> {
         (credit.usage < 0.0 && args.from.is_none()).then(|| {
-            let expires = format_moment(self.now + longest_age(&settings), &TimeZone::system());
+            let expires = format_moment(self.now + longest_age(settings), &TimeZone::system());
             let [amount, back] = [1e4, -1e4].map(|scale| (credit.usage / one * scale).round() / 1e4);
             let unit = if args.unit == CreditUnit::NodeHours { String::new() } else { format!(" --unit {}", args.unit) };
             format!(

@@ -278,7 +278,7 @@ pub(super) struct WhatIfFacts<'a> {
 impl Args {
     /// Returns a note with the commands that put changes in force; `None` if there are none. A change is the name of the changed setting, and the command.
     fn describe_change_commands(&self, changes: &[(&str, String)]) -> Option<String> {
-        let has_half_life = changes.iter().any(|(_, command)| command.contains("half_life"));
+        let has_half_life = changes.iter().any(|(name, _)| *name == "half-life");
         let last =
             if has_half_life { self.input.command("sync") } else { self.input.command("push") + " -v" };
         let (names, commands): (Vec<&str>, Vec<&str>) =

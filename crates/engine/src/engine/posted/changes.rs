@@ -11,20 +11,11 @@ use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, SIZE};
+use strum::VariantArray;
 
-macro_rules! changes {
-    ($($(#[$about:meta])* $name:ident,)*) => {
-        /// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Change {
-            $($(#[$about])* $name,)*
-        }
-        /// All changes, in the order of [`Change`].
-        const ALL: &[Change] = &[$(Change::$name),*];
-    };
-}
-
-changes! {
+/// An input that may have changed. Answers list the changes in this order. Changes of the job itself come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+pub enum Change {
     /// The job was submitted, and had no priority before.
     Submitted,
     /// The first priority since the plugin was loaded or Flux restarted.
@@ -97,7 +88,7 @@ impl Changes {
 
     /// Returns the changes, the most important first.
     pub fn iter(self) -> impl Iterator<Item = Change> {
-        ALL.iter().copied().filter(move |change| self.contains(*change))
+        Change::VARIANTS.iter().copied().filter(move |change| self.contains(*change))
     }
 
     /// Returns true if the weight of the factor at `index` in the table changed.
