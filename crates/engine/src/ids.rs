@@ -29,7 +29,6 @@ pub struct JobId(pub u64);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserId(pub u32);
 
-/// Displays a type by its number.
 macro_rules! display_number {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {

@@ -42,7 +42,7 @@ use versions::{Epochs, Versioned};
 pub struct AssociationId(u32);
 
 impl AssociationId {
-    /// Returns the index for tables that are parallel to the associations of the book.
+    /// Returns the association's index in lists that have one element per association.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -262,9 +262,10 @@ impl Book {
         self.config
     }
 
-    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the
-    /// instance owner. flux-accounting ends a push with a synthetic record of the owner. If the owner is
-    /// active in another default bank, that record does not replace the default bank.
+    /// Adds or replaces associations. The last record of a user sets the user's default bank.
+    ///
+    /// flux-accounting ends each push with a made-up record of the instance owner. If the instance owner `owner`
+    /// already has another default bank, this record does not replace the default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
@@ -352,7 +353,7 @@ impl Book {
         self.config = config;
     }
 
-    /// Stores the differences `others` of an update that changed no associations, and increases the generation.
+    /// Stores that an update changed `others` but no associations. Increases `generation` by one.
     fn note_change(&mut self, others: Others) {
         self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;

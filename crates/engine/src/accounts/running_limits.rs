@@ -22,7 +22,7 @@ impl RunningLimits {
     /// All rules.
     pub const ALL: [RunningLimits; 2] = [RunningLimits::Upstream, RunningLimits::Strict];
 
-    /// Returns the name in the configuration.
+    /// Returns the name of this limit rule, as it appears in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             RunningLimits::Upstream => "upstream",
@@ -30,7 +30,7 @@ impl RunningLimits {
         }
     }
 
-    /// Parses a name of the configuration. Returns `None` for any other text.
+    /// Returns the limit rule with this name, or `None` if no rule has this name.
     pub fn parse(text: &str) -> Option<RunningLimits> {
         RunningLimits::ALL.into_iter().find(|rule| rule.name() == text)
     }
@@ -43,7 +43,7 @@ pub struct RunningLimitSettings {
     /// The rule for jobs in other queues or without a queue.
     #[serde(rename = "default")]
     pub others: RunningLimits,
-    /// The rules of queues that have their own rule.
+    /// The limit rule of each queue that does not use the default rule.
     pub queues: BTreeMap<QueueName, RunningLimits>,
 }
 

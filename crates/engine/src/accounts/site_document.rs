@@ -14,7 +14,7 @@ pub struct SiteRecords {
     pub associations: Vec<AssociationRecord>,
     /// Queues with their limits.
     pub queues: Vec<Queue>,
-    /// Projects in their order.
+    /// The projects in the order of the push.
     pub projects: Vec<ProjectName>,
     /// Bank priorities.
     pub banks: Vec<(BankName, f64)>,
@@ -97,7 +97,7 @@ pub struct TreeChange {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigChanges {
-    /// The number of changed switches and settings of the tree.
+    /// The number of changed settings, including the settings of the tree.
     pub changed: usize,
 }
 
@@ -149,13 +149,13 @@ pub struct Difference {
     pub removed: usize,
     /// Unchanged associations.
     pub unchanged: usize,
-    /// The differences of the other records.
+    /// The changes of all records except associations.
     #[serde(flatten)]
     pub others: Others,
 }
 
 impl Difference {
-    /// Adds the differences of another update of the same push.
+    /// Adds the changes in `other`, which belong to the same push.
     pub fn add(&mut self, other: Difference) {
         self.added += other.added;
         self.changed += other.changed;
@@ -174,7 +174,7 @@ impl Difference {
     }
 }
 
-/// The tables of a book, except the associations.
+/// The stored site data, except the associations.
 pub(super) struct BookTables<'a> {
     pub queues: &'a BTreeMap<QueueName, Queue>,
     pub projects: &'a [ProjectName],
@@ -185,7 +185,7 @@ pub(super) struct BookTables<'a> {
 }
 
 impl Book {
-    /// Returns the differences between the tables of the book and `next`.
+    /// Returns the changes from the stored site data to `next`, except the changes of associations.
     pub(super) fn compare(&self, next: &BookTables<'_>, tree: &TreeChange) -> Others {
         let to_map = |projects: &[ProjectName]| insert_all(projects.iter().map(|name| (name.clone(), ())));
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
@@ -210,7 +210,7 @@ impl Book {
         }
     }
 
-    /// Returns the tables of the book.
+    /// Returns the stored site data, except the associations.
     pub(super) fn tables(&self) -> BookTables<'_> {
         BookTables {
             queues: &self.queues,

@@ -28,7 +28,7 @@ pub enum Target {
     EachBank,
     /// The jobs of a user in all banks.
     User(UserId),
-    /// The jobs of a user in all banks, separately for each user.
+    /// The jobs of a user in all banks. The limit applies to each user separately.
     EachUser,
     /// The jobs in a queue and in its virtual queues.
     Queue(QueueName),
@@ -47,9 +47,9 @@ pub enum Scope {
     Bank,
     /// A bank with all banks below it, in one queue.
     BankInQueue,
-    /// A user in all banks.
+    /// The jobs of a user in all banks.
     User,
-    /// A user in all banks, in one queue.
+    /// The jobs of a user in all banks and in one queue.
     UserInQueue,
     /// A queue.
     Queue,
@@ -97,8 +97,7 @@ impl Target {
         }
     }
 
-    /// Returns true if sites set limits on `amount` in flux-accounting's record of an association, and not
-    /// over a scope.
+    /// Returns true if flux-accounting's record of an association has a limit on `amount` for this target.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
@@ -119,7 +118,7 @@ impl Target {
         }
     }
 
-    /// Returns the name of the target in pushes and in the configuration. The name of the "each" targets is `*`.
+    /// Returns the name of the target in pushes and in the configuration. A target such as `EachUser` has the name `*`.
     pub fn name(&self) -> String {
         match self {
             Target::Association(user, bank) => format!("{user}/{bank}"),
@@ -202,7 +201,7 @@ impl Cap {
 /// A limit of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteLimit {
-    /// The jobs that are counted together.
+    /// The jobs that the limit counts together.
     pub target: Target,
     /// The queue whose jobs count; `None` for all jobs. For a limit on each queue, this is `None`.
     pub queue: Option<QueueName>,
@@ -212,7 +211,8 @@ pub struct SiteLimit {
     pub cap: Cap,
 }
 
-/// The cap of a budget that holds no job, as in the mode "warn". No other budget has this cap.
+/// The cap of a budget that does not hold jobs, for example in the mode "warn". A budget that holds jobs has a lower
+/// cap.
 pub const UNLIMITED_BUDGET: Limit = Limit(i64::MAX);
 
 /// The caps of a limit scope, by amount.
@@ -307,7 +307,8 @@ impl SiteLimits {
         })
     }
 
-    /// Returns the scopes whose limits without a queue do not count the jobs in `queue`.
+    /// Returns the scopes whose limits do not count the jobs in `queue`. Limits that name a queue still count these
+    /// jobs.
     pub fn exemptions(&self, queue: Option<&str>) -> impl Iterator<Item = Scope> {
         queue.and_then(|queue| self.exempt.get(queue)).into_iter().flatten().copied()
     }
@@ -375,7 +376,8 @@ impl SiteLimits {
         user: UserId,
         bank: &'a BankName,
     ) -> impl Iterator<Item = Target> + use<'a> {
-        // The ranking of the tree rejects a cycle of banks. Until then, `take` prevents an endless loop.
+        // If the parents of banks form a cycle, `take` prevents an endless loop. The ranking of the tree rejects the
+        // cycle later.
         let banks = std::iter::successors(Some(bank), |bank| self.parents.get(*bank));
         let banks = banks.take(self.parents.len() + 1).cloned().map(Target::Bank);
         let association = Target::Association(user, bank.clone());
@@ -388,7 +390,7 @@ impl SiteLimits {
 pub(super) struct LimitSources {
     /// Limits of the last push.
     pub pushed: Vec<SiteLimit>,
-    /// Limits of Flux's configuration.
+    /// The limits that Flux's configuration sets.
     pub configured: Vec<SiteLimit>,
     /// The deposited amounts of budgets.
     budgets: Vec<SiteLimit>,

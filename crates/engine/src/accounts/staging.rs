@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces the content of a book by one site document, which may arrive in several parts.
+//! Replaces the stored site data by one site document, which may arrive in several parts.
 //!
 //! When a part arrives, its records are compared with the records in force, and stored next to them. Readers do not see
-//! the new records before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
+//! the new records before the commit. A commit takes the same time for any number of associations, and needs no
+//! cleanup.
 
 use super::site_document::{BookTables, Difference, SiteRecords, TreeChange};
 use super::{
@@ -12,10 +13,10 @@ use super::{
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The staged push, except the values that the tables of the book store.
+/// The staged push without its associations. The associations of the push are stored next to the associations in force.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
-    /// The differences between the records in force and the parts so far. `removed` is computed at the commit.
+    /// The changes in the parts of the push that have arrived so far. The commit computes `removed`.
     difference: Difference,
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
@@ -25,7 +26,7 @@ pub(super) struct Staged {
     weights: BTreeMap<String, i64>,
     config: ConfigPatch,
     keeps_config: bool,
-    /// The arrays that the parts so far contain.
+    /// The names of the arrays in the parts of the push that have arrived so far.
     arrays: BTreeSet<&'static str>,
 }
 
@@ -36,7 +37,7 @@ impl Staged {
         before.patched(self.config)
     }
 
-    /// Returns the counter for associations with the change `change`.
+    /// Returns the number of added, changed or unchanged associations, depending on `change`.
     fn get_change_counter(&mut self, change: RecordChange) -> &mut usize {
         match change {
             RecordChange::Added => &mut self.difference.added,
@@ -140,9 +141,9 @@ impl Book {
         difference
     }
 
-    /// Commits the staged push. The book then has exactly the records of the push. Returns the differences. Associations
-    /// that remain keep their ids. The record of a removed association is kept for its live jobs. If a later push contains
-    /// the association again, it gets the same id.
+    /// Commits the staged push, and returns the changes. After the commit, exactly the records of the push are in
+    /// force. An association that remains keeps its id. The record of a removed association is kept for the live jobs
+    /// of the association. If a later push contains the association again, the association gets the same id.
     pub fn commit_records(&mut self) -> Difference {
         let difference = self.compute_staged_difference();
         self.tree_change = TreeChange::default();
@@ -214,7 +215,8 @@ impl Book {
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
-    /// Updates the differences of the staged push before `next` becomes the record in force of association `id`.
+    /// Updates the number of changes of the staged push. Must be called before `next` becomes the record in force of
+    /// association `id`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.get_staged_values(id) else { return };
         let (before, after) = (

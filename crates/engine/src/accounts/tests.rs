@@ -95,7 +95,7 @@ fn an_association_permits_its_projects_and_rejects_jobs_above_its_cap() {
     assert_eq!(association.active_headroom(u64::MAX), u64::MAX, "a negative limit acts like 0");
 }
 
-/// Returns the associations of the book with their ids, and the default bank of user 1.
+/// Returns all associations with their ids, and the default bank of user 1.
 fn list_associations(book: &Book) -> (Vec<(usize, Association)>, Option<BankName>) {
     let associations = book.associations(None).map(|(id, record)| (id.index(), record.clone()));
     (associations.collect(), book.default_bank(UserId(1)).cloned())
@@ -163,7 +163,7 @@ fn an_aborted_push_leaves_no_data() {
     book.stage_records(make_document(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort_staging();
     assert_eq!((list_associations(&book), book.generation(), book.is_staging()), (before, 1, false));
-    // The values of the aborted push are neither in the book nor among the removed associations.
+    // No association in force and no removed association has values of the aborted push.
     book.begin_staging(false);
     book.stage_records(make_document(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit_records(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
@@ -292,7 +292,7 @@ fn a_bank_exists_while_a_committed_association_belongs_to_the_bank() {
     assert_eq!(banks(&book), [true, true, false]);
 }
 
-/// A model of the book. It consists of maps, and shares no code with the book.
+/// A simple model of `Book`. The model and `Book` share no code.
 #[derive(Default)]
 struct Model {
     present: BTreeMap<(u32, &'static str), f64>,

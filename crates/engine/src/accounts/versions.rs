@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// The epochs of pushes. Each push has its own epoch, and a value has the epoch of the push that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The epoch in force. A value of this epoch is in force. If the last value of an entry has an earlier epoch, a push
-    /// removed the entry.
+    /// The epoch of the push in force. If the last value of a record has an earlier epoch, a later push removed the
+    /// record.
     current: u64,
     latest: u64,
     open: Option<u64>,
@@ -64,12 +64,12 @@ impl Epochs {
 /// A value in two versions: the one in force, and the one of the last push.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
-    /// A value that was or is in force, with its epoch. After a commit, the value in force may be in `pushed`
-    /// until the next push.
+    /// A value that is or was in force, and the epoch of its push. After a commit, the value in force may still be in
+    /// `pushed`.
     settled: Option<(u64, T)>,
-    /// The epoch of the last push with the same value as `settled`; 0 if there is none.
+    /// The epoch of the last push that repeated the value in `settled`; 0 if no push repeated it.
     same: u64,
-    /// The version of the last push with a value that differs from `settled`. That push may be staged, in force, or aborted.
+    /// A value that differs from `settled`, and the epoch of its push. The push may be staged, in force, or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
@@ -116,14 +116,14 @@ impl<T> Versioned<T> {
         self.pushed = Some(Box::new((open, value)));
     }
 
-    /// Records that the staged push has the same value as the version in force.
+    /// Records that the staged push does not change the value in force.
     pub(super) fn stage_unchanged_value(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.store_value_in_force(epochs);
         (self.same, self.pushed) = (open, None);
     }
 
-    /// Moves the value in force to `settled`, with its epoch.
+    /// Moves the value in force to `settled`, and sets the epoch in `settled`.
     fn store_value_in_force(&mut self, epochs: &Epochs) {
         let Some(epoch) = self.find_last(epochs).map(|(epoch, _)| epoch) else { return };
         if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {
@@ -143,7 +143,7 @@ impl<T> Versioned<T> {
         }
     }
 
-    /// Returns the last value that was in force, with its epoch, or `None` if no value was ever in force.
+    /// Returns the last committed value and the epoch of its push, or `None` if no value was ever committed.
     fn find_last(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_committed(*epoch));
         let same = Some(self.same).filter(|epoch| epochs.was_committed(*epoch)).unwrap_or_default();

@@ -14,8 +14,8 @@ use fairshare::charging::whole_milliseconds;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// The spent amount while the balance is unknown. The amount exceeds the cap of every budget, and fits into
-/// the 63 bits of an integer in Flux's JSON.
+/// The spent amount that the engine assumes while the balance is unknown. This amount exceeds the cap of every budget,
+/// and fits into the 63 bits of an integer in Flux's JSON.
 pub const UNKNOWN: u64 = 1 << 62;
 
 /// How the plugin treats a job that does not fit into a budget.
@@ -49,7 +49,7 @@ impl Window {
         (self.budget.start as f64..self.budget.end as f64).contains(&start)
     }
 
-    /// Returns the amount that limits over scopes count for the budget.
+    /// Returns the amount that the budget limits.
     pub fn amount(&self) -> Amount {
         Amount { stage: Stage::RunningAndScheduled, measure: self.budget.measure }
     }
@@ -58,13 +58,14 @@ impl Window {
 /// The budgets of the last push, and the amounts that jobs have spent since.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
-    /// The windows by target. Windows of the same target and measure do not overlap.
+    /// The time windows of the budgets, by the target of the budget, such as a bank or a user. Windows of the same
+    /// target and measure do not overlap.
     windows: FxHashMap<Target, Vec<Window>>,
     /// The period, around the time of the last computation, in which no window starts or ends. `None` if the windows in force must be computed.
     unchanged: Option<(f64, f64)>,
     mode: BudgetMode,
-    /// False if some of the ended jobs that the push does not include are unknown. Then the balance of every budget is unknown, and no job
-    /// fits.
+    /// False if the engine does not know all ended jobs that the push does not include. Then the balance of every
+    /// budget is unknown, and no job fits into a budget.
     is_complete: bool,
     /// Jobs that ended after the last push, although their record says that the push includes them. The
     /// reason is a clock that was set back, or a push without the association of the job.
@@ -129,8 +130,8 @@ impl Budgets {
         !(self.is_empty() || is_unchanged && self.is_complete == is_complete)
     }
 
-    /// Returns the deposited amounts at `now` as limits over scopes, and the amounts that ended jobs have
-    /// spent. Outside of the windows of a budget, the amounts are 0. `is_complete` is true if all ended jobs
+    /// Returns a site limit for each budget, with the amount deposited at `now`. Also returns the amounts that ended
+    /// jobs have spent. Outside of the windows of a budget, both amounts are 0. `is_complete` is true if all ended jobs
     /// are known.
     pub fn in_force(&mut self, now: f64, is_complete: bool) -> (Vec<SiteLimit>, BudgetAccounts) {
         self.is_complete = is_complete;

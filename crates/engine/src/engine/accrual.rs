@@ -14,8 +14,7 @@ use fairshare::periods::Resources;
 /// The largest number of ended jobs stored without a tree. Without a tree there is no half-life, so no job can be evicted.
 const MAX_ENDED: usize = 200_000;
 
-/// Records the start of a job in RUN if its bank is known. Returns a log line if [`Standing`](crate::standing::Standing) rejects the
-/// record.
+/// Records that a job in RUN has started, if its bank is known. Returns a log line if the start time is invalid.
 pub fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
@@ -55,7 +54,7 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
         let limit = if shared.budgets.is_empty() { 0.0 } else { usage_job.limit };
         shared.unsaved_ended.store_ended_job(standing::Job { queue, limit, ..usage_job }, now);
     }
-    // Without refreshes, nothing else evicts ended jobs between two pushes.
+    // While refreshes are off, only this call evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
         && (shared.settings.refresh <= 0.0 || !shared.settings.live)
     {

@@ -25,8 +25,8 @@ pub(super) enum Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
     Now(Posting),
-    /// The next reactor turn completes the jobspec. Flux is asking for the job's priority now, and an update would
-    /// move the job from SCHED to PRIORITY.
+    /// The engine adds the bank and the project to the jobspec in the next reactor turn. Flux is asking for the job's
+    /// priority now, and an update now would move the job from SCHED to PRIORITY.
     Later,
 }
 

@@ -26,11 +26,11 @@ const MAX_NEAR: usize = 20;
 pub struct LongWaitingJob {
     /// The job.
     pub id: JobId,
-    /// How long it has waited, in seconds.
+    /// How long the job has waited, in seconds.
     pub seconds: f64,
 }
 
-/// The state of ages, for queries.
+/// The settings and values of the age factor, for queries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgeSnapshot {
@@ -47,7 +47,7 @@ pub struct AgeSnapshot {
     /// The jobs near `max-wait-behind`, the longest wait first.
     #[serde(rename = "near_the_bound")]
     pub near: Vec<LongWaitingJob>,
-    /// The number of all jobs near `max-wait-behind`.
+    /// The number of all jobs that have waited at least 75 % of `max-wait-behind`.
     #[serde(rename = "near_the_bound_total")]
     pub near_total: usize,
 }
@@ -142,7 +142,7 @@ pub fn store_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> 
     effects
 }
 
-/// Returns the state of ages for the answer to a query.
+/// Returns the settings and values of the age factor, for the answer to a query.
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let max_wait = shared.settings.max_wait_behind;
@@ -180,14 +180,14 @@ pub fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns whether a new job is eligible, and the time from which on it is, in seconds since the epoch.
+/// Returns whether a new job is eligible, and since when, in seconds since the epoch.
 pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
     let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
-/// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Within
-/// one period, the score of a job at the maximum age changes by less than a thousandth of the weight.
+/// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Between
+/// two checks, the age changes the priority of a job by less than a thousandth of the weight.
 pub fn age_period(shared: &Shared) -> f64 {
     let has_weight = shared.weighed.weight(AGE) != 0;
     if has_weight { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }

@@ -28,7 +28,7 @@ pub fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     Some(Effect::Annotate(id, text))
 }
 
-/// Posts the annotations of the next jobs. Returns where the sweep continues, or `None` at its end.
+/// Posts the annotations of the next jobs. Returns the position for the next call, or `None` after the last job.
 pub fn annotate_next_jobs(
     shared: &mut Shared,
     AnnotationSweep(after): AnnotationSweep,

@@ -27,8 +27,8 @@ pub(super) fn recount_charges(shared: &mut Shared) {
     shared.ledger.set_charges(if has_budgets { charges.clone() } else { ChargeHistory::default() });
     let Shared { budgets, standing, book, now, .. } = shared;
     budgets.clear_charges();
-    // The banks above a job's bank are among its targets only if there are limits on banks. So the budgets set their
-    // limits first, and jobs are charged afterwards.
+    // The engine charges a job to the banks above the job's bank only if there are limits on these banks. So the engine
+    // sets the limits of budgets before it charges jobs.
     book.set_budget_limits(budgets.in_force(*now, true).0);
     for run in standing.usages.ended_jobs().filter(|_| has_budgets) {
         budgets.charge_job(book.site_limits(), &run, true, *now);
@@ -53,8 +53,8 @@ fn apply_budget_windows(shared: &mut Shared) {
     shared.ledger.apply_budget_limits(&shared.book, accounts);
 }
 
-/// If a window has started or ended, or if the ended jobs have become known or unknown, puts the windows that
-/// contain the present time in force. Then requests a release scan of all held jobs.
+/// Applies the present budget windows if a window has started or ended, or if the balances of budgets have become known
+/// or unknown. Then requests a release scan of all held jobs.
 pub(super) fn follow_clock(shared: &mut Shared, recovery: &mut Recovery) {
     if shared.budgets.is_outdated(shared.now, shared.ended.is_done()) {
         apply_budget_windows(shared);
@@ -63,7 +63,7 @@ pub(super) fn follow_clock(shared: &mut Shared, recovery: &mut Recovery) {
     }
 }
 
-/// Schedules the release scan of all held jobs after [`follow_clock`].
+/// Schedules a release scan of all held jobs if a change of the budgets requires the scan.
 pub(super) fn scan_if_changed(shared: &mut Shared) -> Vec<Effect> {
     if std::mem::take(&mut shared.needs_budget_scan) { shared.scan_all_held_later() } else { Vec::new() }
 }

@@ -44,7 +44,7 @@ pub(super) struct Due {
     /// Jobs that wait for the record of the instance owner, each with the time when its wait began. A job ends if the record does not come
     /// in time.
     expected: BTreeMap<JobId, f64>,
-    /// Release scans for the end of this event, in the order in which they were noted.
+    /// Release scans that run at the end of this event, in order.
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
     later_scans: BTreeMap<AssociationId, Candidates>,
@@ -88,7 +88,7 @@ impl Due {
         std::mem::take(&mut self.later_scans)
     }
 
-    /// Notes a job for the next reactor turn.
+    /// Schedules a task for a job in the next reactor turn.
     pub fn schedule_job_task(&mut self, task: Task, id: JobId) -> Effect {
         self.jobs.entry(task).or_default().insert(id);
         Effect::Arm(Timer::Turn)
@@ -104,8 +104,8 @@ impl Due {
         self.expected.entry(id).or_insert(now);
     }
 
-    /// Ends jobs that have waited too long for the record of the instance owner: notes [`Task::End`] for each job.
-    /// `is_over` returns true if a wait that began at this time is too long.
+    /// Schedules [`Task::End`] for each job that has waited too long for the record of the instance owner. `is_over`
+    /// gets the time when the job began to wait, and returns true if the wait is too long.
     pub fn end_jobs_after_long_wait(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);
@@ -145,7 +145,7 @@ impl Due {
         std::mem::take(&mut self.has_new_terms)
     }
 
-    /// Returns the number of noted jobs.
+    /// Returns the number of jobs that have a task or wait for the record of the instance owner.
     #[cfg(test)]
     pub fn count_jobs(&self) -> usize {
         self.jobs.values().map(BTreeSet::len).sum::<usize>() + self.expected.len()

@@ -27,12 +27,12 @@ pub enum Level {
 pub enum Posting {
     /// The update is for the job whose callback is running.
     Current,
-    /// The update is for any other job.
+    /// The update is for a job whose callback is not running.
     ById,
 }
 
 impl Effect {
-    /// Returns the reason if this effect rejects a site document.
+    /// Returns the reason if the effect is [`Effect::RejectPush`].
     pub fn push_rejection(&self) -> Option<&str> {
         if let Effect::RejectPush(text) = self { Some(text) } else { None }
     }
@@ -57,7 +57,7 @@ pub enum Effect {
     SetJobspec {
         /// The job.
         id: JobId,
-        /// How the update is posted.
+        /// Whether the update is for the job of the running callback.
         posting: Posting,
         /// `attributes.system.bank`.
         bank: Option<BankName>,
@@ -94,8 +94,8 @@ pub enum Effect {
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. If the timer is
-    /// armed and due earlier, its time does not change.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after the period of the timer. If the timer is armed and
+    /// due earlier, the due time does not change.
     Arm(Timer),
     /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, even if the timer was due at another time.
     ArmIn(Timer, f64),
@@ -120,7 +120,7 @@ pub enum Effect {
     Prioritize(JobId, u32),
     /// Make Flux ask for the priority of every pending job.
     ReprioritizeAll,
-    /// Continue with this step after the effects before it.
+    /// Continue with this step after the plugin has carried out all previous effects.
     Then(Step),
 }
 

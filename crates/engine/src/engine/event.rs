@@ -27,7 +27,8 @@ pub enum State {
 }
 
 impl Event<'_> {
-    /// Returns true if the event concerns single jobs, and changes no input that the priorities of several jobs share.
+    /// Returns true if the event is about single jobs. Such an event changes no input on which several priorities
+    /// depend.
     pub(super) fn concerns_single_jobs(&self) -> bool {
         matches!(
             self,
@@ -153,7 +154,7 @@ pub enum Event<'a> {
         id: JobId,
         /// The dependency's name.
         name: &'a str,
-        /// True if it was added, false if it was removed.
+        /// True if the dependency was added, false if the dependency was removed.
         added: bool,
     },
     /// `job.state.priority`, with the urgency. If the engine returns no effects, the job is unknown: the caller then
@@ -187,7 +188,7 @@ pub enum Event<'a> {
     UpdateQueue {
         /// The job.
         id: JobId,
-        /// The user that submitted it.
+        /// The user that submitted the job.
         user: UserId,
         /// Its present state.
         state: State,
@@ -198,7 +199,7 @@ pub enum Event<'a> {
     UpdateBank {
         /// The job.
         id: JobId,
-        /// The user that submitted it.
+        /// The user that submitted the job.
         user: UserId,
         /// Its present state.
         state: State,
@@ -226,7 +227,7 @@ pub enum Event<'a> {
     Policy(SiteRecords, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
-        /// If a switch is in no part: true if it keeps its value, false if it gets its default.
+        /// If true, a switch that no part sets keeps its value. If false, the switch gets its default.
         keeps_config: bool,
     },
     /// `policy_part`: a part of a site document.
@@ -260,7 +261,8 @@ pub enum Event<'a> {
     QueueStates(Vec<(Option<QueueName>, QueueReport)>),
     /// Flux's configuration: all its named queues, each with its parent if it is virtual.
     ConfiguredQueues(Vec<(QueueName, Option<QueueName>)>),
-    /// Whether the scheduler keeps the jobs of all queues in one list, asked for by [`Effect::AskScheduler`](super::Effect::AskScheduler).
+    /// The answer to [`Effect::AskScheduler`](super::Effect::AskScheduler): true if the scheduler keeps the jobs of all
+    /// queues in one list.
     OneQueueList(bool),
     /// The eventlog that [`Effect::ReadEventlog`](super::Effect::ReadEventlog) asked for: the descriptions of
     /// dependencies, in order, each with `true` if the dependency was added, and `false` if it was removed.
@@ -273,7 +275,7 @@ pub enum Event<'a> {
     Dependencies(JobId, Option<Vec<String>>),
     /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A callback or a request panicked. The id is that of the job that it handled, if known.
+    /// A callback or a request panicked. The id is the job of the callback or request, if known.
     Panicked(Option<JobId>),
     /// Compare jobs with Flux again, if the engine abandoned the comparison after too many panics.
     TryAgain,

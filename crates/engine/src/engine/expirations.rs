@@ -57,13 +57,13 @@ impl Expirations {
         effects
     }
 
-    /// Notes a lookup of all expirations, because the time limit of the instance has changed.
+    /// Schedules a lookup of all expirations, because the time limit of the instance has changed.
     pub fn request_all_expirations(&mut self) -> Vec<Effect> {
         self.due.clone_from(&self.jobs);
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// Returns the lookups of the next jobs.
+    /// Returns effects that look up the expirations of at most `SLICE` jobs.
     pub fn look_up_next(&mut self) -> Vec<Effect> {
         let due = std::mem::take(&mut self.due);
         let mut due = due.into_iter();

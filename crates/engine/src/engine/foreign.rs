@@ -22,7 +22,8 @@ impl ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
-    /// Returns an empty set of dependencies for a job that may have got dependencies before the subscription.
+    /// Returns an empty set that is marked as incomplete. Other plugins may have added dependencies before our plugin
+    /// subscribed to the job.
     pub fn with_unknown_names() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
@@ -49,7 +50,7 @@ impl ForeignNames {
         self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the number of known outstanding names.
+    /// Returns the number of known dependencies that are outstanding.
     pub fn outstanding_count(&self) -> usize {
         self.outstanding
     }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prepares the return to flux-accounting's plugin: predicts what that plugin would do to each held job, and saves
-//! jobs that it would end.
+//! Prepares the return to flux-accounting's plugin. Predicts what that plugin would do to each held job, and saves jobs
+//! that the plugin would end.
 //!
-//! When that plugin is loaded, it adds a dependency for every limit that a job in DEPEND exceeds. The name of the
-//! dependency is the plain name of the limit. The plugin removes only the names that it has added. A job with any
-//! other name of ours stays in DEPEND indefinitely. Such a name ends in a number, or is that of a limit that the
-//! plugin does not have, or is that of a limit with headroom when the plugin is loaded. A plain name that was removed
-//! from a job once cannot be added again, but Flux reports no error. When there is headroom, the plugin tries to
-//! remove the name, fails, and ends the job. The plugin does nothing to jobs with urgency 0 in SCHED.
+//! When flux-accounting's plugin is loaded, it adds a dependency for every limit that a job in DEPEND exceeds. The name
+//! of the dependency is the plain name of the limit, such as `max-run-jobs-queue`. The plugin removes only dependencies
+//! that it has added itself. So a job with one of our dependencies stays in DEPEND indefinitely in these cases:
 //!
-//! A job that other plugins block too does not reach SCHED at urgency 0. Without its names, it would stay in
-//! DEPEND, where names that were removed once cannot be added again. So the job keeps its names, and is safe
-//! only if the other plugins release it. A released job that only other plugins block cannot be saved if it
-//! had the name of a limit that is full again.
+//! - The name of our dependency ends in a number.
+//! - flux-accounting's plugin does not have the limit.
+//! - The limit has headroom when flux-accounting's plugin is loaded.
+//!
+//! Flux does not add a dependency again that was removed from the job once, and reports no error. If flux-accounting's
+//! plugin adds such a dependency, it cannot remove the dependency later. When there is headroom, the plugin tries to
+//! remove the dependency, fails, and ends the job. The plugin does nothing to jobs in SCHED with urgency 0.
+//!
+//! A job that other plugins block too cannot leave DEPEND, so it does not reach SCHED at urgency 0. If our plugin
+//! removed its own dependencies, flux-accounting's plugin could not add them again. So the job keeps our dependencies,
+//! and is safe only if the other plugins release the job. A released job that only other plugins block cannot be saved
+//! if a limit that held the job is full again.
 
 use super::{Effect, Shared, View, hold::can_rest, release::make_scan_step};
 use crate::ids::{BankName, JobId, QueueName, UserId};
@@ -38,11 +43,11 @@ pub enum Fate {
 pub struct HandOverPage {
     /// The jobs that are held or would end.
     pub jobs: Vec<HandOverJob>,
-    /// The job after which the next page begins; `None` if this is the last.
+    /// The job after which the next page begins; `None` if there is no next page.
     pub next: Option<JobId>,
 }
 
-/// The answer to `rest`.
+/// The answer to the request `rest`, which removes our dependencies from held jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resting {
     /// The jobs that lose their dependencies.
@@ -95,8 +100,8 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     effects
 }
 
-/// Returns at most `most` jobs that are held or would end, by ascending id. Begins after job `after`. Returns
-/// `None` while eventlogs are being read, because the names are not known yet.
+/// Returns at most `most` jobs that are held or would end, by ascending id. Begins after job `after`. Returns `None`
+/// while eventlogs are being read, because the dependencies of the jobs are not known yet.
 pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<HandOverPage> {
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;

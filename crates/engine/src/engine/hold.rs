@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Holds jobs that exceed limits: in DEPEND by dependencies, in PRIORITY by the answer that the job has no
-//! priority, and in SCHED by priority 0.
+//! Holds jobs that exceed limits. A job is held in DEPEND by dependencies, in PRIORITY by the answer that the job has
+//! no priority, and in SCHED by priority 0.
 //!
-//! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that the job has no priority, and
-//! Flux leaves the job there until its priority is posted by id. So a job is held in PRIORITY
-//! ([`Reservation::Awaited`](crate::limits::Reservation)) if it waited for data, if it was there at a restart, or if other plugins
-//! released it while it was unwatched. A release scan releases it like any other held job.
+//! # In PRIORITY
 //!
-//! A job in SCHED cannot be held by the answer "no priority". Flux rejects this answer to `job.priority.get`
-//! in SCHED, logs an error, and leaves the job as it is. If the urgency or the jobspec of the job changes,
-//! Flux moves the job to PRIORITY while it asks for its priority. An update may have moved the job to a limit
-//! that is full, or the job may have lost its reservation at priority 0. The job must return to SCHED before
-//! the next reactor turn, because the scheduler may have decided on the job, and Flux takes resources for a
-//! start only in SCHED. If the job stayed in PRIORITY, the resources would be allocated but unused. After the
-//! release Flux would request them again, treat the second answer as an error, and send the scheduler no more
-//! requests. So the job gets priority 0, for which Flux requests no resources, and is held in SCHED
-//! ([`is_in_sched`](crate::limits::Job::is_in_sched)) without counting for any limit. If the scheduler had
-//! already allocated resources, the job runs, and counts as running. An expedited job cannot be held in
-//! SCHED, because Flux replaces priority 0: it is released whatever the limits say. A job in SCHED without
-//! data keeps its posted priority. After a reload or a restart, a job in SCHED at priority 0 whose urgency is
-//! not 0 is treated as held. If the score of such a job is 0, the job stays at priority 0 after the release.
+//! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that the job has no priority. Flux
+//! leaves the job there until the plugin posts a priority by id. A release scan releases the job like any other held
+//! job. A job is held in PRIORITY ([`Reservation::Awaited`](crate::limits::Reservation)) in these cases:
+//!
+//! - The job waited for data.
+//! - The job was in PRIORITY when Flux restarted.
+//! - Other plugins released the job while our plugin was not subscribed to the events of the job.
+//!
+//! # In SCHED
+//!
+//! Flux rejects the answer "no priority" for a job in SCHED, logs an error, and leaves the job as it is. If the urgency
+//! or the jobspec of the job changes, Flux moves the job to PRIORITY and asks for its priority. At this point the job
+//! may exceed a limit, because an update has changed its limits, or because the job lost its reservation at priority 0.
+//!
+//! The job must return to SCHED before the next reactor turn. The scheduler may have decided on the job, and Flux takes
+//! resources for a start only in SCHED. If the job stayed in PRIORITY, the resources would be allocated but unused.
+//! After the release, Flux would request the resources again, treat the second answer as an error, and send the
+//! scheduler no more requests.
+//!
+//! So the job gets priority 0. Flux requests no resources for priority 0, so the job is held in SCHED
+//! ([`is_in_sched`](crate::limits::Job::is_in_sched)), and no limit counts it. If the scheduler had already allocated
+//! resources, the job runs, and limits count it as running.
+//!
+//! - An expedited job cannot be held in SCHED, because Flux replaces priority 0. The plugin releases an expedited job
+//!   even if the job exceeds a limit.
+//! - While the plugin has no data, a job in SCHED keeps its posted priority.
+//! - After a reload or a restart, a job in SCHED at priority 0 is treated as held, unless its urgency is 0. If its
+//!   current priority is also 0, the job stays at priority 0 after the release.
 
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
@@ -45,17 +57,17 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     shared.posted.mark_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. A scan in the next
-/// reactor turn gives other jobs the headroom that this job had. By then Flux has the new priority of this job.
+/// Holds a job in SCHED at priority 0, because there is no headroom for the job. In the next reactor turn, a scan gives
+/// the headroom that the job had to other jobs. By then Flux has the new priority of the job.
 pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);
     association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)).collect()
 }
 
-/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if
-/// the association or the counting rule of the job has changed. Then the limits of the association are
-/// checked too. Returns true if the job is held.
+/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. If `is_all` is true, the limits
+/// of the association are checked too. This is necessary if the association has changed, or if the limits count the job
+/// in another way. Returns true if the job is held.
 pub fn hold_job_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
@@ -113,8 +125,8 @@ pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     });
 }
 
-/// Stores whether the scheduler would consider the job. Returns the association of the job if this frees headroom that
-/// the job has reserved.
+/// Stores whether the scheduler would consider the job. Returns the job's association if the job gives back reserved
+/// headroom.
 pub fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
     let (association, footprint) = (job.association(), job.footprint());

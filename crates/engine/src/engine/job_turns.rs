@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Interleave: the position of each pending job in its association, and the fair-share for this position (a
-//! [`Turn`]). `refresh/interleave.rs` has the rules.
+//! Stores the results of interleave: the position of each pending job in its association, and the fair-share for this
+//! position ([`Turn`]). `refresh/interleave.rs` has the rules.
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -17,24 +17,26 @@ pub struct Turn {
     pub fairshare: f64,
 }
 
-/// The turns that the last refresh computed.
+/// The positions of jobs in their associations, and the fair-shares for these positions, as the last refresh computed
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JobTurns {
-    /// The turn of each job, and the association that the job had when the turn was computed.
+    /// The position of each job in its association, the fair-share for this position, and the job's association at the
+    /// last refresh.
     of_job: HashMap<JobId, (AssociationId, Turn)>,
-    /// For each association, the turn of its last job.
+    /// The position of the last job of each association, and the fair-share for this position.
     last: HashMap<AssociationId, Turn>,
 }
 
 impl JobTurns {
-    /// Stores the turn of the next job of an association.
+    /// Stores the position of the next job of an association, and the fair-share for this position.
     pub fn add_turn(&mut self, id: JobId, association: AssociationId, turn: Turn) {
         self.of_job.insert(id, (association, turn));
         self.last.insert(association, turn);
     }
 
-    /// Returns the turn of job `id`. A job without a turn has that of the last job of its association, if there is
-    /// one.
+    /// Returns the position of job `id` in its association, and the fair-share for this position. If the last refresh
+    /// did not include the job, returns the values of the association's last job, or `None` if there is no such job.
     pub fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let own = self.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
         own.or_else(|| self.last.get(&association)).copied()

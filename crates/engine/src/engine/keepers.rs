@@ -122,9 +122,9 @@ pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
 }
 
-/// Holds a job that exceeds a limit now, if it has no dependency of this plugin and other plugins may have
-/// released it. The job leaves DEPEND after the running callback, so it can be held in DEPEND only now. If
-/// several jobs wait for the same job, each of them is tested after the jobs that were released before it.
+/// Holds a job in DEPEND that other plugins may have released, if the job exceeds a limit and has no dependency of this
+/// plugin. The job leaves DEPEND after the running callback, so the plugin must hold the job now. Other plugins may
+/// release several jobs at once. Each of these jobs is tested after the jobs before it.
 fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked_by_plugins()) else {
         return Vec::new();

@@ -20,13 +20,13 @@ use crate::limits::{
 use crate::priority::URGENCY_HOLD;
 use std::collections::BTreeSet;
 
-/// The text that ends a job of an association that flux-accounting marks as broken.
+/// The error text for a job whose association flux-accounting marks as broken. The plugin ends the job with this text.
 pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
 
 /// Jobs that passed validation, for which Flux has not called `job.new` yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValidatedJobs {
-    /// If `job.new` names one of these jobs, the job was submitted. Any other job is replayed.
+    /// If `job.new` names a job in this set, a user has just submitted the job. All other jobs are replayed.
     validated: BTreeSet<JobId>,
 }
 
@@ -182,8 +182,8 @@ pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     effects
 }
 
-/// Requests release scans after a job has left its association. They are for held jobs that waited for the eventlog
-/// of that job, or for its headroom.
+/// Requests release scans after a job has left its association. Held jobs may have waited for the eventlog of the job,
+/// or for its headroom.
 fn request_scan_after_leave(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -275,11 +275,11 @@ pub fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimi
     shared.settings.running.queue(queue)
 }
 
-/// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or the job exceeded no
-/// limit while all its dependencies were known. A job may leave DEPEND without a dependency of the plugin although it
-/// exceeds a limit. So the function returns false after a panic, while the job's eventlog is unread, during a push, and
-/// for an unwatched job. The function also returns false while the eventlog of another job in a common limit scope is
-/// unread. No job is released then, because the headroom is for jobs that were held before.
+/// Returns true if the engine applied the limits to a job that leaves DEPEND. This is so if the plugin released the
+/// job, or if the job exceeded no limit while all its dependencies were known. Returns false after a panic, while the
+/// job's eventlog is unread, during a push, and if the plugin is not subscribed to the job's events. Also returns false
+/// while the eventlog of another job in the same limit scope is unread. No job is released then, because the headroom
+/// is kept for jobs that are held.
 fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };

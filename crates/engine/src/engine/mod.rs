@@ -292,7 +292,7 @@ impl Engine {
         effects
     }
 
-    /// Continues with a step of [`Effect::Then`].
+    /// Carries out a step that the engine requested by [`Effect::Then`].
     pub fn execute_step(&mut self, step: Step) -> Vec<Effect> {
         let mut effects = self.apply_step(step);
         release::scan_lapsed_associations(&mut self.shared, &mut effects);

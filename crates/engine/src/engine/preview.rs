@@ -26,8 +26,8 @@ impl Move {
 }
 
 impl Engine {
-    /// Returns the effects of committing the staged push at `now`, with the `most` largest moves. Fails with the reason if the push would
-    /// be rejected.
+    /// Returns what the staged push would change if it were committed at `now`. Lists the `most` jobs whose positions
+    /// would change most. Fails with the reason if the push would be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
         let copy = self.commit_to_copy(now)?;
         let (generation, difference) = (self.view().generation(), copy.shared.book.latest());
@@ -38,8 +38,8 @@ impl Engine {
             if let Some(posted) = self.view().priorities_of(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // If jobs are interleaved, every priority depends on all jobs, and the copy of the engine has no
-                // jobs. So the comparison uses the priorities without interleave.
+                // With interleave, every priority depends on all jobs. The engine's copy with the pushed data has no
+                // jobs, so both priorities are computed without interleave.
                 let without_turns =
                     |engine: &Engine| compute_priority_without_turns(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)

@@ -65,7 +65,8 @@ pub fn answer_in_priority(
         }
         Err(pending) => {
             let answer = match posted {
-                // The posted priority came from urgency 31. If the urgency is 0 or 31 now, Flux replaces the answer.
+                // The posted priority came from urgency 31. If the urgency is 0 or 31 now, Flux replaces the priority
+                // in this answer.
                 Some(PRIORITY_MAX) => Effect::SetPriority(0),
                 Some(posted) => Effect::SetPriority(posted),
                 None => Effect::PriorityUnavailable,

@@ -88,8 +88,8 @@ fn update_reservations_in_queues(shared: &mut Shared, changed: &BTreeSet<Option<
     let pending =
         shared.ledger.jobs().filter(|(_, job)| job.phase < Phase::Run && changed.contains(&job.queue));
     let pending: Vec<JobId> = pending.map(|(id, _)| id).collect();
-    // Only jobs outside of stopped queues can take the headroom of suspended reservations. When a queue starts, its
-    // held jobs become such jobs, so a release scan is needed.
+    // Only jobs outside of stopped queues can take the headroom of suspended reservations. When a queue starts, held
+    // jobs of this queue can take this headroom too, so a release scan is needed.
     let mut associations = BTreeSet::new();
     for id in pending {
         let Some(job) = shared.ledger.job(id) else { continue };

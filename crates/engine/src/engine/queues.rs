@@ -23,7 +23,7 @@ pub(super) const UNANSWERED: f64 = 30.0;
 /// The known queues; `None` is the queue without a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
-    /// The queues of all jobs since the plugin was loaded.
+    /// The queues of all jobs that the plugin has seen since it was loaded.
     seen: BTreeSet<Option<QueueName>>,
     /// True while the engine waits for an answer, or for the timer of the next request.
     is_asking: bool,
@@ -67,8 +67,8 @@ impl Queues {
         self.parents.get(queue)
     }
 
-    /// Makes the engine ask again after a panic, which may have lost the request or its timer. If each
-    /// request panics, the delay limits the number of panics.
+    /// Makes the engine request the states of queues again after a panic, which may have lost the request or its timer.
+    /// The delay limits the number of panics if each request panics.
     pub fn repeat_request(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }

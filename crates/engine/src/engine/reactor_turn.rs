@@ -37,7 +37,8 @@ impl Engine {
         effects
     }
 
-    /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if the record has not come.
+    /// Requests data again that could not be read. Ends jobs that have waited too long for the record of the instance
+    /// owner.
     pub fn retry_failed_reads(&mut self) -> Vec<Effect> {
         let Engine { shared, recovery, .. } = self;
         let (now, patience) = (shared.now, Timer::Retry.seconds());

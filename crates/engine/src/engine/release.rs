@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The release scan: it releases held jobs. This file has the calls from the top down.
+//! The release scan: it releases held jobs. Each function in this list calls the functions below it.
 //!
 //! ```text
 //! scan_noted            the scans that an event noted in Due, in order
-//! └── scan_association      a scan of one association and of all that share a limit with it; scan_associations: several scans
-//!     └── continue_scan     one job after another, until a job has lost its last name: Effect::Then continues the scan
+//! └── scan_association      scans one association and all associations that share a limit with it; scan_associations: several scans
+//!     └── continue_scan     releases one job; Effect::Then continues the scan with the next job
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
-//!         ├── ScanCursor::release_next   the next job that loses a name (limits/release.rs)
+//!         ├── ScanCursor::release_next   returns the next job that loses a dependency (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
 //! scan_all_held         the scans after a push or a reprioritize
 //! ```
@@ -37,7 +37,7 @@ impl ReleaseScan {
         !std::mem::replace(&mut self.is_looping, true)
     }
 
-    /// Notes that Flux's loop is over.
+    /// Records that Flux's loop over all pending jobs has ended.
     pub fn exit_loop(&mut self) {
         self.is_looping = false;
     }
@@ -94,7 +94,8 @@ impl ReleaseScan {
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
-        // The first scan may set `is_releasing`, but the other scans must still follow it. So the flag is read here.
+        // The first scan may set `is_releasing`, which forbids scans. So the flag is read before the first scan, and
+        // the other scans can follow.
         let is_later = self.is_scan_forbidden();
         let mut effects = recovery.request_eventlogs_after_change(shared);
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
@@ -185,7 +186,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
     subscribe_to_overtaken(shared)
 }
 
-/// Schedules release scans for associations in whose scope no headroom is reserved for an overtaken job any more.
+/// Schedules release scans for associations under a limit that no longer reserves headroom for an overtaken job.
 pub fn scan_lapsed_associations(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
         effects.extend(shared.due.schedule_scan(association, Candidates::All));
@@ -203,7 +204,8 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns the step that begins a scan after all effects before it. `freed` are the jobs that these effects release.
+/// Returns the step that begins a release scan. The plugin first carries out the effects before this step. `freed` are
+/// the jobs that these effects release.
 pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
     let cursor = ScanCursor::new(association, candidates);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))

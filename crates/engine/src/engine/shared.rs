@@ -38,7 +38,7 @@ pub struct Shared {
     pub(super) needs_budget_scan: bool,
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,
-    /// The turns of pending jobs, if jobs are interleaved.
+    /// The positions of pending jobs in their associations, if `interleave` is on.
     pub(super) turns: JobTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
@@ -50,7 +50,7 @@ pub struct Shared {
     /// Jobs in PRIORITY without a priority. When Flux asks for the priority, Flux moves such a job to SCHED
     /// only if the priority differs from the previous priority.
     pub(super) unprioritized: BTreeSet<JobId>,
-    /// Jobs in PRIORITY that get their priority by id.
+    /// Jobs that Flux may leave in PRIORITY, so the engine posts their priorities by id.
     pub(super) unmoved: JobsLeftInPriority,
     /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
@@ -69,7 +69,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns the state without data.
+    /// Returns the initial state, before any push.
     pub(super) fn new(owner: UserId, tables: Tables) -> Self {
         let book = Book::default();
         Shared {
@@ -152,7 +152,7 @@ impl Shared {
     }
 }
 
-/// Returns one string: the names, separated by commas.
+/// Returns `names` as one string, separated by commas.
 pub fn join_names<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -257,8 +257,8 @@ pub fn apply_settings(
     }
     if is_first {
         shared.time_left.mark_timer_lost();
-        // Requests to Flux that a site document from the load caused were not carried out, so the engine asks
-        // job-list again.
+        // A site document that came while Flux loaded the plugin caused requests to Flux. These requests were not
+        // carried out, so the engine asks job-list again.
         shared.ended.restart_query();
         shared.standing.usages.keep_all_ended_jobs(false);
     }
@@ -278,9 +278,9 @@ pub fn apply_settings(
     shared.book.set_configured_limits(limits.clone(), exempt.clone());
     shared.budgets.set_mode(shared.settings.budgets);
     shared.ledger.apply_scope_limits(&shared.book);
-    // While Flux loads the plugin, the plugin is not in Flux's list of plugins yet, and a loop would ask only
-    // the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the replay
-    // makes Flux ask, if a job is in PRIORITY.
+    // While Flux loads the plugin, Flux's list of plugins does not contain the plugin yet. A loop over all pending jobs
+    // would ask only the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the
+    // replay makes Flux ask, if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.job_count() == 0;
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
@@ -294,9 +294,9 @@ pub fn apply_settings(
     if before.running != shared.settings.running {
         effects.extend(recount_jobs_by_new_rules(shared));
     }
-    // Jobs that fit under the new limits are released at the end of the refresh, or after Flux's loop. The
-    // loop begins in the next reactor turn. Until then Flux iterates over its plugins, and any callback about
-    // a job would move Flux's position.
+    // Jobs that fit under the new limits are released at the end of the refresh, or after Flux's loop over all pending
+    // jobs, which begins in the next reactor turn. The engine must not release them now. Flux is iterating over its
+    // plugins, and a callback about a job would disturb this iteration.
     if (&before.limits, &before.exempt) != (&shared.settings.limits, &shared.settings.exempt) {
         recovery.mark_limits_changed();
         if shared.is_live() {

@@ -15,8 +15,8 @@ pub struct SavedAssociation {
     pub record: AssociationRecord,
     /// The leaf of the association in the tree, with its usage; `None` if the association is not in the tree.
     pub leaf: Option<Leaf>,
-    /// True if its fair-share is the one that the tree and the pushed usage give. Then the snapshot need not store
-    /// it.
+    /// True if the fair-share of the association follows from the tree and the pushed usage. Then the snapshot need not
+    /// store the fair-share.
     pub is_computed: bool,
 }
 

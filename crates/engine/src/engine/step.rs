@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Steps with which the engine continues its own work. A step is carried out after the effects before it, and
-//! is not an event.
+//! Steps that the engine requests by [`Effect::Then`](super::Effect::Then). The plugin carries out the previous effects
+//! first, and then passes the step to the engine. A step is not an event.
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::ScanCursor;
 
-/// The continuation of an effect [`Then`](super::Effect::Then).
+/// A step with which the engine continues after the plugin has carried out earlier effects
+/// ([`Then`](super::Effect::Then)).
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Continues a release scan, because its effects so far were carried out.
+    /// Continues a release scan after the plugin has carried out the scan's previous effects.
     Scan(Box<ScanInProgress>),
     /// Begins a release scan for each association with held jobs.
     ScanAllHeld,

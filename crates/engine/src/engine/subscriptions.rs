@@ -27,11 +27,11 @@ pub(super) struct Subscriptions {
     /// The jobs to which the plugin subscribed because other plugins may block them, with the dependencies of
     /// these plugins.
     foreign: BTreeMap<JobId, ForeignNames>,
-    /// Overtaken jobs to which the plugin subscribed for their urgency.
+    /// Overtaken jobs to which the plugin subscribed because their urgency may change.
     heard: BTreeSet<JobId>,
     /// Jobs that other plugins block or may block, and to which the plugin did not subscribe.
     unwatched: BTreeSet<JobId>,
-    /// The largest number of jobs in `foreign`, and in `heard`.
+    /// The largest number of jobs that `foreign` and `heard` may each contain.
     most: usize,
 }
 
@@ -77,7 +77,7 @@ impl Subscriptions {
         self.foreign.get(&id)
     }
 
-    /// Returns the dependencies that [`Subscriptions::names`] returns, to be changed.
+    /// Returns the same dependencies as [`Subscriptions::names`], as a mutable reference.
     pub fn names_mut(&mut self, id: JobId) -> Option<&mut ForeignNames> {
         self.foreign.get_mut(&id)
     }
@@ -127,7 +127,7 @@ impl Subscriptions {
         self.unwatched.remove(&id);
     }
 
-    /// Returns the numbers of subscribed and of unwatched jobs.
+    /// Returns the number of jobs in `foreign`, and the number of jobs in `unwatched`.
     #[cfg(test)]
     pub fn counts(&self) -> [usize; 2] {
         [self.foreign.len(), self.unwatched.len()]

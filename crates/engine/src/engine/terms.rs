@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the priority of a job, from the top down: the terms of the priority, the fair-share in them, the
-//! age in them.
+//! Computes the priority of a job. Each function in this list calls the functions below it.
 //!
 //! ```text
-//! explain               with the job's turn, if the jobs of an association interleave
-//! └── explain_with_fairshare        with a given fair-share: WeightedFactors::explain adds up the factors (priority/factor.rs)
+//! explain               with interleave: uses the fair-share for the job's position in its association
+//! └── explain_with_fairshare        adds up the terms for a given fair-share, by WeightedFactors::explain (priority/factor.rs)
 //!     ├── fairshare     of the association: live, or as pushed
 //!     └── age           of the job, as a fraction of `age-max`
 //! ```
@@ -24,7 +23,7 @@ impl Shared {
         else {
             return Some(own);
         };
-        // If the fair-share of the turn would make the priority 0, the priority without the turn applies.
+        // If interleave would make the priority 0, the priority without interleave applies.
         let in_turn = self.explain_with_fairshare(job, urgency, turn.fairshare)?;
         let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
         Some(if is_none { own } else { in_turn })
@@ -52,7 +51,8 @@ impl Shared {
         Some(self.weighed.explain(&subject))
     }
 
-    /// Returns the largest priority of the jobs in `queue`, if the site sets one for the queue or its parent.
+    /// Returns the lower of the settings `max-priority` of `queue` and of its parent queue. Returns `None` if neither
+    /// queue has the setting.
     pub(super) fn max_priority(&self, queue: Option<&QueueName>) -> Option<u32> {
         let parent = queue.and_then(|queue| self.queues.parent(queue));
         let queues = [queue, parent].into_iter().flatten();
@@ -81,8 +81,8 @@ impl Shared {
         self.standing.fairshare(index)
     }
 
-    /// Returns the turn of a pending job, or `None` if jobs are not interleaved. Jobs are interleaved only
-    /// while fair-share is live.
+    /// Returns the position of a pending job in its association, and the fair-share for this position. Returns `None`
+    /// if jobs are not interleaved. Jobs are interleaved only while fair-share is live.
     pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
         if is_on { self.turns.turn(id, association) } else { None }

@@ -75,7 +75,8 @@ pub(super) const FEW: Batches = Batches {
     posted: 2_000,
     longest_loop: 50_000,
 };
-/// Like `FEW`, but every loop over all jobs counts as too long, so the engine posts priorities by id.
+/// The batch sizes of `FEW`, but Flux's loop over all pending jobs is never used. The engine posts priorities by id
+/// instead.
 pub(super) const SINGLE_POSTS: Batches = Batches { longest_loop: 0, ..FEW };
 
 impl Deref for Engine {
@@ -104,7 +105,6 @@ impl Engine {
         Engine::with_batches(FEW)
     }
 
-    /// Returns an engine without data, with the given batches.
     fn with_batches(batches: Batches) -> Engine {
         Engine::with_tables(site::OWNER, Tables { batches, ..Tables::default() })
     }

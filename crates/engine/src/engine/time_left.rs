@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The time that running jobs have left, for limits on node-hours of running jobs.
+//! Computes the time that running jobs have left. Limits on the node-hours of running jobs need this time.
 //!
-//! A counter is a function of the jobs alone, so the elapsed time is a field of each job. A timer updates this
-//! field of each running job under such a limit. Between two updates the counter is too large, and never too small.
+//! Each job stores how long it has run. If a limit counts node-hours, a timer updates this value for each running
+//! job. Between two updates a counter may be too large, but never too small.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
@@ -43,8 +43,8 @@ fn period(shared: &Shared) -> f64 {
     if refresh > 0.0 { refresh } else { Timer::TimeLeft.seconds() }
 }
 
-/// Updates the next running jobs under limits on the time that they have left. When the last job is updated, a release scan of all held jobs
-/// follows.
+/// Updates the elapsed time of the next batch of running jobs. If an elapsed time changed, a scan of all held jobs
+/// follows after the last batch.
 pub fn update_next_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.time_left.is_armed = false;
     if !shared.book.site_limits().has_time_left_limit() {

@@ -6,8 +6,8 @@
 pub enum Timer {
     /// The next reactor turn, for work that must not be done inside the callback that calls for it.
     Turn,
-    /// The next retry of a failed read. Also the time limit for the record of the instance owner, which
-    /// flux-accounting pushes after all other records.
+    /// The engine retries a failed read. The engine also uses this timer while it waits for the record of the
+    /// instance owner, which is the last record of a push.
     Retry,
     /// The next refresh of live fair-share. Its period is a setting.
     Refresh,
@@ -19,14 +19,14 @@ pub enum Timer {
     Expire,
     /// The next request for the states of queues.
     Queues,
-    /// A request that waits is answered. Only the plugin uses this timer.
+    /// The plugin answers a waiting request. Only the plugin uses this timer.
     Answer,
     /// The next update of the time that running jobs have left.
     TimeLeft,
 }
 
 impl Timer {
-    /// The table: timer, name in the log, and seconds from when it is armed, in the order of [`Timer`].
+    /// All timers in the order of [`Timer`]. Each has its name in the log, and its period in seconds.
     pub const ALL: &'static [(Timer, &'static str, f64)] = &[
         (Timer::Turn, "timer", 0.0),
         (Timer::Retry, "retry", 5.0),

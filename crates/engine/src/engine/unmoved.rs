@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct JobsLeftInPriority {
     jobs: BTreeSet<JobId>,
-    /// If there are many jobs, the order in which they get their priorities: the last element is the first. It may
-    /// contain jobs that are no longer in `jobs`.
+    /// A stack of the jobs, used only if there are many jobs. The last element is the next job to process. The stack
+    /// may contain jobs that are no longer in `jobs`.
     order: Vec<JobId>,
 }
 
@@ -55,7 +55,7 @@ impl JobsLeftInPriority {
     }
 }
 
-/// Returns the answer for a job whose priority is posted by id in a later reactor turn.
+/// Leaves the job in PRIORITY for now. The engine posts the job's priority in a later reactor turn.
 pub fn defer_post_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     vec![shared.unmoved.request_urgency_later(id, Timer::Turn), Effect::KeepPriority]
 }
@@ -87,8 +87,8 @@ pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unprioritized.len() > shared.batches.put_off && shared.unprioritized.contains(&id)
 }
 
-/// Sorts jobs so that Flux inserts each of them without a search. The last element is the first. Uses the urgencies
-/// that Flux reported last.
+/// Sorts jobs so that Flux can insert each job without a search. The last job in the list is posted first. The
+/// priorities are computed from the urgencies that Flux reported last.
 pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

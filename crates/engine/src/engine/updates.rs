@@ -106,7 +106,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
             false => shared.due.scan_after_event(association),
         }
     }
-    // If the job was the last of its former association with an unread eventlog, a scan there need no longer wait.
+    // If this was the last unread eventlog of the former association, the held jobs of the former association may be scanned now.
     match before.0.filter(|_| was_unread) {
         Some(left) if is_held_again => recovery.add_association_of_unread_job(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, Some(left))),

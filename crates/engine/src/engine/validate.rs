@@ -10,7 +10,7 @@ use super::{
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 
-/// The largest number of a user's banks that a text names, and that the engine searches.
+/// The maximum number of banks that a rejection message lists, and that a search for another bank examines.
 const MAX_NAMED_BANKS: usize = 16;
 /// The maximum length of a name in bytes. Names are stored and shown in full.
 const MAX_NAME_BYTES: usize = 1024;
@@ -19,7 +19,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 impl ValidatedJobs {
     pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
         let association = shared.book.find(facts.user, facts.bank);
-        // The checks then need not search all limits for those that apply.
+        // The checks below are faster if the association has its limit scopes.
         association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
         match rejections_of_job(shared, association, facts).next() {
             Some(text) => {
@@ -40,8 +40,7 @@ impl ValidatedJobs {
     }
 }
 
-/// Returns the text that rejects a name that is too long. Without data, no other check limits the length of a
-/// name.
+/// Returns the message that rejects a job whose bank, queue or project has a name that is too long.
 fn long_name_rejection(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (key, length) = names
@@ -57,7 +56,7 @@ type Known<'a> = (AssociationId, &'a Association);
 /// Returns the text that rejects a job of the association.
 type Check = fn(&Shared, Known<'_>, &JobFacts<'_>) -> Option<String>;
 
-/// The checks of a job whose association is known. The first check that fails decides.
+/// The checks of a job whose association is known, in order. The first check that fails gives the message.
 const CHECKS: [Check; 11] = [
     disabled_rejection,
     queue_rejection,
@@ -72,7 +71,7 @@ const CHECKS: [Check; 11] = [
     |_, _, facts| long_name_rejection(facts),
 ];
 
-/// Returns the texts of all checks that reject a job of association `id`. The first check decides.
+/// Returns the messages of all checks that a job of association `id` fails. The first message is shown to the user.
 pub fn rejections_of_job(
     shared: &Shared,
     id: Option<AssociationId>,

@@ -84,7 +84,7 @@ impl<'a> View<'a> {
         self.limits().holding(id)
     }
 
-    /// Returns true if only dependencies of this plugin hold the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
+    /// Returns true if only dependencies of this plugin hold the job in DEPEND. The job can then be moved to SCHED at urgency 0.
     pub fn can_rest(&self, id: JobId) -> bool {
         self.ledger.job(id).is_some_and(can_rest)
     }

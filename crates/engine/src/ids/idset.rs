@@ -47,7 +47,7 @@ impl Ranks {
         self.ranges.push((low, high));
     }
 
-    /// Returns true if no rank was repeated.
+    /// Returns true if no rank occurs twice.
     pub fn are_distinct(mut self) -> bool {
         if !self.is_unsorted {
             return true;
@@ -74,7 +74,7 @@ mod tests {
             ("0-3,5,9-10", Some(7)),
             ("0-4294967295", Some(1 << 32)),
             ("4294967296", None),
-            // Wrong order, a repeated id, a descending range, and a range of one id.
+            // These lists have ids in the wrong order, a repeated id, a descending range, or a range of one id.
             ("5,3", None),
             ("3,3", None),
             ("1-3,3", None),

@@ -25,7 +25,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The measures without time, in the order of their values. Tables of amounts have a column for each.
+    /// All measures except the measures of time, in the order of their values.
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
 
     /// Returns true if the measure depends on the time limit.
@@ -33,8 +33,8 @@ impl Measure {
         matches!(self, Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime)
     }
 
-    /// Returns the amount of the measure that is one unit of a cap. Caps on time are in seconds, and caps on
-    /// products with time are in hours.
+    /// Returns the factor from the unit of a cap to the unit of a counter. For example, a cap on time is in seconds
+    /// and its counter is in milliseconds, so the factor is 1000.
     pub fn cap_unit(self) -> u64 {
         match self {
             Measure::Jobs | Measure::Nodes | Measure::Cores | Measure::Gpus => 1,
@@ -61,7 +61,7 @@ impl Measure {
         self.format_rounded_amount(amount, u128::div_ceil)
     }
 
-    /// Returns a cap or its headroom like [`format_amount`](Measure::format_amount), but rounded down: a larger amount must show a larger number.
+    /// Formats a cap or its headroom like [`format_amount`](Measure::format_amount), but rounds down.
     pub fn format_headroom(self, amount: u64) -> String {
         self.format_rounded_amount(amount, |amount, unit| amount / unit)
     }
@@ -76,7 +76,7 @@ impl Measure {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// Returns the name in texts and limits.
+    /// Returns the name of the measure in messages and in the names of limits.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Jobs => "jobs",
@@ -102,7 +102,7 @@ pub enum Stage {
     RunningAndScheduled,
     /// All jobs from their submission to INACTIVE. A limit on active jobs rejects a job at submission, and holds no job.
     Active,
-    /// One job. Such a limit rejects a larger job at submission, and holds no job.
+    /// One single job. A limit on one job rejects larger jobs at submission, and never holds a job.
     OneJob,
 }
 
@@ -111,7 +111,7 @@ impl Stage {
     pub const ALL: [Stage; 5] =
         [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active, Stage::OneJob];
 
-    /// Returns the stage's part of the names of amounts, such as `run` in `run-gpus`.
+    /// Returns the short name of the stage, such as `run` in `run-gpus`.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Running => "run",
@@ -122,7 +122,7 @@ impl Stage {
         }
     }
 
-    /// Returns the adjective in error texts.
+    /// Returns the adjective for the stage in messages, such as "running" in "running jobs".
     pub fn adjective(self) -> &'static str {
         match self {
             Stage::Running => "running",
@@ -133,7 +133,7 @@ impl Stage {
         }
     }
 
-    /// Returns the name in answers.
+    /// Returns the name of the stage in the answers to queries, such as "both" for running and scheduled jobs.
     pub fn answer_name(self) -> &'static str {
         match self {
             Stage::RunningAndScheduled => "both",
@@ -147,7 +147,7 @@ impl Stage {
 pub struct Amount {
     /// The states of the jobs.
     pub stage: Stage,
-    /// The measure of each job.
+    /// What the amount counts, such as nodes or GPUs.
     pub measure: Measure,
 }
 
@@ -175,7 +175,7 @@ impl Amount {
         ]
     };
 
-    /// The number of amounts whose limits can hold jobs.
+    /// Limits on the first `HOLDING` amounts in [`ALL`](Amount::ALL) can hold jobs. Limits on the later amounts only reject jobs.
     pub const HOLDING: usize = 10;
 
     /// The amounts that budgets count.
@@ -200,7 +200,7 @@ impl Amount {
         !matches!(self.stage, Stage::Active | Stage::OneJob)
     }
 
-    /// Parses the name of one of [`ALL`](Amount::ALL).
+    /// Parses the name of an amount. Returns `None` if no amount in [`ALL`](Amount::ALL) has this name.
     pub fn parse(text: &str) -> Option<Amount> {
         Amount::ALL.into_iter().find(|amount| amount.to_string() == text)
     }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// The accounts of all associations, and the limit scopes in which their jobs count too.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// The account of each association of the book, beginning with the index `first`. The vector grows when an association gets a job.
+    /// The account of each association whose index is at least `first`. The vector grows when an association gets its first job.
     all: Vec<Account>,
-    /// The index of the association of `all[0]`; 0 except in an excerpt.
+    /// The association index of `all[0]`. The index is 0 if the accounts cover all associations.
     first: usize,
     pub(super) scopes: LimitScopes,
     /// The number of jobs whose eventlog is being read.
@@ -44,7 +44,8 @@ impl Accounts {
         account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
     }
 
-    /// Returns the jobs of an association that limits count, sorted by their latest end. The second value is the latest end, if it is known.
+    /// Returns the counted jobs of `association`, each with the latest time at which the job can end. The time is
+    /// `None` if it is unknown. The jobs are sorted by this time.
     pub fn counted_jobs(
         &self,
         association: AssociationId,
@@ -80,7 +81,7 @@ impl Accounts {
         scopes.any(|(_, scope)| scope.counters.iter().any(|counter| counter.amount.counts_time_left()))
     }
 
-    /// Returns the jobs of all associations that limits count.
+    /// Returns every job that some limit counts.
     pub fn all_counted_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.all.iter().flat_map(|account| account.counted.iter().map(|(_, id)| *id))
     }
@@ -110,12 +111,12 @@ impl Accounts {
 }
 
 impl Accounts {
-    /// Returns the accounts of an excerpt, which has one association and no limit scopes.
+    /// Returns accounts with only one association and without limit scopes.
     pub(super) fn for_one_association(association: AssociationId, account: Account) -> Accounts {
         Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
     }
 
-    /// Returns the accounts and scopes with counters of 0. Each association stays in its scopes.
+    /// Sets all counters to 0. Each association keeps its limit scopes.
     pub(super) fn with_zero_counters(self) -> Accounts {
         let clear = |account: Account| Account { scope_ids: account.scope_ids, ..Account::default() };
         let all = self.all.into_iter().map(clear).collect();
@@ -131,7 +132,7 @@ impl Accounts {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
-    /// Returns all scopes, and the account of `association` if it has one.
+    /// Returns all limit scopes, and the account of `association`. Creates a missing account.
     pub(super) fn borrow_scopes_and_account(
         &mut self,
         association: AssociationId,
@@ -143,7 +144,7 @@ impl Accounts {
         (&mut self.scopes, self.all.get_mut(at))
     }
 
-    /// Replaces the footprint `before` of a job by `after` in the counters of its association and of its scopes.
+    /// Subtracts the amounts `before` of a job from the counters, and adds the amounts `after`.
     pub(super) fn count_job(&mut self, before: &Footprint, after: &Footprint) {
         if (before.association, &before.queue) != (after.association, &after.queue) {
             self.count_job(before, &before.with_zero_amounts());
@@ -208,10 +209,10 @@ impl Accounts {
         }
     }
 
-    /// Adopts the limits over scopes in `book` and the `accounts` of budgets. Returns true if the caller must count all live jobs in the
-    /// scopes again.
+    /// Takes over the site's limits from `book`, and the spent amounts of budgets from `accounts`. Returns true if
+    /// all live jobs must be counted again.
     pub(super) fn apply_scope_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
-        // Each change of a budget changes the limits too, so equal limits mean equal budgets.
+        // If a budget changes, the limits change too. So only the limits and the budget windows are compared.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();
         if Arc::ptr_eq(self.scopes.limits(), book.site_limits())
             && list_windows(self.scopes.accounts()) == list_windows(&accounts)

@@ -29,7 +29,7 @@ pub(super) struct Counter {
     pub reserved: u64,
     /// The headroom that released jobs will reserve when their stopped queue starts.
     suspended: u64,
-    /// The default for a limit that is not a budget.
+    /// The spent amount and the window of a budget. If the limit is not a budget, this field has its default value.
     pub account: BudgetAccount,
 }
 
@@ -101,7 +101,7 @@ impl Counter {
 /// A limit that applies to the jobs of an association in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AppliedLimit<'a> {
-    /// The counter without the amount of the asking job.
+    /// The counter of the limit. It excludes the amounts of the job that is tested.
     pub counter: Counter,
     /// The scope of the limit; `None` for a limit in the record of the association or of a queue.
     pub target: Option<&'a Target>,
@@ -118,14 +118,14 @@ impl<'a> AppliedLimit<'a> {
         AppliedLimit { counter, target, queue, own: 0, kept_for: None }
     }
 
-    /// Subtracts the amount of the asking job.
+    /// Subtracts the amounts in `footprint` from the counter.
     fn without_job(mut self, footprint: &Footprint) -> Self {
         self.own = self.counter.count_job(footprint, false);
         self
     }
 
-    /// If `is_stopped` is true, the asking job is in a stopped queue, and suspended reservations count as reserved: Flux starts all jobs of
-    /// a queue together when the queue starts.
+    /// If the queue is stopped, adds the suspended amount to the reserved amount. When the queue starts, Flux starts
+    /// all jobs of the queue together.
     fn count_if_suspended(mut self, is_stopped: bool) -> Self {
         if is_stopped {
             let Counter { reserved, suspended, .. } = &mut self.counter;
@@ -134,7 +134,8 @@ impl<'a> AppliedLimit<'a> {
         self
     }
 
-    /// Returns the overtaken job for which the scope keeps headroom, if the asking job uses and reserves less than `needed`.
+    /// Returns the overtaken job for which the scope keeps headroom. Returns `None` if the job that is tested already
+    /// has the amount `needed`.
     fn find_opposing_reservation(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
@@ -217,7 +218,7 @@ impl Holding {
     }
 }
 
-/// A limit over a scope, and the amount in use.
+/// A limit that the site sets, with the amount in use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeUsage {
     /// The limit.
@@ -245,7 +246,7 @@ impl ActiveJobsLimit {
         ScopeRow { scope: self.target.scope(self.queue.is_some()), amount }.name()
     }
 
-    /// Returns the scope whose jobs count.
+    /// Returns the association, bank, user or queue whose jobs the limit counts.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -275,7 +276,7 @@ fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size)
     limits.filter(|limit| limit.is_exceeded_by_size(size)).map(|limit| limit.counter.hold).collect()
 }
 
-/// Returns the limits of a scope. Each has the job in `before` for which the limit keeps headroom, if any.
+/// Lists the limits of a scope. For each limit, finds the overtaken job in `before` for which the limit keeps headroom.
 fn list_limits_of_scope<'a>(
     id: Option<ScopeId>,
     scope: &'a LimitScope,
@@ -322,7 +323,7 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Returns the limits over scopes that apply to `asker`. Their counters do not include `job`.
+    /// Lists the site's limits that apply to the job `asker`. The counters do not include the amounts of `job`.
     fn scope_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let ledger = self.ledger;
         let job_scopes = job
@@ -338,8 +339,8 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Returns the counters of all scopes that apply to `asker`. Returns `None` if a scope may keep headroom for an overtaken job, or if
-    /// suspended reservations count: then the counters alone do not decide.
+    /// Returns the counters of all limit scopes to which the job `asker` belongs. Returns `None` if there are
+    /// overtaken jobs, or if the job's queue is stopped. In these cases the counters alone do not show the headroom.
     fn find_deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
         let do_decide = self.ledger.overtaken.iter().next().is_none() && !self.ledger.is_stopped(asker.queue);
         let scopes = self.ledger.accounts.scopes_of(asker.association, asker.queue);
@@ -366,7 +367,7 @@ impl<'a> Limits<'a> {
         joined.chain(unjoined).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
-    /// Returns all limits that apply to `asker`. Their counters do not include `job`.
+    /// Lists all limits that apply to the job `asker`. The counters do not include the amounts of `job`.
     fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let of_records = self.list_record_limits(asker.association, asker.queue, job, |limit| limit);
         of_records.into_iter().chain(self.scope_limits(asker, job))
@@ -408,7 +409,8 @@ impl<'a> Limits<'a> {
         of_records.or(list_exceeded(over_scopes, job.size))
     }
 
-    /// Returns true if only limits over scopes hold the job, and the job could fit into its scopes. Then a scope may keep headroom for it.
+    /// Returns true if only limit scopes hold the job, and the job is small enough for each scope. A scope may then
+    /// keep headroom for the job.
     pub(super) fn is_held_only_by_scopes(self, id: JobId) -> bool {
         let Some(job) = self.ledger.job(id).filter(|job| job.may_be_protected()) else { return false };
         let Some(association) = job.association() else { return false };
@@ -443,7 +445,7 @@ impl<'a> Limits<'a> {
         limits
     }
 
-    /// Returns the limits over scopes that apply to a job of an association without scopes. The ledger assigns scopes with the first job.
+    /// Lists the limits of the scopes that an association will get with its first job.
     fn list_limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
         let mut found = Vec::new();
         for (id, scope) in self.filter_counting_scopes(asker.association, asker.queue, |_| &[]) {
@@ -545,8 +547,8 @@ impl<'a> Limits<'a> {
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 
-    /// Returns the limits on active jobs over scopes that count a new job of `association` in `queue`. `moved` is a live job that would
-    /// move there. Limits that count it already are left out.
+    /// Returns the limits on active jobs that a new job of `association` in `queue` must meet. If the live job
+    /// `moved` moves to this association or queue, leaves out the limits that count the job already.
     pub fn active_jobs_limits(
         self,
         association: AssociationId,
@@ -582,7 +584,7 @@ impl<'a> Limits<'a> {
         self.active_jobs_limits(association, queue, moved).into_iter().find(|limit| limit.headroom() == 0)
     }
 
-    /// Returns the text of the rejection if a job of `size` alone exceeds a cap over a scope.
+    /// Returns the rejection message if the job alone is larger than a limit of the site allows.
     pub fn find_scope_rejection(
         self,
         association: AssociationId,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Amounts of each measure, by the state of the jobs.
+//! Numbers of jobs, nodes, cores and GPUs, by the state of the jobs.
 
 use super::size::Size;
 use crate::ids::{Measure, Stage};
 
-/// An amount of each measure.
+/// A number of jobs, nodes, cores and GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; Measure::ALL.len()]);
 
 impl Amounts {
-    /// Returns the amounts of `count` jobs of `size`.
+    /// Returns the total of `count` jobs that each have the size `size`.
     pub fn for_equal_jobs(count: u64, size: Size) -> Amounts {
         Amounts(Measure::ALL.map(|measure| count * size.measure(measure)))
     }
 
-    /// Returns the amount of one measure; 0 for a measure of time.
+    /// Returns the amount of `measure`, such as the number of nodes. For measures of time, returns 0.
     pub fn amount(self, measure: Measure) -> u64 {
         self.0.get(measure as usize).copied().unwrap_or_default()
     }
@@ -45,10 +45,10 @@ impl Amounts {
     }
 }
 
-/// The amounts that jobs use and reserve, by state. `T` is an amount of each measure, or a number of jobs.
+/// The amounts that jobs use and reserve, by state. `T` is either [`Amounts`] or a number of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally<T = Amounts> {
-    /// The requests of jobs from RUN to INACTIVE.
+    /// The resources that jobs in RUN or CLEANUP requested.
     pub run: T,
     /// The requests of jobs in SCHED.
     pub sched: T,
@@ -77,15 +77,15 @@ impl<T> Tally<T> {
 }
 
 impl Tally<u64> {
-    /// Returns how much limits on `stage` count as in use, how much as reserved, and how much as suspended. A running job counts with its
-    /// requested resources.
+    /// Returns three amounts for limits on jobs in `stage`: the amount in use, the reserved amount and the suspended
+    /// amount. Running jobs count with their requested resources.
     pub fn get_stage_counts(self, stage: Stage) -> (u64, u64, u64) {
         match stage {
             Stage::Running => (self.run, self.reserved_run, self.suspended),
             Stage::Scheduled => (self.sched, self.reserved_sched, 0),
             // A released job reserves its amounts in SCHED only, so that it counts once.
             Stage::RunningAndScheduled => (self.run.saturating_add(self.sched), self.reserved_sched, 0),
-            // Active jobs and the size of single jobs are not in tallies.
+            // This type does not count active jobs, or the size of one job.
             Stage::Active | Stage::OneJob => (0, 0, 0),
         }
     }

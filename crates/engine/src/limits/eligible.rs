@@ -7,14 +7,14 @@
 /// The eligible seconds of a job as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Eligible {
-    /// The job is eligible, and all time since this instant counts. Time that counted earlier moves the instant back.
+    /// The job is eligible now. The eligible time is the current time minus the stored time.
     Since(f64),
     /// The job is not eligible now. It has been eligible for this number of seconds.
     For(f64),
 }
 
 impl Eligible {
-    /// Returns the eligible time after counting starts or stops at `now`.
+    /// Returns the eligible time after the job becomes eligible, or stops being eligible, at the time `now`.
     #[must_use]
     pub fn with_eligibility(self, is_eligible: bool, now: f64) -> Eligible {
         match (self, is_eligible) {
@@ -32,7 +32,7 @@ impl Eligible {
         }
     }
 
-    /// Returns the instant since which all time counts; `None` if the job is not eligible.
+    /// Returns the time from which the eligible time is measured, or `None` if the job is not eligible now.
     pub fn since(self) -> Option<f64> {
         match self {
             Eligible::Since(since) => Some(since),

@@ -12,9 +12,10 @@ pub(super) struct HeldAssociations {
     all: BTreeSet<AssociationId>,
     /// Associations whose positions in waiting lists must be computed again.
     unplaced: BTreeSet<AssociationId>,
-    /// Associations in which a scan over the given jobs found nothing to change. No job or limit has changed since that scan.
+    /// Associations in which the last scan changed nothing, each with the jobs that the scan covered. No job or limit
+    /// has changed since the scan.
     searched: BTreeMap<AssociationId, Candidates>,
-    /// Associations of `searched` that a later scan skipped. A full scan would have computed their positions again.
+    /// Associations that a scan skipped because they are in `searched`. Their positions in waiting lists may be out of date.
     skipped: Vec<AssociationId>,
     /// Associations that a scan left out because eventlogs were being read.
     deferred: BTreeSet<AssociationId>,
@@ -30,7 +31,7 @@ impl HeldAssociations {
         set_membership(&mut self.all, association, is_held);
     }
 
-    /// Marks the positions of all associations with held jobs as out of date.
+    /// Marks the positions of all associations in waiting lists as out of date.
     pub fn mark_all_places_outdated(&mut self) {
         self.unplaced.extend(&self.all);
     }
@@ -56,9 +57,10 @@ impl HeldAssociations {
         std::mem::take(&mut self.unplaced)
     }
 
-    /// Records that a job or a limit has changed: clears `searched`, and marks the positions of skipped associations as out of date.
+    /// Discards the results of earlier scans, because a job or a limit has changed. Associations that a scan skipped
+    /// get new positions in waiting lists.
     pub fn discard_scan_results(&mut self) {
-        // Usually no scan has run since the last event, so both lists are empty.
+        // Usually no scan has run since the last change, so there is nothing to clear.
         if !self.searched.is_empty() {
             self.searched.clear();
         }
@@ -67,8 +69,8 @@ impl HeldAssociations {
         }
     }
 
-    /// Returns true if a scan over `candidates` may skip an association, because an earlier scan over at least these jobs changed nothing
-    /// there. `waits` is true if the association is in a waiting list.
+    /// Returns true if an earlier scan covered all jobs in `candidates` and changed nothing in the association.
+    /// `waits` is true if the association is in a waiting list.
     pub fn may_skip_scan(&mut self, association: AssociationId, candidates: Candidates, waits: bool) -> bool {
         let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= candidates);
         self.skipped.extend(Some(association).filter(|_| is_searched && waits));
@@ -81,7 +83,7 @@ impl HeldAssociations {
         *scanned = candidates.max(*scanned);
     }
 
-    /// Removes all marks of outdated positions, and all results of scans.
+    /// Discards the results of all scans, and the list of associations with outdated positions.
     pub fn clear_place_marks(&mut self) {
         (self.unplaced, self.searched, self.skipped) = Default::default();
     }

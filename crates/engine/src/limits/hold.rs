@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits, and sets of limits.
 
-/// The index of the first limit over scopes.
+/// The limits that a site can set have this index or a higher index.
 const FIRST_ROW: u8 = 16;
 
-/// The largest number of limits over scopes.
+/// The maximum number of kinds of limits that a site can set.
 pub(super) const MOST_ROWS: usize = (u128::BITS - FIRST_ROW as u32) as usize;
 
 /// A limit that can hold jobs.
@@ -21,7 +21,7 @@ impl Hold {
         Some(Hold { index, name })
     }
 
-    /// Returns the limit of row `index` of the limits over scopes.
+    /// Returns the limit with row number `index` in the table of the site's limits.
     pub(super) fn from_scope_row(index: u8, name: &'static str) -> Hold {
         Hold { index: FIRST_ROW + index.min(MOST_ROWS as u8 - 1), name }
     }
@@ -49,7 +49,7 @@ impl HoldSet {
     /// The empty set.
     pub const NONE: HoldSet = HoldSet(0);
 
-    /// Adds `hold` to the set.
+    /// Adds the limit `hold` to this set of limits.
     pub fn insert(&mut self, hold: Hold) {
         self.0 |= hold.bit();
     }
@@ -59,7 +59,7 @@ impl HoldSet {
         self.0 &= !hold.bit();
     }
 
-    /// Returns true if `hold` is in the set.
+    /// Returns true if this set of limits contains `hold`.
     pub fn contains(self, hold: Hold) -> bool {
         self.0 & hold.bit() != 0
     }

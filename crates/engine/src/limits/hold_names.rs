@@ -12,7 +12,7 @@ use std::fmt;
 pub struct HoldName {
     /// The limit.
     pub hold: Hold,
-    /// 1 for the name without a number, 2 for `.2`, and so on.
+    /// The number of times that the limit has held the job. For the second time, the name ends in `.2`.
     pub use_count: u32,
 }
 
@@ -38,7 +38,7 @@ impl Rules {
     }
 }
 
-/// The names that a job has or had. Most jobs never have a name, so the counts are allocated with the first name.
+/// The dependency names that limits have given to a job. Most jobs never get a dependency name, so `uses` is allocated only when needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldNames {
     outstanding: HoldSet,
@@ -75,7 +75,8 @@ impl HoldNames {
         }
     }
 
-    /// Adds a new name for `hold`. Returns `None` if a name for `hold` holds the job already, or if the use count would overflow.
+    /// Adds a new dependency name for the limit `hold`. Returns `None` if the limit already holds the job, or if the
+    /// use count would overflow.
     fn add(&mut self, hold: Hold) -> Option<HoldName> {
         let use_count = self.use_count(hold).checked_add(1)?;
         if self.outstanding.contains(hold) {
@@ -86,8 +87,8 @@ impl HoldNames {
         Some(HoldName { hold, use_count })
     }
 
-    /// Adds a name for each limit of `exceeded` that has none. If their use counts would all overflow, adds the name of any other limit, so
-    /// that the job stays held.
+    /// Adds a dependency name for each limit in `exceeded` that does not hold the job yet. If none of these limits
+    /// can add a name, uses the name of another limit, so that the job stays held.
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
@@ -96,31 +97,32 @@ impl HoldNames {
         added
     }
 
-    /// Removes and returns the name for `hold`, or returns `None` if there is none.
+    /// Removes and returns the dependency name of the limit `hold`. Returns `None` if the limit does not hold the job.
     pub fn remove(&mut self, hold: Hold) -> Option<HoldName> {
         let name = self.current_name(hold)?;
         self.outstanding.remove(hold);
         Some(name)
     }
 
-    /// Returns the name for `hold` that holds the job now, or `None` if no such name is outstanding.
+    /// Returns the dependency name with which the limit `hold` holds the job now. Returns `None` if the limit does not hold the job.
     pub fn current_name(&self, hold: Hold) -> Option<HoldName> {
         self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.use_count(hold) })
     }
 
-    /// Returns the names that hold the job, in the order of the table.
+    /// Returns the dependency names that hold the job, in the order of the limits in `rules`.
     pub fn iter(&self, rules: Rules) -> impl Iterator<Item = HoldName> {
         rules.members(self.outstanding).filter_map(|hold| self.current_name(hold))
     }
 
-    /// Restores a name that Flux refused to remove.
+    /// Restores a dependency name that Flux refused to remove.
     pub fn restore(&mut self, name: HoldName) {
         if self.use_count(name.hold) == name.use_count {
             self.outstanding.insert(name.hold);
         }
     }
 
-    /// Applies an event of the eventlog: `name` was added or removed. An added name that was used before does not hold the job.
+    /// Applies an event of the eventlog that adds or removes the dependency `name`. If the name was used before, an
+    /// added dependency does not hold the job.
     pub fn replay(&mut self, name: HoldName, added: bool) {
         let uses = self.use_count(name.hold);
         self.set_use_count(name.hold, uses.max(name.use_count));
@@ -131,8 +133,9 @@ impl HoldNames {
         }
     }
 
-    /// Returns the names of a job whose removed names are unknown. The numbers of new names begin at `now`, in seconds since the epoch. An
-    /// earlier instance of the plugin began at a lower number, and no job gets a name each second, so no new name repeats an old one.
+    /// Restores the dependency names of a job if the removed names are unknown. The numbers of new names begin at
+    /// `now`, in seconds since the epoch. An earlier instance of the plugin used only lower numbers, so no name is
+    /// used twice.
     pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut restored = HoldNames::default();
         for hold in rules.names() {
@@ -247,7 +250,7 @@ mod tests {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
         };
         assert_eq!(add_new_names(&mut names), [1_700_000_001; 7]);
-        // The next load of the plugin restores only the names that are outstanding then.
+        // The plugin is loaded again. No dependency holds the job, so no name is restored.
         let mut later = HoldNames::from_outstanding(RULES, [], 1_700_000_002.0);
         assert_eq!(add_new_names(&mut later), [1_700_000_003; 8]);
     }

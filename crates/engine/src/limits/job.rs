@@ -45,7 +45,7 @@ pub enum Reservation {
 /// Whether the dependency names of a job are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// All names are known.
+    /// All dependency names of the job are known.
     Known,
     /// The eventlog is being read.
     Unread,
@@ -61,8 +61,7 @@ pub enum Admission {
         /// True if a push without the association was accepted, which is logged once.
         was_passed_over: bool,
     },
-    /// The job counts in its association. When Flux next asks for the priority of the job, the engine posts its bank and project, and checks
-    /// its queue and project.
+    /// The job counts in its association. The engine checks the queue and the project when Flux next asks for the job's priority.
     Attached(AssociationId),
     /// Bank, project and queue are checked. Only the priority remains to be computed.
     Admitted(AssociationId),
@@ -81,7 +80,7 @@ impl Admission {
         }
     }
 
-    /// Returns the admission after the job moves to `association`. A job without an association counts there from now on.
+    /// Returns the admission state after the job moves to `association`. A job that had no association now counts in `association`.
     pub fn after_move_to(self, association: AssociationId) -> Admission {
         match self {
             Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
@@ -111,7 +110,7 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// Returns [`Demand::Resting`] for priority 0, otherwise [`Demand::ToRun`].
+    /// Returns whether a job with this priority would be scheduled. A job with priority 0 would not be scheduled.
     pub fn for_priority(priority: u32) -> Demand {
         if priority == 0 { Demand::Resting } else { Demand::ToRun }
     }
@@ -172,7 +171,7 @@ pub struct Job {
     pub is_queue_stopped: bool,
     /// True if the job is held in SCHED at priority 0, and false if it is held in PRIORITY or not held past DEPEND.
     pub is_in_sched: bool,
-    /// The association, and which checks of the job are still due.
+    /// The association of the job, and the progress of the job's checks.
     pub admission: Admission,
     /// The user.
     pub user: UserId,
@@ -182,7 +181,7 @@ pub struct Job {
     pub queue: Option<QueueName>,
     /// The fair-share that this plugin instance last posted as a memo of the job.
     pub memo: Option<f64>,
-    /// The size that the job requests and counts as.
+    /// The size that the job requests. Most limits count this size.
     pub size: Size,
     /// The time for which the job has run, in milliseconds, as of the last update; 0 before RUN. It may be out of date, and is then too
     /// small. Only jobs under a limit on the time that running jobs have left are updated.
@@ -204,8 +203,7 @@ pub struct Job {
 // The memory of a live job is bounded.
 const _: () = assert!(size_of::<Job>() <= 224);
 
-/// The amounts that a job adds to the counters of its association, its queue and its limit scopes. All of these counters depend on the
-/// footprint alone.
+/// The amounts that a job adds to the counters of its association, its queue and its limit scopes. The counters depend on nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
     /// The association of the job.
@@ -229,9 +227,11 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Returns how much of `amount` the job uses, how much it reserves, and how much it would reserve if its queue were not stopped. If
-    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources, except those
-    /// of budgets. A limit on running jobs that counts time counts the time that a running job has left.
+    /// Returns how much of `amount` the job uses, how much the job reserves, and how much of the reservation is
+    /// suspended. If `is_given` is true, a running job counts with its allocated resources.
+    ///
+    /// For limits on time, a job counts with its requested resources, and for budgets with its allocated resources. A
+    /// limit on the time of running jobs counts the time that each job has left.
     pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
         let (charged, reserved, suspended) = self.jobs.get_stage_counts(amount.stage);
         let each = self.size.amount(amount);
@@ -263,7 +263,7 @@ impl Footprint {
         self.jobs == Tally::default()
     }
 
-    /// Returns the amounts that the job uses and reserves, except measures of time.
+    /// Returns the number of jobs, nodes, cores and GPUs that the job uses and reserves.
     pub fn tally(&self) -> Tally {
         let given = Amounts::for_equal_jobs(self.jobs.given, self.given_size);
         Tally { given, ..self.jobs.map(|count| Amounts::for_equal_jobs(count, self.size)) }
@@ -271,11 +271,11 @@ impl Footprint {
 }
 
 impl Job {
-    /// Returns the footprint. It depends on the job alone, so that counters are exact.
+    /// Returns the amounts that the job adds to counters. The amounts depend only on the job, so that the counters are exact.
     ///
-    /// A job at urgency or priority 0 has no reservation for RUN. The reservation of a job in a stopped queue is
-    /// suspended. Under the strict rule, a stopped queue suspends no reservation, because Flux starts jobs without
-    /// a callback when the queue starts.
+    /// A job at urgency or priority 0 reserves no headroom for RUN. If the queue is stopped, the job's reservation is
+    /// suspended. With strict running limits the reservation is not suspended, because Flux starts jobs without a
+    /// callback when the queue starts.
     pub fn footprint(&self) -> Footprint {
         let is_counted = !matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_));
         let is_before_sched = matches!(self.phase, Phase::Depend | Phase::Priority);
@@ -342,8 +342,8 @@ impl Job {
         start.map_or(0, |start| ((now - start) * 1000.0) as u64).min(self.size.time_limit_ms)
     }
 
-    /// Returns the size with the charge factor of the queue. For a job in RUN this is the factor at the start of
-    /// the job, and for any other job the present factor.
+    /// Returns the size of the job with the charge factor of the job's queue. A job in RUN keeps the charge factor
+    /// from the start of the job.
     pub fn charged_size(&self, charges: &ChargeHistory) -> Size {
         if charges.is_empty() {
             return Size { charge_factor: ChargeFactor::ONE, ..self.size };

@@ -227,13 +227,14 @@ impl Ledger {
         self.accounts.assign_scopes(book, association);
     }
 
-    /// Adopts the limits over scopes in `book`. If they changed, counts all live jobs again.
+    /// Takes over the site's limits from `book`. If the limits changed, counts all live jobs again.
     pub fn apply_scope_limits(&mut self, book: &Book) {
         let accounts = self.accounts.scopes.accounts().clone();
         self.apply_budget_limits(book, accounts);
     }
 
-    /// Adopts the limits over scopes in `book` and the `accounts` of budgets. If limits or windows changed, counts all live jobs again.
+    /// Takes over the site's limits from `book`, and the state of all budgets from `accounts`. If the limits or the
+    /// windows of budgets changed, counts all live jobs again.
     pub fn apply_budget_limits(&mut self, book: &Book, accounts: BudgetAccounts) {
         if !self.accounts.apply_scope_limits(book, accounts) {
             self.discard_scan_results();
@@ -260,7 +261,7 @@ impl Ledger {
         self.update_overtaken(None);
     }
 
-    /// Adopts the changes of charge factors with which budgets count jobs.
+    /// Sets the history of charge factors that budgets use. If the history changed, counts all jobs again.
     pub fn set_charges(&mut self, charges: ChargeHistory) {
         if self.charges != charges {
             self.charges = charges;
@@ -283,7 +284,7 @@ impl Ledger {
         self.accounts.scopes.mark_priorities_changed();
     }
 
-    /// Marks the positions of all associations with held jobs as out of date, because limits may have changed.
+    /// Marks the positions of all associations in waiting lists as out of date, because limits may have changed.
     pub fn request_all_places(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
             self.held.mark_all_places_outdated();
@@ -300,7 +301,7 @@ impl Ledger {
         &self.overtaken
     }
 
-    /// Returns the overtaken jobs, so that the caller can take their changes.
+    /// Returns a mutable reference to the overtaken jobs.
     pub fn overtaken_mut(&mut self) -> &mut OvertakenJobs {
         &mut self.overtaken
     }

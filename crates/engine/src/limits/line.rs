@@ -10,7 +10,7 @@ use crate::ids::JobId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The maximum number of members of a block.
+/// The maximum number of members in one block of a list.
 const BLOCK: usize = 512;
 
 /// A size that is larger than the size of any job.
@@ -33,7 +33,7 @@ impl<K: Ord> Block<K> {
     }
 }
 
-/// Members with sizes in the order of their keys.
+/// A list that is sorted by key. Each member has a size.
 #[derive(Clone, Debug)]
 pub(super) struct SizedLine<K> {
     /// The blocks, each under the least key that a member of the block may have. All members have keys below the key of the next block.
@@ -49,7 +49,7 @@ impl<K> Default for SizedLine<K> {
     }
 }
 
-/// Two lists with the same members are equal, even if their blocks differ.
+/// Two lists are equal if they have the same keys. The division into blocks does not matter.
 impl<K: Ord + Copy> PartialEq for SizedLine<K> {
     fn eq(&self, other: &SizedLine<K>) -> bool {
         self.ids().eq(other.ids())
@@ -75,7 +75,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         self.blocks.values().map(|block| block.members.len()).sum()
     }
 
-    /// Returns the number of members before `id`.
+    /// Returns the number of list members before `id`.
     pub fn count_members_before(&self, id: K) -> usize {
         let mut upto = self.blocks.range(..id);
         let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
@@ -88,7 +88,7 @@ impl<K: Ord + Copy> SizedLine<K> {
 
     pub fn insert(&mut self, id: K, size: Size) {
         if self.blocks.range(..=id).next_back().is_none() {
-            // The new member precedes all others, so the first block gets the id of the new member as its key.
+            // The new member is the first in the list. So the first block gets the id of the new member as its key.
             let first = self.blocks.pop_first().map(|(_, block)| block);
             self.blocks.insert(id, first.unwrap_or_else(|| Block::with_members(BTreeMap::new())));
         }
@@ -119,7 +119,7 @@ impl<K: Ord + Copy> SizedLine<K> {
     /// smaller size.
     pub fn find_next(&self, after: Option<K>, mut fits: impl FnMut(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        // The search covers the later members of the block that contains `after`, then all later blocks.
+        // The search starts in the block of `after`, and continues in the later blocks.
         let first = after.and_then(|id| self.blocks.range(..=id).next_back());
         let later = self.blocks.range((from, Bound::Unbounded));
         first.into_iter().chain(later).find_map(|(_, block)| {
@@ -141,7 +141,7 @@ mod tests {
         Size::new(nodes, cores, (nodes * cores) % 7)
     }
 
-    /// Job 2 has the least amount of one measure. After its removal, the least size is that of job 1.
+    /// Job 2 has the fewest nodes, cores or GPUs. After job 2 is removed, the least size is the size of job 1.
     #[test]
     fn the_least_size_of_held_jobs_changes_when_the_smallest_job_is_removed() {
         let make_size = Size::new;
@@ -155,7 +155,6 @@ mod tests {
         }
     }
 
-    /// Members may be inserted in ascending order, in descending order, or from the middle outwards.
     #[test]
     fn no_block_exceeds_its_capacity_in_any_order_of_insertions() {
         let count = 8 * BLOCK as u64;
@@ -183,7 +182,7 @@ mod tests {
             let (mut line, mut plain) = (HeldLine::default(), BTreeMap::new());
             for (id, nodes, cores, is_inserted) in ops {
                 if is_inserted || !plain.contains_key(&JobId(id)) {
-                    // The size of a job does not change while it is in the list.
+                    // A job in the list keeps its size. So the test removes the job before it adds the job with a new size.
                     if plain.insert(JobId(id), make_size(nodes, cores)).is_some() {
                         line.remove(JobId(id));
                     }
@@ -196,7 +195,7 @@ mod tests {
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
             prop_assert_eq!(line.least_size(), plain.values().copied().reduce(Size::take_least_measures));
-            // Without removals, the blocks are at least half full on average.
+            // If no member is removed, the blocks of the list are at least half full on average.
             let mut filled = HeldLine::default();
             plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
             prop_assert!(filled.blocks.len() <= 1 + 2 * plain.len() / BLOCK);

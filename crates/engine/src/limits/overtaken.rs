@@ -57,7 +57,7 @@ impl Overtaken {
         scopes().find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
     }
 
-    /// Returns true if `asker` is this job or, if it names no job, has its association and queue.
+    /// Returns true if `asker` is this job. If `asker` has no job id, compares the association and the queue.
     fn matches(&self, asker: Asker<'_>) -> bool {
         asker.job.map_or_else(
             || (self.association, self.queue.as_ref()) == (asker.association, asker.queue),
@@ -156,8 +156,9 @@ impl OvertakenJobs {
         true
     }
 
-    /// Updates which scope keeps headroom for each overtaken job of `association`, or of all associations. Removes jobs that have left,
-    /// have moved, or would not be scheduled. Returns true if anything changed.
+    /// Decides for each overtaken job of `association` which scope keeps headroom. If `association` is `None`,
+    /// decides this for all overtaken jobs. Removes jobs for which no scope needs to keep headroom. Returns true if
+    /// anything changed.
     pub(super) fn update_reservations(
         &mut self,
         association: Option<AssociationId>,
@@ -197,8 +198,8 @@ impl OvertakenJobs {
         std::mem::take(&mut self.newly_protected)
     }
 
-    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other held jobs of
-    /// that scope may now fit.
+    /// Returns the associations whose overtaken jobs have lost an anti-starvation reservation since the last call.
+    /// Other held jobs may now fit.
     pub fn take_lapsed_associations(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }

@@ -28,24 +28,24 @@ pub(super) struct LineKey {
 /// The positions of an association in the waiting lists of its scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScopePlaces {
-    /// The position that the association would have by its first held job in any queue.
+    /// The position of the association, computed from its first held job in any queue.
     key: Option<LineKey>,
     by_scope: BTreeMap<ScopeId, ScopePlace>,
 }
 
-/// The position of an association in the waiting list of one scope, now or earlier.
+/// The state of an association in the waiting list of one scope. The state is kept when the association leaves the list.
 #[derive(Clone, Copy, Debug)]
 struct ScopePlace {
     /// The first held job of the association that counts in the scope.
     head: JobId,
-    /// The value of `taken` in the scope when `head` became the first job.
+    /// The number of jobs that had taken headroom in the scope when `head` became the first held job.
     since: u64,
     /// The position; `None` if the association is not in the waiting list now.
     key: Option<LineKey>,
 }
 
 impl ScopePlaces {
-    /// Returns the scope and the position of each waiting list that the association is in, with the value of `since` there.
+    /// Returns the scope, the position and the value of `since` for each waiting list that contains the association.
     pub fn places(&self) -> impl Iterator<Item = (ScopeId, LineKey, u64)> {
         self.by_scope.iter().filter_map(|(id, place)| Some((*id, place.key?, place.since)))
     }
@@ -55,14 +55,14 @@ impl ScopePlaces {
     }
 }
 
-/// An association whose positions must be computed again, and what the computation needs besides priorities.
+/// An association whose positions in waiting lists must be computed again, with the jobs that determine the positions.
 #[derive(Clone, Debug)]
 pub struct Unplaced {
     association: AssociationId,
     /// The first held job of the association; `None` if the association belongs in no waiting list.
     first: Option<HeadJob>,
-    /// The scopes in whose waiting lists the association belongs. Each has the first of its held jobs there, and the least that these jobs
-    /// request of each measure.
+    /// The scopes in whose waiting lists the association belongs. Each entry has the first held job that counts in
+    /// the scope, and the least amounts that the held jobs request.
     lines: Vec<(ScopeId, HeadJob, Size)>,
     /// The overtaken jobs of the association.
     overtaken: Vec<JobId>,
@@ -72,8 +72,8 @@ pub struct Unplaced {
 type HeadJob = (Keepers, JobId);
 
 impl Unplaced {
-    /// Finds the waiting lists in which an association belongs. Returns `None` if there are none, the association is in none now, and it
-    /// has no overtaken jobs.
+    /// Finds the waiting lists for an association. Returns `None` if the association is in no list, belongs in no
+    /// list, and has no overtaken jobs.
     fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Option<Unplaced> {
         let line = |id: ScopeId| {
             let scope = ledger.accounts.scopes.get(id)?;
@@ -104,7 +104,7 @@ impl ScanCursor {
         let own = self.association();
         let is_alone = ledger.overtaken.iter().next().is_none()
             && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty());
-        // If no other association waits in the same scopes, the position does not matter.
+        // If no other association waits in these scopes, the order of the waiting lists does not matter.
         if is_alone && !ledger.held.are_other_places_outdated(own) {
             return Vec::new();
         }
@@ -120,8 +120,8 @@ impl ScanCursor {
         outdated.into_iter().filter_map(|association| Unplaced::find(ledger, book, association)).collect()
     }
 
-    /// Puts an association into its waiting lists during a scan, and protects its overtaken jobs. `priorities` has the priority that each
-    /// job of [`Unplaced::heads`] would have.
+    /// Puts an association into its waiting lists during a scan. Also updates the reservations of its overtaken jobs.
+    /// `priorities` has the priority of each job in [`Unplaced::heads`].
     pub fn place_association(
         &mut self,
         ledger: &mut Ledger,
@@ -236,7 +236,8 @@ impl ScanCursor {
     }
 }
 
-/// Returns an association whose first job in a scope has become overtaken. Returns `None` while the scope keeps headroom for a job.
+/// Returns an association whose first held job has been overtaken in the scope, but is not recorded as overtaken yet.
+/// Returns `None` if the scope already keeps headroom for a job.
 fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
     let overtaken =
         scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
@@ -250,7 +251,8 @@ fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Opt
     overtaken.map(|(_, association)| *association).find(is_new)
 }
 
-/// Returns the first held job of `association`, or its first held job that counts in `scope`. Returns `None` if there is no such job.
+/// Returns the first held job of `association`, or `None` if there is none. If a scope is given, considers only jobs
+/// that count in the scope.
 fn find_head_job(
     accounts: &Accounts,
     association: AssociationId,

@@ -18,8 +18,7 @@ pub struct Released {
     pub id: JobId,
     /// The dependency names to remove, in the order of the limits.
     pub names: Vec<HoldName>,
-    /// True if no dependency name remains. The job then reserves headroom in SCHED, and also in RUN unless it turns out that the job would
-    /// not be scheduled.
+    /// True if no dependency remains, so that the job is released. The job then reserves headroom in SCHED, and usually in RUN too.
     pub is_free: bool,
 }
 
@@ -48,14 +47,14 @@ pub struct ScanCursor {
     tried: BTreeSet<AssociationId>,
     /// Where the search has stopped in the waiting list of each scope.
     search_ends: BTreeMap<ScopeId, SearchPosition>,
-    /// The cost of the scan so far, as a number of comparisons of a size with headroom.
+    /// The cost of the scan so far. The unit is one comparison of a job's size with headroom.
     comparisons: usize,
 }
 
 /// Where a search has stopped in the waiting list of a scope.
 #[derive(Clone, Debug)]
 struct SearchPosition {
-    /// The last position that was searched. Up to here, no association has another job that the scan could release.
+    /// The last position that the search reached. The scan can release no more jobs of the associations up to this position.
     upto: LineKey,
     /// The amount in use under each limit of the scope when the search stopped. If one of them falls, the search starts again.
     used: Box<[u64]>,
@@ -71,11 +70,15 @@ impl ScanCursor {
         ScanCursor { association, candidates, scans, tried, search_ends, comparisons: 0 }
     }
 
-    /// Decides the next step, and returns the held job that changes. A job that exceeds no limit is released, and reserves headroom at once.
-    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes are removed only
-    /// with the last name: otherwise all held jobs would lose and regain these names whenever one job fits. The step skips jobs of the
-    /// associations in `undecided`. Before each step, the caller calls [`ScanCursor::place_association`] for each association that
-    /// [`ScanCursor::unplaced`] returns.
+    /// Decides the next step of the scan, and returns the held job that changes. If the job exceeds no limit, the job
+    /// is released and reserves headroom at once. Otherwise the job loses the dependencies of limits that have
+    /// headroom, but at least one dependency remains.
+    ///
+    /// Dependencies of limit scopes are removed only when the job is released. Otherwise all held jobs would lose
+    /// these dependencies and get them back whenever one job fits.
+    ///
+    /// The scan skips the associations in `undecided`. Before each step, the caller must call
+    /// [`ScanCursor::place_association`] for each association that [`ScanCursor::unplaced`] returns.
     pub fn release_next(
         &mut self,
         ledger: &mut Ledger,
@@ -99,8 +102,8 @@ impl ScanCursor {
                     self.scans.insert(association, scan);
                     return Some(released);
                 }
-                // This scan may have released a job that has ended since, so an earlier step may have skipped a job that fits now. Only a
-                // new scan shows that nothing changes in the association.
+                // A job that this scan released may have ended already. So a job that the scan skipped may fit now.
+                // Only a new scan can show that nothing more changes in the association.
                 if is_new {
                     ledger.held.store_empty_scan(association, self.candidates);
                 }
@@ -113,8 +116,8 @@ impl ScanCursor {
         }
     }
 
-    /// Releases all jobs of an excerpt that fit, as if each released job left DEPEND at once. Returns the released jobs, and the cost of the
-    /// scan in comparisons.
+    /// Simulates the release of all held jobs that fit. Each released job leaves DEPEND at once. Returns the released
+    /// jobs, and the cost of the scan in comparisons.
     pub fn release_fitting_jobs(ledger: &mut Ledger, book: &Book, id: AssociationId) -> (Vec<JobId>, usize) {
         let mut cursor = ScanCursor::new(id, Candidates::All);
         let mut released_jobs = Vec::new();
@@ -129,7 +132,7 @@ impl ScanCursor {
         self.association
     }
 
-    /// Returns the cost of the scan so far, as a number of comparisons of a size with headroom.
+    /// Returns the cost of the scan so far. The unit is one comparison of a job's size with headroom.
     pub fn comparisons(&self) -> usize {
         self.comparisons
     }
@@ -146,8 +149,8 @@ impl ScanCursor {
         (!gave_headroom).then_some(end.upto)
     }
 
-    /// Records that the search in the waiting list of scope `id` has reached `upto`; `None` does not change the position. Adds
-    /// `comparisons` to the cost.
+    /// Stores how far the search in the waiting list of scope `id` has come. If `upto` is `None`, the position stays
+    /// the same. Adds `comparisons` to the cost of the scan.
     pub(super) fn store_search_position(
         &mut self,
         id: ScopeId,
@@ -169,7 +172,6 @@ impl ScanCursor {
         }
     }
 
-    /// Returns true if the scan includes jobs with these `keepers`.
     pub(super) fn admits(&self, keepers: Keepers) -> bool {
         self.candidates == Candidates::All || keepers == Keepers::NobodyElse
     }
@@ -183,15 +185,15 @@ impl ScanCursor {
 /// A scan over the held jobs of one association. It makes O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
 struct HeldJobScan {
-    /// For each searched class, the first job that the search found to release or to remove a name from.
+    /// For each class of held jobs, the first job that the scan can change.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
-    /// Classes to search, each with the job after which the search continues. The search waits until the caller has carried out the last
-    /// step, because only then is it known whether the released job reserves headroom in RUN.
+    /// The classes of held jobs to search, each with the job after which the search continues. The search runs in the
+    /// next step, because it depends on the headroom that the last released job reserves.
     unsearched: Vec<(Class, Option<JobId>)>,
 }
 
 impl HeldJobScan {
-    /// Begins the scan over one association. Leaves out classes that share a limit with a job whose eventlog is unread.
+    /// Begins the scan over the held jobs of one association. Skips jobs that share a limit with a job whose eventlog is unread.
     fn begin(ledger: &mut Ledger, association: AssociationId, candidates: Candidates) -> HeldJobScan {
         let mut unsearched = Vec::new();
         let accounts = &ledger.accounts;
@@ -209,8 +211,8 @@ impl HeldJobScan {
         HeldJobScan { found: BinaryHeap::new(), unsearched }
     }
 
-    /// Releases the next job of `association` that fits, or removes names from it. Returns `None` if no job of the association changes.
-    /// Adds the cost to `comparisons`.
+    /// Releases the next job of `association` that fits, or removes dependencies from a job that does not fit.
+    /// Returns `None` if no job changes. Adds the cost to `comparisons`.
     fn apply_next_change(
         &mut self,
         ledger: &mut Ledger,
@@ -252,13 +254,14 @@ impl HeldJobScan {
     }
 }
 
-/// Returns true if a held job would be released or lose a name. A search skips all other jobs.
+/// Returns true if a scan would release a held job, or remove a dependency from the job.
 pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
     exceeded.is_empty() || !select_names_to_remove(names, exceeded).is_empty()
 }
 
-/// Returns the names to remove from a held job. If no limit is exceeded, these are all names. Otherwise these are the names of limits that
-/// have headroom, except the names of limits over scopes; at least one name remains.
+/// Returns the limits whose dependencies a scan removes from a held job. If the job exceeds no limit, these are all
+/// limits that hold the job. Otherwise they are the limits that have headroom and belong to no limit scope. At least
+/// one dependency remains.
 fn select_names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
     if exceeded.is_empty() {

@@ -42,9 +42,10 @@ pub(super) struct LimitScope {
     /// The waiting list: associations whose jobs lack headroom, in the order of release. The size of a member is the least that its held
     /// jobs request of each measure.
     pub line: SizedLine<LineKey>,
-    /// The associations in `line`, sorted by the value that `taken` had when their first held job became the first.
+    /// The associations in the waiting list. Each association has the value of `taken` at the time when its first
+    /// held job became the first.
     pub since: BTreeSet<(u64, AssociationId)>,
-    /// The value of [`LimitScopes::epoch`] for which the order of `line` was last computed.
+    /// The value of [`LimitScopes::epoch`] when the waiting list was last sorted.
     epoch: u64,
     /// The number of jobs whose eventlog is not read yet. While it is above 0 the headroom is unknown, and no job that needs headroom in the
     /// scope is released.
@@ -76,7 +77,8 @@ impl LimitScope {
         self.unread == 0 && !self.lacks_headroom(size)
     }
 
-    /// Returns true if a job of `size` would fit if no other job counted in the scope. A job that a budget holds may never fit.
+    /// Returns true if the limits of the scope admit a job of `size` when no other job counts. Budgets must have
+    /// headroom for the job now.
     pub fn could_fit(&self, size: Size) -> bool {
         let fits = |it: &Counter| it.amount.is_budget() || it.cap.limit.admits(0, size.amount(it.amount));
         self.counters.iter().all(fits) && !self.lacks_budget(size)
@@ -98,7 +100,7 @@ impl LimitScope {
     }
 }
 
-/// Returns true if the caps are those of budgets. A budget has a scope without other limits.
+/// Returns true if the caps are budgets. A limit scope has either budgets or other limits, but not both.
 fn has_budgets(caps: &ScopeCaps) -> bool {
     caps.keys().next().is_some_and(|amount| amount.is_budget())
 }
@@ -113,7 +115,7 @@ pub(super) struct ScopeIds {
     pub active: Box<[ScopeId]>,
 }
 
-/// The accounts of budgets, by target and amount.
+/// The account of each budget. The key has the target, such as a bank, and the amount, such as node-hours.
 pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 
 /// All limit scopes.
@@ -129,7 +131,7 @@ pub(super) struct LimitScopes {
 }
 
 impl LimitScopes {
-    /// Returns a table without scopes, for `limits` and the `accounts` of budgets.
+    /// Returns an empty table of scopes for the given limits and budgets.
     pub fn with_limits(&self, limits: &Arc<SiteLimits>, accounts: BudgetAccounts) -> LimitScopes {
         LimitScopes { limits: Arc::clone(limits), accounts, epoch: self.epoch, ..LimitScopes::default() }
     }
@@ -139,7 +141,7 @@ impl LimitScopes {
         &self.accounts
     }
 
-    /// Returns the account of a budget, or the default for another limit.
+    /// Returns the account of a budget. For a limit that is not a budget, returns the default account.
     pub fn account(&self, target: &Target, amount: Amount) -> BudgetAccount {
         let account = || self.accounts.get(&(target.clone(), amount)).copied();
         if amount.is_budget() { account().unwrap_or_default() } else { BudgetAccount::default() }
@@ -319,7 +321,7 @@ impl LimitScopes {
         self.update_scopes(scopes, footprint, |scope| scope.taken += 1);
     }
 
-    /// Calls `change` for each of `scopes` that counts the queue of a job.
+    /// Calls `change` for each scope in `scopes` that counts jobs of the queue in `footprint`.
     fn update_scopes(&mut self, scopes: &[ScopeId], footprint: &Footprint, change: impl Fn(&mut LimitScope)) {
         for id in scopes {
             let scope = self.get_mut(*id).filter(|scope| scope.counts_queue(footprint.queue.as_ref()));

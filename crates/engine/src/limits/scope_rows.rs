@@ -7,16 +7,16 @@ use super::size::Size;
 use crate::accounts::{Cap, Scope, Target};
 use crate::ids::{Amount, Measure, QueueName, Stage};
 
-/// A row of the table of limits over scopes.
+/// A row in the table of the limits that a site can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScopeRow {
-    /// The jobs that count together.
+    /// Which jobs the limit counts together.
     pub scope: Scope,
     /// The amount that the limit counts.
     pub amount: Amount,
 }
 
-/// The names of all rows, by scope and amount.
+/// Builds the names of all limits that a site can set. There is one name for each scope and amount.
 macro_rules! names {
     ($($scope:literal),*) => {
         [$(
@@ -30,14 +30,15 @@ macro_rules! names {
     };
 }
 
-/// Limits on the jobs of a queue end in `-in-queue`, because `max-run-jobs-queue` is a limit of flux-accounting on an association.
+/// The name of a limit on a queue ends in `-in-queue`. The reason is that flux-accounting uses the name
+/// `max-run-jobs-queue` for a limit on an association.
 const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue");
 
 /// The scopes of budgets. A budget counts jobs in all queues.
 const BUDGET_SCOPES: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
 
-/// The names of the rows of budgets, by scope and amount.
+/// The names of all budgets, by scope and amount.
 const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
     "budget-node-hours-association",
     "budget-core-hours-association",
@@ -50,7 +51,7 @@ const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
     "budget-gpu-hours-user",
 ];
 
-/// The number of rows of limits that can hold jobs. The rows of budgets follow.
+/// The number of limits in the table that can hold jobs. Budgets are numbered after these limits.
 const HOLDING_ROWS: usize = Amount::HOLDING * Scope::ALL.len();
 
 /// A [`HoldSet`] has one bit for each row of a limit that can hold jobs, and one for each budget.
@@ -67,7 +68,7 @@ impl ScopeRow {
         Some(scope * Amount::BUDGETS.len() + amount)
     }
 
-    /// Returns the index in a [`HoldSet`], if limits of this row can hold jobs.
+    /// Returns the index of the limit in a [`HoldSet`], or `None` if the limit cannot hold jobs.
     fn index(self) -> Option<usize> {
         if let Some(budget) = self.budget_index() {
             return Some(HOLDING_ROWS + budget);
@@ -87,7 +88,7 @@ impl ScopeRow {
         Some(ScopeRow { scope, amount })
     }
 
-    /// Returns the limit of a row that can hold jobs.
+    /// Returns the limit that this row describes. The limit must be able to hold jobs.
     pub fn hold(self) -> Hold {
         let index = self.index().unwrap_or(usize::MAX);
         Hold::from_scope_row(u8::try_from(index).unwrap_or(u8::MAX), self.name())
@@ -115,8 +116,8 @@ pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
     (0..HOLDING_ROWS + BUDGET_NAMES.len()).filter_map(ScopeRow::from_index)
 }
 
-/// Returns the limits over scopes that may newly apply to a job that leaves a queue with `exemptions`: limits on one queue, limits of the
-/// exempt scopes and, if `charges_more` is true, budgets.
+/// Returns the limits that can newly apply when a job leaves a queue. These are limits on single queues, and limits
+/// of the scopes in `exemptions`. If `charges_more` is true, budgets are included.
 pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> HoldSet {
     let is_new = |row: &ScopeRow| match row.amount.is_budget() {
         true => charges_more,
@@ -126,7 +127,8 @@ pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> Ho
     rows.map(ScopeRow::hold).collect()
 }
 
-/// Returns the words that name the queue of a limit after its target; empty if the target names the queue, or if there is no queue.
+/// Returns the words that add the queue to the description of a limit. The text is empty if `target` is a queue
+/// itself, or if there is no queue.
 pub(super) fn describe_limit_queue(target: &Target, queue: Option<&QueueName>) -> String {
     let queue = queue.filter(|_| !matches!(target, Target::Queue(_) | Target::EachQueue));
     queue.map_or(String::new(), |queue| format!(" in queue {queue}"))

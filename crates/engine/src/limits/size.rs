@@ -41,8 +41,8 @@ impl Size {
     /// subtracts the amount that it has added.
     pub const MOST: u64 = 1 << 40;
 
-    /// The maximum of a job's amount in a measure of time, which is also the time limit of a job without one, in milliseconds. Sums over
-    /// 16,000 such jobs fit into 64 bits.
+    /// The largest time or node-time of one job, in milliseconds. A job without a time limit counts with this time.
+    /// The sum over 16,000 jobs fits into 64 bits.
     pub const MOST_TIME: u64 = 1 << 50;
 
     /// Returns the size of a job without a time limit.
@@ -70,8 +70,8 @@ impl Size {
         }
     }
 
-    /// Returns true if the size equals `least` in at least one measure. `least` has the least amount of each
-    /// measure over a set. If a member with an equal amount leaves the set, the least amount may grow.
+    /// Returns true if the size equals `least` in at least one field. `least` has the minimum of each field over a
+    /// set of jobs. When a job with such a minimum leaves the set, the minimum may grow.
     pub fn has_equal_measure(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores
@@ -110,7 +110,7 @@ impl Size {
         budget_charge(self.count(measure), milliseconds, f64::from_bits(self.charge_factor.0))
     }
 
-    /// Returns the number of the resources that `measure` counts.
+    /// Returns the number of nodes, cores or GPUs that `measure` counts.
     fn count(self, measure: Measure) -> u64 {
         match measure {
             Measure::Nodes | Measure::NodeTime => self.nodes,
@@ -143,7 +143,7 @@ pub struct Vertex {
     pub depth: usize,
     /// The kind of resource.
     pub kind: Kind,
-    /// The number of these resources in each resource of the parent vertex; at least 1.
+    /// The number of resources of this kind in each parent resource; at least 1.
     pub count: u64,
 }
 

@@ -151,8 +151,8 @@ const CAPACITY: usize = 24;
 /// The tables of limits whose caps are in the records of associations and queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Limits on counters, in the order in which names are added and shown. There may be at most 64, because [`HoldSet`] has 64 bits for
-    /// them. The other 64 bits are for the limits over scopes.
+    /// Limits that have counters, in the order in which their dependencies are added and shown. [`HoldSet`] has 16
+    /// bits for these limits, so there may be at most 16. The remaining 112 bits are for the limits that a site sets.
     pub counters: &'static [Rule],
     /// Limits on a single job, in the order in which they are tested.
     pub per_job: &'static [JobSizeLimit],
@@ -218,7 +218,7 @@ impl Rules {
         })
     }
 
-    /// Returns the limits on counters, in the order in which names are added and shown.
+    /// Returns the limits that have counters, in the order in which their dependencies are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
         let rules = self.counters.iter().enumerate();
         rules.filter_map(|(index, rule)| Some((Hold::from_rule(index, rule.name)?, rule)))

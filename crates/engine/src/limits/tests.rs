@@ -182,8 +182,8 @@ fn drift_reports_wrong_counters_and_a_recount_corrects_them() {
     assert_eq!(ledger.drift().len(), 1, "counters without jobs differ too");
 }
 
-/// Each case changes a stored job without the counters. `drift` must report one difference of the kind `wanted`, or none if no counter
-/// contains the changed value.
+/// Each case changes a stored job but not the counters. `drift` must then report one difference of the kind `wanted`.
+/// If no counter depends on the changed value, `drift` must report nothing.
 #[test]
 fn drift_names_the_kind_of_counter_that_differs() {
     let book = make_book(1);
@@ -210,7 +210,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
         assert_eq!(kinds, wanted);
     }
-    // The recount also finds a difference in one of two held jobs of a class.
+    // `drift` finds the difference even if another held job of the same class is correct.
     let mut ledger = Ledger::new(RULES);
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
     ledger.change_job_without_counting(JobId(2), |job| job.knowledge = Knowledge::Unreadable);

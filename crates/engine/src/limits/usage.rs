@@ -21,7 +21,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UsageInQueue {
     active_jobs: u64,
-    /// `None` if jobs were only ever counted as active jobs.
+    /// `None` if no job in this queue has ever used or reserved headroom.
     tally: Option<Tally>,
 }
 
@@ -38,7 +38,8 @@ impl Usage {
         self.in_queue(queue).1
     }
 
-    /// Returns the number of active jobs, and the sum over all queues, without the queues that are exempt from the limits of associations.
+    /// Returns the number of active jobs, and the amounts of all jobs. Leaves out jobs in queues that are exempt from
+    /// the limits of associations.
     pub fn without_exempt_queues(&self, limits: &SiteLimits) -> (u64, Tally) {
         let exempt = limits.exempt_queues(Scope::Association);
         exempt.fold((self.active_jobs, self.total), |(active_jobs, total), queue| {
@@ -52,7 +53,7 @@ impl Usage {
         self.queues.iter().filter_map(|(name, usage)| Some((name, usage.tally.as_ref()?)))
     }
 
-    /// Adds a job if `is_in` is true, and subtracts it otherwise.
+    /// Adds the amounts of a job to the counters if `is_in` is true. Otherwise subtracts the amounts.
     pub fn count_job(&mut self, footprint: &Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         let tally = (!footprint.is_idle()).then(|| footprint.tally());

@@ -35,23 +35,23 @@ impl Ages {
         if is_valid { self } else { Ages { reference: now + age_max, age_max, has_cap } }
     }
 
-    /// Returns the reference time, in seconds since the epoch.
+    /// Returns the time for which ages are computed, in seconds since the epoch.
     pub fn reference(self) -> f64 {
         self.reference
     }
 
-    /// Returns the value for a job that became eligible at `since`.
+    /// Returns the age factor of a job that became eligible at the time `since`.
     pub fn value(self, since: f64, now: f64) -> f64 {
         let ahead = (self.reference - now) / self.age_max;
         if self.is_capped(since, now) {
             return (1.0 + ahead).max(0.0);
         }
-        // If a job becomes eligible after the reference time, and before the reference increases, its value is 0.
+        // If the job became eligible after the time for which ages are computed, the age is 0.
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Returns true if a job that became eligible at `since` has reached the maximum age. The value of the job then
-    /// falls as time passes.
+    /// Returns true if a job that became eligible at `since` has reached the maximum age. The age factor of the job
+    /// then falls as time passes.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }

@@ -7,7 +7,7 @@ use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A factor times its weight, for one job. In answers, the type `Name` is [`Word`].
+/// One term of a job's priority: the value of a factor times its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Term<Name = &'static str> {
@@ -51,12 +51,12 @@ impl Outcome {
         Outcome::Expedited,
     ];
 
-    /// Reads a [`name`](Outcome::name). Returns `None` for a name of another version.
+    /// Parses the name of an outcome. Returns `None` for a name that only another version of the plugin has.
     pub fn parse(name: &str) -> Option<Outcome> {
         Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// Returns the name of the outcome in answers.
+    /// Returns the outcome's name, as queries show the name.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Taken => "taken",
@@ -73,7 +73,7 @@ impl Outcome {
 /// The bounds of the priorities of jobs in a queue. Jobs with urgency 0 or 31 have other priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityBounds {
-    /// The rule for sums of 0 or less.
+    /// The rule for jobs whose priority terms have a sum of 0 or less.
     pub zero: ZeroScore,
     /// The largest priority, at most [`PRIORITY_LIMIT`].
     pub max: u32,

@@ -15,7 +15,7 @@ pub const MAX_FACTORS: usize = 8;
 /// The input of a factor: one job and the site, but no other jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Queues, banks and switches of the site.
+    /// The accounting data of the site, such as queues and banks.
     pub book: &'a Book,
     /// The association of the job.
     pub association: &'a Association,
@@ -23,7 +23,7 @@ pub struct Subject<'a> {
     pub fairshare: f64,
     /// The queue that the job names.
     pub queue: Option<&'a str>,
-    /// The largest priority in that queue.
+    /// The largest priority that a job in the queue can have.
     pub max_priority: u32,
     /// The urgency, from 0 to 31.
     pub urgency: i64,
@@ -49,7 +49,7 @@ pub struct Factor {
     pub range: fn(&Book) -> f64,
 }
 
-/// The range of factors that have the same value for all jobs of equal size and age.
+/// The range of a factor that is equal for all jobs of the same size and age. The range is 0.
 pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
 /// The factors of flux-accounting with its weights, and the factors [`AGE`] and [`SIZE`], which only a configuration gives a weight.
@@ -71,7 +71,7 @@ pub const FACTORS: [Factor; 6] = [
         name: "urgency",
         default_weight: 1_000,
         value: |subject| subject.urgency.saturating_sub(URGENCY_DEFAULT) as f64,
-        // At urgency 0 and 31 the urgency alone decides, so the range is that of urgencies 1 to 30.
+        // At urgency 0 or 31, the other factors do not matter. So the range covers only the urgencies 1 to 30.
         range: |_| (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64,
     },
     Factor { name: AGE, default_weight: 0, value: |subject| subject.age, range: NO_RANGE },
@@ -82,8 +82,7 @@ pub const FACTORS: [Factor; 6] = [
 pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows while a job is eligible.
 pub const AGE: &str = "age";
-/// The name, in answers, of the term for the difference between now and the reference time of ages. All jobs
-/// have the same term.
+/// The name of a priority term that is equal for all jobs. The term corrects all ages, which are computed for a time in the future.
 pub const AGE_OFFSET: &str = "age_offset";
 /// The name of the factor that is the job's nodes divided by the site's nodes.
 pub const SIZE: &str = "size";
@@ -98,8 +97,8 @@ fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
 }
 
-/// Returns the range of `values` and 0. The value 0 is always possible: a job may name no queue, and a bank may have no
-/// priority.
+/// Returns the difference between the largest and the smallest of `values`, where 0 is also a value. The value 0 is
+/// always possible, because a job may name no queue and a bank may have no priority.
 fn compute_range_with_zero(values: impl Iterator<Item = f64>) -> f64 {
     let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
     high - low
@@ -188,7 +187,7 @@ impl WeightedFactors {
         self
     }
 
-    /// Returns true if all weights are equal. Both values must have the same table.
+    /// Returns true if all weights are equal. `self` and `other` must have the same factors.
     pub fn has_equal_weights(&self, other: &WeightedFactors) -> bool {
         self.weights == other.weights
     }

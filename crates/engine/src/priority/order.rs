@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides for which pending jobs to post a priority, so that the head of each queue is in the correct order.
+//! Decides which pending jobs get a new posted priority, so that the first jobs of each queue are in the correct order.
 //!
-//! A job has a posted priority, by which the scheduler sorts, and a current priority. If two priorities are equal, the
-//! smaller job id comes first. A plan posts only current priorities, so that the terms explain each posted priority.
+//! Each job has a posted priority, by which the scheduler sorts, and a current priority. If two priorities are equal,
+//! the smaller job id comes first. A plan is a list of jobs whose current priorities are posted.
 //!
-//! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority,
-//! in that order. Priorities of the jobs behind the head may be stale. Priorities of jobs in the head may be stale too, if
-//! the order is still correct. A plan always posts a stale priority that is or becomes 0 or the maximum. `Head::fewest_posts` finds the
-//! fewest jobs to post. Each of the first K jobs by current priority either keeps its posted priority or gets its current
-//! priority, and only neighbours have to be compared. The plan also posts each other job whose posted priority is above
-//! the priority of the last of the K jobs. This is one pass over the queue, after the first K jobs are sorted.
+//! A queue is **correct to a depth K** if its first K jobs by posted priority are also its first K jobs by current
+//! priority, in the same order. The first K jobs are the head of the queue. Priorities may be stale, even in the
+//! head, while the order is correct. But if the posted or the current priority is 0 or the maximum, a stale priority
+//! is always posted.
 //!
-//! While the order of a queue is correct, the plan posts no other stale priority.
+//! `Head::fewest_posts` finds the fewest jobs to post. It sorts the first K jobs by current priority. Each of these
+//! jobs either keeps its posted priority or gets its current priority, so only neighbours have to be compared. A job
+//! behind the head is posted if its posted priority is above the priority of the last job in the head.
 //!
-//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale job if the budget
-//! allows. If the budget is smaller, no **incomparable** priority stays in the head. Exception: if all priorities fell and the budget is
-//! too small to post all jobs that would overtake the first job, the head keeps its incomparable priorities. Otherwise the posted part of
-//! the head would fall behind other jobs.
+//! After a push or a request, the plan posts all stale priorities if the budget allows ([`Bounds::refreshes_stale`]).
+//! The budget is the maximum number of jobs to post. If the budget is too small, the plan posts at least the
+//! **incomparable** priorities in the head. An incomparable priority was computed with other weights, so it cannot be
+//! compared with current priorities.
+//!
+//! There is one exception. If all priorities fell, the budget may be too small to post all jobs that would overtake
+//! the first job. The head then keeps its incomparable priorities. Otherwise the posted jobs of the head would fall
+//! behind other jobs.
 
 use super::PRIORITY_MAX;
 use super::pending::{Pending, PendingJob};
@@ -29,7 +33,7 @@ pub struct Bounds {
     pub depth: usize,
     /// The maximum number of jobs to post.
     pub budget: usize,
-    /// True if all stale priorities are posted, as for a push or a request.
+    /// True after a push or a request to refresh priorities. The plan then posts all stale priorities, as far as the budget allows.
     pub refreshes_stale: bool,
 }
 
@@ -40,18 +44,19 @@ pub struct Plan {
     pub jobs_to_post: Vec<(JobId, u32)>,
     /// The number of stale priorities that remain.
     pub stale: usize,
-    /// The depth to which each queue will be correct, or `None` if that is `Bounds::depth`.
+    /// The number of jobs at the head of each queue that will be in the correct order. `None` if this number is `Bounds::depth`.
     pub correct_depth: Option<usize>,
 }
 
 impl PendingJob {
-    /// Returns true if posting would make the job held or expedited, or end that state.
+    /// Returns true if the job's posted priority is stale, and the posted or the current priority is 0 or the
+    /// maximum. These values mean that the job is held or expedited.
     fn must_be_posted(&self) -> bool {
         let is_special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
         self.is_stale() && (is_special(self.posted) || is_special(self.current))
     }
 
-    /// Returns true if the head of a queue may contain the job with its posted priority.
+    /// Returns true if the job may be one of the first jobs of a queue without a new posted priority.
     fn may_stay_in_head(&self) -> bool {
         !self.is_stale() || !self.is_incomparable && !self.must_be_posted()
     }
@@ -129,8 +134,7 @@ fn build_plan(to_post: Vec<PendingJob>, stale: usize, correct_depth: Option<usiz
     }
 }
 
-/// Returns the fewest jobs of a queue that must be posted so that the queue is correct to `depth`. The jobs of the head
-/// come first.
+/// Lists the fewest jobs to post so that the first `depth` jobs of a queue are in the correct order.
 #[cfg(test)]
 fn fewest_posts(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
     Head::new(jobs.to_vec(), depth).fewest_posts(depth)
@@ -139,23 +143,24 @@ fn fewest_posts(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
 /// The jobs of a queue. The head, its first jobs by current priority, is sorted and comes first.
 struct Head {
     jobs: Vec<PendingJob>,
-    /// For each job of the head, the fewest jobs to post up to it.
+    /// For each job of the head, the smallest number of posts among this job and the jobs before it.
     steps: Vec<Step>,
 }
 
-/// The fewest jobs to post so that a queue is correct to a depth. The list of these jobs is computed only when it is
-/// needed, because most depths exceed the budget.
+/// The smallest number of posts that put the first jobs of a queue in the correct order. The list of the jobs is
+/// computed only when it is needed.
 struct Fewest {
     /// The number of jobs to post.
     count: usize,
-    /// True if the last job of the head keeps its posted priority.
+    /// True if the last job at the head of the queue keeps its posted priority.
     keeps_last: bool,
-    /// Jobs behind the head whose posted priority precedes this key must be posted.
+    /// Jobs behind the head of the queue are posted if they come before this sort key.
     limit: Option<SortKey>,
 }
 
-/// The fewest jobs to post in the head up to one job: `kept` if that job keeps its posted priority, `current` if it gets its current
-/// priority. `kept_after_kept` and `current_after_kept` are true if the job before it then keeps its posted priority.
+/// The smallest number of posts at the head of a queue, up to one job. `kept` is the number if the job keeps its
+/// posted priority. `current` is the number if the job gets its current priority. The two flags say whether the
+/// previous job keeps its posted priority in each case.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,
@@ -183,13 +188,13 @@ impl Head {
         Head { jobs, steps }
     }
 
-    /// Like [`Head::new`], but the head may keep incomparable priorities.
+    /// Works like [`Head::new`], but treats all posted priorities as comparable with current priorities.
     fn with_incomparable_jobs(jobs: &[PendingJob], depth: usize) -> Head {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
         Head::new(jobs.collect(), depth)
     }
 
-    /// Computes the fewest jobs to post for `depth`, which must not exceed the depth of [`Head::new`].
+    /// Computes the fewest posts for the first `depth` jobs. `depth` must not be larger than in the call of [`Head::new`].
     fn find_fewest_posts(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
@@ -200,8 +205,7 @@ impl Head {
             keeps_last: false,
             limit: Some(last.current_key()),
         };
-        // If the last job of the head keeps a posted priority below its current priority, no other job may get a priority
-        // between the two.
+        // The last job of the head may keep its posted priority only if no job behind the head gets a higher priority.
         let ends_before = |job: &PendingJob| {
             let is_posted = job.must_be_posted() || job.posted_key().is_before(last.posted_key());
             is_posted && job.current_key().is_before(last.posted_key())
@@ -214,7 +218,8 @@ impl Head {
         kept.filter(|kept| kept.count < current.count).unwrap_or(current)
     }
 
-    /// Lists the fewest jobs to post for `depth`. The jobs of the head come first.
+    /// Lists the fewest jobs to post so that the first `depth` jobs are in the correct order. The list begins with
+    /// the jobs at the head of the queue.
     fn fewest_posts(&self, depth: usize) -> Vec<PendingJob> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Fewest { count, keeps_last: mut kept, limit } = self.find_fewest_posts(depth);
@@ -231,8 +236,8 @@ impl Head {
         to_post
     }
 
-    /// Lists the jobs to post if `budget` is too small for `depth`. Also returns the depth to which the queue is then
-    /// correct, or `None` if that is `depth`.
+    /// Lists the jobs to post if the budget is too small for `depth`. Also returns how many jobs at the head of the
+    /// queue are in the correct order afterwards, or `None` if this number is `depth`.
     fn list_posts_for_small_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
         let (within, correct_depth) = self.list_posts_within_budget(budget, depth);
         if correct_depth > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
@@ -246,8 +251,8 @@ impl Head {
         (within, Some(correct_depth))
     }
 
-    /// Lists as many jobs as `budget` allows, held and expedited jobs first. Also returns the depth to which the queue
-    /// is then correct.
+    /// Lists at most `budget` jobs to post. Held and expedited jobs come first. Also returns how many jobs at the
+    /// head of the queue are in the correct order afterwards.
     fn list_posts_within_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
         if self.find_fewest_posts(0).count > budget {
             let mut to_post = self.fewest_posts(0);
@@ -269,8 +274,9 @@ impl Head {
         (to_post, enough)
     }
 
-    /// Lists as many of the jobs that depth 1 needs as `budget` allows, so that a later plan has fewer jobs to post and ends with the
-    /// correct first job. The lowest posted priorities come first: then the order of the other jobs does not change.
+    /// Lists at most `budget` jobs to post, so that a later plan needs fewer posts for the correct first job. The
+    /// jobs with the lowest posted priorities are posted first, so that the order of the remaining jobs does not
+    /// change.
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
         let mut to_post = self.fewest_posts(0);
         let behind =
@@ -282,26 +288,27 @@ impl Head {
     }
 }
 
-/// Returns the jobs in `rest`, the jobs behind the head, that must be posted. These are jobs that become or cease to be
-/// held or expedited, and jobs whose posted priority precedes `limit`.
+/// Returns the jobs behind the head of the queue that must be posted. These are jobs that become held or expedited,
+/// jobs that are no longer held or expedited, and jobs that come before the sort key `limit`.
 fn find_jobs_behind(rest: &[PendingJob], limit: Option<SortKey>) -> impl Iterator<Item = &PendingJob> {
     let is_before = move |job: &PendingJob| limit.is_some_and(|limit| job.posted_key().is_before(limit));
     rest.iter().filter(move |job| job.must_be_posted() || is_before(job))
 }
 
-/// Returns the fewest jobs to post up to `job`. `before` is the job before it in the head, with the result for that job.
+/// Computes the smallest number of posts at the head of a queue, up to `job`. `before` has the previous job, and the
+/// result for the previous job.
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let own = usize::from(job.is_stale());
     let Some((above, last)) = before else {
         return Step { kept: job.may_stay_in_head().then_some(0), current: own, ..Step::default() };
     };
-    // Returns the fewest jobs to post so that the previous job precedes `key`.
+    // Finds the smallest number of posts after which the previous job comes before the sort key `key`.
     let find_behind = |key: SortKey| {
         let current = above.current_key().is_before(key).then_some((last.current, false));
         let kept = last.kept.filter(|_| above.posted_key().is_before(key)).map(|kept| (kept, true));
         [current, kept].into_iter().flatten().min()
     };
-    // The current priorities of sorted jobs are always in the correct order.
+    // The jobs are sorted by current priority, so the current priorities of two neighbours are always in the correct order.
     let (current, current_after_kept) = find_behind(job.current_key()).unwrap_or((last.current, false));
     let kept = find_behind(job.posted_key()).filter(|_| job.may_stay_in_head());
     Step {

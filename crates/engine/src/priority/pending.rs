@@ -16,8 +16,8 @@ pub struct PendingJob {
     pub posted: u32,
     /// The current priority.
     pub current: u32,
-    /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be
-    /// compared with current priorities.
+    /// True if the posted priority was computed with other weights, or with another reference time for ages. The
+    /// posted priority then cannot be compared with current priorities.
     pub is_incomparable: bool,
 }
 
@@ -28,7 +28,7 @@ impl PendingJob {
     }
 }
 
-/// The jobs of a queue. `notes` is parallel to `jobs`, and separate because a plan reads only the priorities.
+/// The jobs of a queue. `notes[n]` belongs to `jobs[n]`. The notes are stored separately, because a plan reads only the priorities.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     name: Option<QueueName>,
@@ -64,7 +64,8 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Adds a job, or replaces its queue, priorities and note. Returns the previous note, or `None` for a new job.
+    /// Adds a job, or replaces the data of the job. `note` is any value that the caller stores with the job. Returns
+    /// the previous note, or `None` for a new job.
     pub fn put(&mut self, queue: Option<&QueueName>, job: PendingJob, note: T) -> Option<T> {
         let place = self.positions.get(job.id).copied();
         if let Some(place) = place
@@ -111,7 +112,7 @@ impl<T> Pending<T> {
         at
     }
 
-    /// Removes job `id`. Returns its note, or `None` if the job is not pending.
+    /// Removes job `id`. Returns the note that the caller stored with the job, or `None` if the job is not pending.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         let place = self.positions.remove(id)?;
         self.stale.remove(&id);
@@ -156,8 +157,8 @@ impl<T> Pending<T> {
         });
     }
 
-    /// Marks all posted priorities as incomparable with current priorities, after a change of weights or of
-    /// the reference of ages.
+    /// Records that the weights or the reference time for ages changed. Posted priorities can then not be compared
+    /// with current priorities.
     pub fn mark_priorities_incomparable(&mut self) {
         let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
         all.for_each(|job| job.is_incomparable = true);
@@ -238,7 +239,7 @@ impl<T> Pending<T> {
         let mut places = HashMap::new();
         for (queue, mut jobs) in by_queue {
             jobs.sort_unstable_by_key(PendingJob::posted_key);
-            // Entry `n` is the number of jobs of the queue that precede `jobs[n]` and do not precede `jobs[n - 1]`.
+            // Entry `n` is the number of jobs from `jobs[n - 1]` up to `jobs[n]`, with `jobs[n]` excluded.
             let mut counts = vec![0; jobs.len() + 1];
             let all = self.queues.get(queue as usize).map_or(&[][..], |queue| &queue.jobs);
             for other in all.iter().filter(|other| other.posted > 0).map(PendingJob::posted_key) {

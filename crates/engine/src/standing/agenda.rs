@@ -90,7 +90,7 @@ impl Agenda {
         }
     }
 
-    /// Returns the numbers of associations in `live` and in `fading`.
+    /// Returns the lengths of the lists `live` and `fading`.
     #[cfg(test)]
     pub fn count_stored(&self) -> (usize, usize) {
         (self.live.len(), self.fading.len())

@@ -15,7 +15,7 @@ pub struct SiteChange {
     pub associations: Vec<(UserId, BankName)>,
     /// Banks of both trees with different shares or another parent, or that became active or inactive.
     pub banks: BTreeSet<BankName>,
-    /// True if a bank or an association has different shares.
+    /// True if the shares of a bank or an association changed.
     pub shares: bool,
     /// True if a bank or an association was added, removed or moved, or became active or inactive.
     pub members: bool,
@@ -70,7 +70,8 @@ impl SiteChange {
         }
     }
 
-    /// Compares the shares of a node and whether it is active. Returns true if they differ.
+    /// Compares a node of the old tree with a node of the new tree. Returns true if the shares differ, or if only one
+    /// of the nodes is active.
     fn compare_nodes(&mut self, (before, old): (&Tree, NodeId), (after, new): (&Tree, NodeId)) -> bool {
         let is_reshared = before.shares(old) != after.shares(new);
         let is_switched = before.is_active(old) != after.is_active(new);

@@ -28,15 +28,15 @@ pub struct EvictedUsage {
     pub bank: BankName,
     /// The usage of the evicted jobs, in seconds times weight.
     pub sum: f64,
-    /// The time of `sum`.
+    /// `sum` is the usage at this time, in seconds since the epoch.
     pub since: f64,
     /// All jobs that ended at or before this time were evicted.
     pub horizon: f64,
     /// The pushed usage.
     pub pushed: f64,
-    /// The time of `pushed`.
+    /// `pushed` is the usage at this time, in seconds since the epoch.
     pub at: f64,
-    /// The watermark of `pushed`.
+    /// Determines which ended jobs are included in `pushed`.
     pub counted: Watermark,
 }
 
@@ -78,10 +78,12 @@ impl Standing {
         ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
 
-    /// Returns ended jobs that no pushed usage includes, and the usage of evicted jobs, from the position `from` on. The result has at most
-    /// `max` jobs of at most `max` associations. The sum of an association comes after its last job. If jobs were evicted between two
-    /// calls, the sum includes them although an earlier call returned them as jobs; [`Standing::restore_evicted`] removes these jobs again.
-    /// The last value is the position of the next call, or `None` at the end.
+    /// Returns one page of an export, from the position `from` on. The page has ended jobs that no pushed usage
+    /// includes, and the usage of evicted jobs. The page has at most `max` jobs of at most `max` associations. The
+    /// last value is the start of the next page, or `None` after the last page.
+    ///
+    /// The ended jobs of an association come before its usage of evicted jobs. If a job is evicted after its page was
+    /// returned, the usage of evicted jobs includes the job too. [`Standing::restore_evicted`] then removes the job.
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
@@ -89,7 +91,7 @@ impl Standing {
             if number - from.entry >= max || jobs.len() >= max {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
-            // If the order changed since the last call, the export of this association starts again.
+            // If the indices of the ended jobs have changed since the last page, the association is exported again from its first job.
             let is_same = number == from.entry && entry.version() == from.version;
             for (at, tracked) in entry.uncovered(if is_same { from.job } else { 0 }) {
                 if jobs.len() >= max {

@@ -80,7 +80,7 @@ pub use turns::{Charging, Turns};
 pub struct Index(u32);
 
 impl Index {
-    /// Returns the index for tables that run parallel to the associations.
+    /// Returns the position of the association in lists that have one entry for each association.
     pub fn get(self) -> usize {
         self.0 as usize
     }
@@ -91,9 +91,9 @@ impl Index {
 pub struct SharedIds {
     /// The number of leaves that no job matches because they share a user id.
     pub leaves: usize,
-    /// The user name, user id and bank of one of these leaves.
+    /// An example of a leaf that no job matches: its user name, user id and bank.
     pub example: (Box<str>, UserId, BankName),
-    /// The user name of the leaf in which jobs with that id count.
+    /// The user name of the leaf that gets the jobs of the user id in `example`.
     pub counts_in: Box<str>,
 }
 
@@ -120,7 +120,7 @@ pub struct Standing {
     site: Option<Ranked>,
     work: RefreshState,
     shared_ids: Option<SharedIds>,
-    /// True if a push with [`Rule::replaces_all`] was accepted: it also replaces sums that are restored later.
+    /// True if a push with [`Rule::replaces_all`] was accepted. Evicted usage that is restored later is then ignored.
     has_replaced_all: bool,
     generation: u64,
 }
@@ -187,7 +187,8 @@ impl Standing {
         self.site.as_ref().map(|site| &site.tree)
     }
 
-    /// Returns the ranking of the last refresh, whose usages are scaled; `None` between a push and the next refresh.
+    /// Returns the ranking of the last refresh, or `None` between a push and the next refresh. The usages have the
+    /// units of [`Standing::scale`].
     pub fn ranking(&self) -> Option<&Ranking> {
         self.site.as_ref().filter(|site| site.is_ranked).map(|site| &site.ranking)
     }
@@ -209,8 +210,7 @@ impl Standing {
         self.rule().map_or(RESET, |rule| rule.reset)
     }
 
-    /// Returns the rule of the last push; `None` without a tree. `replaces_all` is false, because a restored plugin has no older
-    /// usage.
+    /// Returns the rules of the last push, or `None` without a tree. `replaces_all` is always false.
     pub fn rule(&self) -> Option<&Rule> {
         self.site.as_ref().map(|site| &site.rule)
     }

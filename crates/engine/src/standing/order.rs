@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fair-shares for jobs in the order of their starts ([`super::Turns`]): numbers that fall from start to start and stay close to the real
-//! fair-shares.
+//! Assigns a fair-share to each job start, in the order of the starts ([`super::Turns`]). The assigned numbers fall
+//! from start to start, and stay close to the real fair-shares.
 //!
-//! The k-th association that starts its first job gets the k-th highest fair-share; under a policy of ranks,
-//! this is its own fair-share. Starts of second and later jobs in between get numbers that are evenly spaced
-//! down to the next lower fair-share. If each association has one job, each job therefore gets the fair-share
-//! of its association. Priorities are whole numbers. If two fair-shares are too close to give different
-//! priorities, the higher one is raised by the smallest sufficient step.
+//! The k-th association to start its first job gets the k-th highest fair-share. Between two first starts, other
+//! associations may start further jobs. These jobs get evenly spaced numbers between the two fair-shares.
+//!
+//! Priorities are whole numbers. If two fair-shares are too close to give different priorities, the higher fair-share
+//! is raised by the smallest step that is enough.
 
-/// Returns a fair-share for each job start in `turns`. Each entry has the association that starts a job, and
-/// its fair-share. The numbers never rise. Two are equal only for the first starts of associations with equal
-/// fair-shares, before any association has started a second job. Others differ by at least `least`, or less
-/// if there are more than 1 / `least` starts.
+/// Returns a number for each job start in `turns`. Each entry of `turns` has the association that starts a job, and
+/// its fair-share. The numbers never rise. Only the first starts of associations with equal fair-shares may get equal
+/// numbers. All other numbers differ by at least `least`, or by less if there are more than 1 / `least` starts.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
@@ -25,8 +24,7 @@ pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> V
     let mut numbers = Vec::with_capacity(turns.len());
     let mut levels = levels.into_iter().peekable();
     let mut level = 0.0;
-    // The number of starts since the first repeated start at this level. They get their numbers when the next
-    // level is known.
+    // The number of job starts that have no number yet. These starts get their numbers when the next lower fair-share is known.
     let mut between = 0usize;
     let spread = |numbers: &mut Vec<f64>, level: f64, next: f64, between: usize| {
         let step = (level - next) / (between + 1) as f64;

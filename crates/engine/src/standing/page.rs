@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The live tree as values, in pages, for commands that rank or explain the tree themselves.
+//! Serves the live tree page by page to commands that rank or explain the tree themselves.
 
 use super::Standing;
 use crate::ids::{UserId, Word, shares};
@@ -45,7 +45,7 @@ pub struct BankRow {
     pub name: String,
     /// The parent bank; `None` for the root.
     pub parent: Option<String>,
-    /// The shares among its siblings.
+    /// The shares of the bank, relative to the other children of its parent.
     #[serde(with = "shares")]
     pub shares: Shares,
     /// Whether the bank is active.
@@ -67,7 +67,7 @@ pub struct LeafRow {
     pub user: Option<UserId>,
     /// The bank.
     pub bank: String,
-    /// The shares among its siblings.
+    /// The shares of the association, relative to the other children of its bank.
     #[serde(with = "shares")]
     pub shares: Shares,
     /// False if the association is inactive and therefore not ranked.

@@ -22,7 +22,7 @@ impl Standing {
         self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Charges::default())
     }
 
-    /// Replaces the site by a staged site. If no part has a rule, removes the tree.
+    /// Replaces the site by a staged site. Removes the tree if no part of the push has a rule for ranking.
     pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, String> {
         let (charges, budgets) = staged.take_charges_and_budgets();
         check_windows(&budgets).inspect_err(|_| self.usages.remove_unused())?;
@@ -196,9 +196,8 @@ impl CompleteSite {
         self
     }
 
-    /// If several rows have the same user id and bank, jobs count in the last of these rows, whose record
-    /// also gives the limits. The other rows become leaves that no job matches. A row is removed if a later
-    /// row has the same user name and bank.
+    /// Merges rows with the same user id and bank. Jobs of this user count in the last of these rows. An earlier row
+    /// with the same user name is removed. An earlier row with another user name stays as a leaf without jobs.
     fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (CompleteSite, Option<SharedIds>) {
         let mut shared_ids = None;
         let mut last_row: Vec<Option<usize>> = vec![None; table.entries().len()];
@@ -229,7 +228,7 @@ impl CompleteSite {
             }
             *entry = Index(table.find_or_add_entry(leaf, name));
         }
-        // A row that became a leaf without jobs may have the name and bank of another such row.
+        // Two rows without jobs may have the same user name and bank. Only the last of these rows stays.
         let mut seen = HashSet::new();
         for (row, entry) in self.indices.iter().enumerate().rev() {
             if !dropped.contains(&row) && !seen.insert(*entry) {
@@ -241,7 +240,7 @@ impl CompleteSite {
         (complete, shared_ids)
     }
 
-    /// Removes the rows for which `keeps` returns false, and builds the others again from the site.
+    /// Removes the associations for which `keeps` returns false, and then builds all rows again.
     fn retain_site_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
         let CompleteSite { site, rows, indices, .. } = &mut self;
         for (row, leaf) in site.associations.iter_mut().enumerate() {

@@ -35,10 +35,10 @@ pub struct Refreshed {
 enum Stage {
     #[default]
     Idle,
-    /// Computing usages, from this index of `list` on.
+    /// The refresh computes usages, and continues at this index of `list`.
     Usages(usize),
     Rank,
-    /// Comparing fair-shares, from this association on.
+    /// The refresh compares fair-shares, and continues at this association.
     Compare(usize),
 }
 
@@ -74,8 +74,8 @@ impl Standing {
         }
     }
 
-    /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree. Returns the
-    /// result if the refresh is complete, or `None` if it is not, or if none is in progress.
+    /// Continues a refresh with at most `budget` jobs and associations, but at least one association. Returns `None`
+    /// if the refresh is not complete yet.
     pub fn compute_slice(&mut self, budget: usize) -> Option<Refreshed> {
         let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());
@@ -134,14 +134,14 @@ impl RefreshState {
         let (entries, agenda) = table.entries_mut();
         self.now = now;
         self.moved = false;
-        // A refresh that starts again still has to report the changes that it found before.
+        // If a refresh is restarted, the new refresh also reports the changes that were found before the restart.
         let mut changed = std::mem::take(&mut self.done.changed);
         changed.append(&mut agenda.take_removed_associations());
         self.done = Refreshed { now, changed, ..Refreshed::default() };
         agenda.take_changed_associations(&mut self.list);
         let Some(site) = site else { return };
-        // The scale is based on the time of the push. A pushed usage then stays the same bit by bit, so rounding cannot make one
-        // of two equal usages larger.
+        // Usages are scaled relative to the time of the push. So a pushed usage keeps its exact value, and rounding
+        // cannot make one of two equal usages larger.
         let early = now < site.rule.instant;
         let pushed = Scale::new(now.min(site.rule.instant), site.scale.half_life());
         let base = if early || site.scale.epoch() < site.rule.instant { pushed } else { site.scale };

@@ -25,14 +25,15 @@ pub struct Rule {
     pub policy: Policy,
     /// The options of the policy.
     pub options: Options,
-    /// True if the pushed usages replace the sums of evicted jobs, whatever the watermarks are.
+    /// True if pushed usages always replace the usage of evicted jobs. If false, pushed usages do this only if they
+    /// include all evicted jobs.
     pub replaces_all: bool,
 }
 
 /// The tree of a push, with its usages and rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// The rules of the tree.
+    /// How the tree is ranked, and how usages decay.
     pub rule: Rule,
     /// How a running job accrues usage.
     pub mode: Mode,
@@ -49,7 +50,7 @@ pub struct Bank {
     pub name: BankName,
     /// The parent bank; `None` for the root.
     pub parent: Option<BankName>,
-    /// The shares among its siblings.
+    /// The shares of the bank, relative to the other children of its parent.
     pub shares: Shares,
     /// Usage of the bank itself in addition to the usage of its children; usually `None`.
     pub usage: Option<f64>,
@@ -66,14 +67,14 @@ pub struct Leaf {
     pub name: Box<str>,
     /// The parent of the leaf.
     pub bank: BankName,
-    /// The shares among its siblings.
+    /// The shares of the association, relative to the other children of its bank.
     pub shares: Shares,
     /// False if the association is inactive. Such an association is not ranked.
     pub active: bool,
     /// The association usage at the time of the push, in seconds times weight; `None` if none was ever recorded. A negative usage offsets
     /// the usage of later jobs; the total is at least 0.
     pub usage: Option<f64>,
-    /// The watermark of `usage`.
+    /// Determines which ended jobs are included in `usage`.
     pub counted: Watermark,
 }
 
@@ -95,7 +96,7 @@ impl Bank {
         (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
     }
 
-    /// Adds the bank to the rows of a tree.
+    /// Adds the bank as a row to the builder of the tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
         let parent = self.parent.as_ref().map(|parent| parent.as_str());
         if self.active {
@@ -130,7 +131,7 @@ impl Watermark {
         end <= self.end
     }
 
-    /// Returns true if the time is invalid. Minus infinity is valid: no job is included.
+    /// Returns true if the watermark is not a valid time. Minus infinity is valid, and means that the usage includes no job.
     pub(super) fn is_invalid(&self) -> bool {
         self.end.is_nan() || self.end > MAX_TIME
     }

@@ -7,7 +7,7 @@ use fairshare::Builder;
 use fairshare::accrual::Mode;
 use fairshare::charging::{ChargeByChange, ChargeChange};
 
-/// The tree in one part of a push.
+/// One part of a push: a rule, banks, associations, charges and budgets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SitePart {
     /// The rule, if this part has a rule. If several parts have a rule, the last rule applies.
@@ -18,7 +18,7 @@ pub struct SitePart {
     pub associations: Vec<Leaf>,
     /// How jobs are charged.
     pub charges: Charges,
-    /// Budgets. They need a tree, because its associations have the watermarks.
+    /// Budgets. A push with budgets also needs a tree, because the tree says which ended jobs are already included.
     pub budgets: Vec<Budget>,
 }
 
@@ -38,19 +38,20 @@ pub struct StagedSite {
     rows: Builder,
     /// The index of each association, found when its part arrived.
     indices: Vec<Index>,
-    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived.
+    /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
     freed: u64,
 }
 
-/// The parts of a site, put together.
+/// A site that was built from all parts of a push.
 pub(super) struct CompleteSite {
-    /// The site. The names of its associations may be empty; `rows` has them.
+    /// The site. The names of its associations may be empty, because `rows` contains the names.
     pub site: Site,
     /// The rows from which the tree is built.
     pub rows: Builder,
     /// The index of each association, found when its part arrived.
     pub indices: Vec<Index>,
-    /// [`UsageTable::freed`](super::table::UsageTable::freed) when the first part arrived. If it changes, `indices` may be invalid.
+    /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
+    /// If the value has changed since, `indices` may be invalid.
     pub freed: u64,
 }
 
@@ -65,7 +66,8 @@ impl SitePart {
 }
 
 impl StagedSite {
-    /// Adds a part. New associations get an entry, which [`UsageTable::remove_unused`](super::UsageTable::remove_unused) removes unless the site is committed.
+    /// Adds one part of a push, and adds entries for new associations to the usage table. If the push is not
+    /// committed, [`UsageTable::remove_unused`](super::UsageTable::remove_unused) removes these entries.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
         if self.indices.is_empty() {
             self.freed = standing.usages.freed();
@@ -75,7 +77,7 @@ impl StagedSite {
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {
             leaf.add_row(&mut self.rows);
-            // `add_row` has copied the name. Freeing 100,000 names at the commit would take too long.
+            // `add_row` has copied the name, so the name can be freed now. Freeing 100,000 names at the commit would take too long.
             leaf.name = Box::default();
         }
         self.part.rule = part.rule.or(self.part.rule.take());
@@ -86,17 +88,17 @@ impl StagedSite {
         self.part.budgets.extend(part.budgets);
     }
 
-    /// Removes and returns the changes in how jobs are charged, and the budgets, of all parts.
+    /// Removes and returns the charging rules and the budgets of all parts of the push.
     pub(super) fn take_charges_and_budgets(&mut self) -> (Charges, Vec<Budget>) {
         (std::mem::take(&mut self.part.charges), std::mem::take(&mut self.part.budgets))
     }
 
-    /// Returns true if no part had an association. Parts may have had banks.
+    /// Returns true if no part of the push has an association.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// Puts the parts together. Returns `None` if no part had a rule, because then there is no tree.
+    /// Combines the parts of the push into a site. Returns `None` if no part of the push has a rule for ranking.
     pub(super) fn combine_parts(self, mode: Mode) -> Option<CompleteSite> {
         let SitePart { rule, banks, associations, .. } = self.part;
         let site = Site { rule: rule?, mode, banks, associations };

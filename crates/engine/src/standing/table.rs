@@ -26,7 +26,7 @@ pub struct EndedRun {
     pub is_included: bool,
 }
 
-/// The position of a job.
+/// The position of a job in the usage table.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     entry: u32,
@@ -44,7 +44,7 @@ enum Slot {
 #[derive(Clone, Debug, Default)]
 pub struct UsageTable {
     entries: Vec<UsageEntry>,
-    /// Entries that can be used again.
+    /// The indices of entries that are not in use.
     free: Vec<u32>,
     /// How often an entry was freed.
     freed: u64,
@@ -110,7 +110,7 @@ impl UsageTable {
         &self.entries
     }
 
-    /// Returns all entries, and the list of the entries that the next refresh updates.
+    /// Returns all entries of the usage table, and the list of entries that the next refresh updates.
     pub(super) fn entries_mut(&mut self) -> (&mut [UsageEntry], &mut Agenda) {
         (&mut self.entries, &mut self.agenda)
     }
@@ -121,7 +121,7 @@ impl UsageTable {
 
     /// Returns the entry of a user in a bank.
     pub(super) fn find(&self, user: UserId, bank: &BankName) -> Option<u32> {
-        // Names are reference-counted, so a clone is cheaper than a map of maps.
+        // The lookup needs its own copy of the bank name. The copy is cheap, because names are reference-counted.
         self.by_key.get(&Key::Jobs(user, bank.clone())).copied()
     }
 
@@ -140,7 +140,7 @@ impl UsageTable {
         (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
     }
 
-    /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
+    /// Returns the entry of a leaf in the usage table. If the leaf has no entry, adds one. `name` is the name of the leaf's user.
     pub(super) fn find_or_add_entry(&mut self, leaf: &Leaf, name: &str) -> u32 {
         let bank = leaf.bank.clone();
         self.find_or_add(match leaf.user {
@@ -408,8 +408,8 @@ impl UsageTable {
         tracked.run = tracked.run.with_rate(compute_job_rate(tracked, weights, charging));
     }
 
-    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. Changes no usage if
-    /// the entry rejects it or `is_replaced` is true.
+    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. The usage does not change
+    /// if `is_replaced` is true, or if [`UsageEntry::accepts`] returns false.
     pub(super) fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
         let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);

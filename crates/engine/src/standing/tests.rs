@@ -219,7 +219,7 @@ fn a_push_adds_moves_and_removes_associations() {
     assert!(refreshed.changed.contains(&Changed { association: old, before: Some(0.25), after: None }));
     assert_eq!((standing.fairshare(old), standing.node(old)), (None, None));
     assert_eq!(usage(&standing, 9, "B", T0 + 30.0), 0.0);
-    // User 9 moves back.
+    // User 9 moves back to bank A.
     standing.push(site_with_9).expect("a site");
     assert_eq!(usage(&standing, 9, "A", T0 + 40.0), 40.0);
     assert_eq!(standing.find(UserId(9), &"A".into()), Some(old));
@@ -297,7 +297,7 @@ fn clock_jumps_do_not_change_usage() {
         standing.usages.track_end(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
         let mut plain = standing.clone();
         plain.refresh(T0 + 100.0);
-        // The clock is an hour behind, a year ahead, thousands of half-lives ahead or behind, or invalid. The last time is right.
+        // In the first steps the clock is behind, ahead or invalid. In the last step the clock is right.
         for now in
             [T0 - 3_600.0, T0 + 365.0 * DAY, T0 + 5e3 * DAY, f64::NAN, 1e300, T0 - 5e3 * DAY, T0 + 100.0]
         {

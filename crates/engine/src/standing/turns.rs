@@ -48,8 +48,9 @@ impl Node {
 }
 
 impl Turns {
-    /// Prepares the job starts of the associations in `pending`, each with its number of jobs. Leaves out inactive associations. Returns
-    /// `None` if the policy does not compare quotients.
+    /// Prepares to order the job starts of the associations in `pending`. Each association is given with its number
+    /// of jobs. Inactive associations are left out. Returns `None` if the ranking policy does not compare siblings by
+    /// usage / target.
     pub fn new(
         tree: &Tree,
         ranking: &Ranking,
@@ -85,8 +86,8 @@ impl Turns {
         self.take(|_| cost)
     }
 
-    /// Returns the association whose job starts next, like [`Turns::next`]. `cost` computes the charge from the association. Returns `None`
-    /// if no job is left.
+    /// Starts the next job, and returns its association. `cost` computes the usage to charge to the association.
+    /// Returns `None` if no job is left.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
         let leaf = self.first()?;
         self.charge(leaf, cost(leaf))?;
@@ -113,7 +114,9 @@ impl Turns {
         Some(())
     }
 
-    /// Returns the association of each job start, in order. `cost` computes the charge from an association and the index of its job.
+    /// Starts all jobs, and returns their associations in the order of the starts. `cost` computes the usage to
+    /// charge for a job. Its arguments are the association and the number of jobs that the association has started
+    /// before.
     pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
         let mut taken: HashMap<NodeId, usize> = HashMap::new();
         let mut order = Vec::new();
@@ -140,7 +143,7 @@ impl Turns {
         leaf.filter(|leaf| *leaf != self.root)
     }
 
-    /// Returns the most deserving association below a node. Searches all banks that are equal.
+    /// Returns the association below `node` whose job starts next. If banks are tied, searches below all of them.
     fn find_most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
@@ -165,8 +168,9 @@ impl Turns {
         equal.map(|(_, node)| *node).take(if is_bank { usize::MAX } else { 1 })
     }
 
-    /// Returns the best of equal siblings, compared level by level. If a path ends, or no sibling has a target, the first node in the order
-    /// of the tree wins. That order is breadth first, so an association precedes all associations below banks of its level.
+    /// Returns the association whose job starts next, among all associations below tied siblings. Tied banks are
+    /// compared level by level. If the comparison does not decide, the first association in the order of the tree
+    /// wins.
     fn find_best(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
@@ -199,23 +203,22 @@ fn build_node(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
 #[derive(Clone, Debug)]
 pub struct Charging {
     now: f64,
-    /// The requests of each association's jobs in their order, in seconds times weight.
+    /// For each association, the usage to charge for each of its jobs, in seconds times weight.
     asked: Vec<(Index, Vec<f64>)>,
     /// `None` under a policy that does not compare quotients.
     turns: Option<Turns>,
     by_leaf: HashMap<NodeId, usize>,
     /// The number of charged jobs of each association.
     taken: Vec<usize>,
-    /// The association of each job start, as an index of `asked`.
+    /// The association of each job start, as an index into `asked`.
     order: Vec<usize>,
     /// The fair-shares by association, under a policy that does not compare quotients.
     fairshares: Vec<Vec<f64>>,
 }
 
 impl Charging {
-    /// Starts to charge pending jobs. `asked` has the requests of each association's jobs in their order, in seconds times
-    /// weight. Uses the ranking of the last refresh, which must not change before the charging is done. Returns `None` without a
-    /// tree.
+    /// Prepares to charge the pending jobs of all associations. `asked` has the usage of each job, in seconds times
+    /// weight. The ranking must not change until all jobs are charged. Returns `None` without a tree.
     pub fn new(standing: &Standing, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
         let (tree, ranking) = (standing.tree()?, standing.ranking()?);
         let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((standing.node(*index)?, at));
@@ -227,8 +230,8 @@ impl Charging {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges at most `budget` more jobs, or fewer if equal banks must be compared. Under a policy with a
-    /// formula, charges at least the jobs of one association. Returns true if all jobs are charged.
+    /// Charges up to `budget` more jobs. Comparisons of tied banks use up the budget too. Under a policy with a
+    /// formula, charges all jobs of at least one association. Returns true if all jobs are charged.
     pub fn charge(&mut self, standing: &Standing, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = self;
         let factor = standing.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -240,7 +243,7 @@ impl Charging {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            // If banks are equal, each start costs one comparison for each bank and for the first child of each.
+            // One comparison of tied banks costs as much as one charged job.
             let (before, mut charged) = (turns.compared, 0);
             while charged + turns.compared - before < budget {
                 if turns.take(&mut cost).is_none() {
@@ -264,9 +267,9 @@ impl Charging {
         true
     }
 
-    /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all
-    /// other associations is close to 0, a formula returns the same fair-share for every further job. Each of
-    /// these fair-shares then falls by `least`, so that the associations alternate.
+    /// Returns the fair-shares of each association's jobs, in the order of the jobs. A formula may give the same
+    /// fair-share to several jobs of an association. The fair-share is then lowered by `least` from job to job, so
+    /// that the associations alternate.
     pub fn list_fairshares(self, standing: &Standing, least: f64) -> Vec<(Index, Vec<f64>)> {
         let Charging { asked, turns, order, fairshares, .. } = self;
         let indices = asked.into_iter().map(|(index, _)| index);
@@ -274,7 +277,7 @@ impl Charging {
             let falling = |mut fairshares: Vec<f64>| {
                 let mut before = f64::INFINITY;
                 for fairshare in &mut fairshares {
-                    // A step is at most a hundredth of the fair-share, so it never reaches 0.
+                    // Each step lowers the fair-share by at most 1 %, so the fair-share never reaches 0.
                     *fairshare = fairshare.min((before - least).max(before * 0.99));
                     before = *fairshare;
                 }
@@ -295,10 +298,9 @@ impl Charging {
     }
 }
 
-/// Returns one fair-share for each pending job of an association, as if its earlier jobs had been charged and
-/// other associations were unchanged. `costs` has the charge of each job, in seconds times weight. `factor`
-/// converts this to the units of the tree. The first job gets the association's own fair-share. Siblings can
-/// use the same `charged`.
+/// Returns a fair-share for each pending job of one association, as if the earlier jobs had been charged. The first
+/// job gets the association's own fair-share. The usage of other associations stays the same. `costs` has the usage
+/// of each job, in seconds times weight. `factor` converts this usage to the units of the tree.
 pub(super) fn compute_fairshares_in_turn(
     charged: &mut Charged<'_>,
     leaf: NodeId,

@@ -17,7 +17,8 @@ pub(super) struct Tracked {
     pub ran_on: [u32; 3],
     /// The number of the job's queue; 0 without a queue.
     pub queue: u16,
-    /// True if jobs that ended later were evicted before this start was recorded. Their sum may include this job too.
+    /// True if jobs with a later end were evicted before the plugin recorded this job. The usage of evicted jobs may
+    /// then include this job too.
     pub doubtful: bool,
 }
 
@@ -72,7 +73,7 @@ fn add_decayed((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife
 /// The key under which an association is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// The user id and the bank of its jobs.
+    /// The user id and the bank of an association that can have jobs.
     Jobs(UserId, BankName),
     /// The user name and the bank of a leaf that no job matches.
     Leaf(Box<str>, BankName),
@@ -85,7 +86,7 @@ pub(super) struct UsageEntry {
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
-    /// The scaled usage without running jobs. `None` if it must be computed again, or if some of the usage begins after the last refresh.
+    /// The scaled usage without running jobs. `None` if the usage must be computed again.
     ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
     /// True if the next refresh updates this association.
@@ -109,8 +110,8 @@ impl UsageEntry {
         }
     }
 
-    /// Sets the pushed usage. Unless `always` is true, does nothing if the watermark lies before the last evicted job: the sum of
-    /// evicted jobs cannot be split.
+    /// Sets the pushed usage. If the pushed usage does not include all evicted jobs, does nothing, because the usage
+    /// of evicted jobs cannot be split. If `always` is true, sets the pushed usage in any case.
     pub fn set_pushed(&mut self, usage: f64, since: f64, counted: Watermark, always: bool) {
         let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
         if !always && !counted.covers(horizon) {
@@ -144,9 +145,9 @@ impl UsageEntry {
         self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
-    /// Returns the usage of evicted jobs, with the pushed usage that it adds to. If the clock was set back,
-    /// includes kept jobs that ended before the last evicted job, because a restore would take them for
-    /// evicted jobs.
+    /// Returns the usage of evicted jobs, and the pushed usage of the association. If the clock was set back, the
+    /// result includes kept jobs that ended before the last evicted job. A restore would assume that these jobs were
+    /// evicted.
     pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
@@ -168,8 +169,8 @@ impl UsageEntry {
         })
     }
 
-    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` after a restore, so that a restore may also come after the
-    /// push. Returns false if this instance of the plugin has evicted jobs itself.
+    /// Returns true if the restored usage `evicted` may be added. Returns false if the pushed usage includes the
+    /// evicted jobs already, or if this instance of the plugin has evicted jobs itself.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers(evicted.horizon)
@@ -238,7 +239,7 @@ impl UsageEntry {
             Some(ended_sum) => ended_sum,
             None => {
                 let ended_sum = self.without_running(now, mode, scale);
-                // A usage that begins after `now` must be computed again for each later time.
+                // The sum is stored only if all of its usage was accrued before `now`.
                 self.ended_sum = (self.latest() <= now).then_some(ended_sum);
                 ended_sum
             }
@@ -249,7 +250,7 @@ impl UsageEntry {
 
     /// Returns the usage at `now` in seconds times weight.
     pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
-        // A scale whose epoch is `now` has the factor 1.
+        // At the epoch of a scale, scaled usage equals plain usage.
         let scale = Scale::new(now, half_life);
         let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
         let running: f64 = running.map(|job| job.run.scaled(now, mode, &scale)).sum();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of changes to a `Book`: its generation, the reported differences, and the settings of a site
-//! document.
+//! Tests how site documents change a `Book`: its settings, its generation number, and the reported changes.
 //! Rules: D14
 
 use super::*;

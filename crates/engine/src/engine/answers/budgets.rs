@@ -78,7 +78,8 @@ impl BudgetShown {
         self.committed = self.committed.map(|committed| committed.saturating_add(counted - used));
     }
 
-    /// Returns the budget if its target is one of `targets`. An amount that `open` does not show is `None`.
+    /// Returns the budget if its target is one of `targets`. `open` says which amounts the caller may see; the amounts
+    /// that the caller may not see are `None`.
     pub(super) fn show_to_targets(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
         let names = |target: &&Target| target.kind() == self.scope && target.name() == self.name;
         let is_open = open.shows_use_of(targets.iter().find(names)?);

@@ -35,7 +35,7 @@ pub struct Overruled {
     pub posted: u32,
     /// The priority in Flux.
     pub in_flux: i64,
-    /// When the first such job was found, in seconds since the epoch.
+    /// When the plugin first found that another plugin had changed a priority, in seconds since the epoch.
     pub since: f64,
 }
 
@@ -50,7 +50,7 @@ impl Overruled {
 }
 
 impl Heading {
-    /// Returns the members with which an answer at `now` begins.
+    /// Returns the fields with which each answer begins. `now` is the time of the answer.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
         let live = view.live_summary();
         Heading {

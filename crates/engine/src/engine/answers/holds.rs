@@ -43,14 +43,14 @@ pub struct HoldNow {
     pub needed: u64,
     /// The overtaken job for which the scope reserves headroom.
     pub kept_for: Option<JobId>,
-    /// The hold in a sentence.
+    /// A sentence that explains why the limit holds the job.
     pub text: String,
     /// The jobs that free headroom when they end, sorted by the time of their end. Long lists are cut.
     pub frees: Vec<Freeing>,
     /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,
-    /// If only this job needs headroom: the latest time at which running jobs have ended and freed enough of it, in
-    /// seconds since the epoch.
+    /// The latest time at which the limit has enough headroom for the job, in seconds since the epoch. Valid if no
+    /// other job needs headroom.
     pub latest: Option<f64>,
 }
 
@@ -63,7 +63,7 @@ pub struct Freeing {
     pub id: JobId,
     /// `run`, `sched`, or `released` if the job is on its way to SCHED.
     pub state: Word,
-    /// The amount that it uses.
+    /// The amount of headroom that the job uses.
     pub amount: u64,
     /// The latest time of its end, in seconds since the epoch; `None`: unknown.
     pub by: Option<f64>,
@@ -123,7 +123,8 @@ fn state_name(job: &Job) -> &'static str {
     }
 }
 
-/// Returns the limits that a held job exceeds, in the order of the table of limits, with limits over limit scopes last.
+/// Returns the limits that a held job exceeds. The limits of the association and the queue come first, and the site
+/// limits last.
 pub fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
     let Some(association) = job.association().filter(|_| may_be_held(job)) else {
         return Vec::new();

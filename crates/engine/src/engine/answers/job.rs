@@ -21,12 +21,12 @@ pub struct Explained {
     pub heading: Heading,
     /// The explained jobs, in the order of the request.
     pub jobs: Vec<Why>,
-    /// The jobs that are not explained.
+    /// The requested jobs that the answer does not explain, with the reasons.
     #[serde(default)]
     pub refused: Vec<Refused>,
 }
 
-/// A job that is not explained.
+/// A requested job that the answer does not explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
@@ -79,7 +79,8 @@ pub struct ExplainedPriority {
 }
 
 impl ExplainedPriority {
-    /// Returns how the priority follows from the rounded sum, or `None` if a newer plugin sent an unknown name.
+    /// Returns how the engine derived the priority from the sum of the terms. Returns `None` if a newer plugin sent an
+    /// outcome that this version does not know.
     pub fn outcome(&self) -> Option<Outcome> {
         Outcome::parse(&self.outcome)
     }
@@ -105,9 +106,9 @@ pub struct PostedPriority {
     /// The priority, with the terms at the time of posting.
     #[serde(flatten)]
     pub made: ExplainedPriority,
-    /// When it was posted, in seconds since the epoch.
+    /// When the priority was posted, in seconds since the epoch.
     pub when: Option<f64>,
-    /// The generation of the live fair-shares when the priority was posted.
+    /// The number of pushes and refreshes that had changed fair-shares when the priority was posted.
     #[serde(default)]
     pub generation: u64,
     /// All reasons in one text.
@@ -115,7 +116,7 @@ pub struct PostedPriority {
     /// The changes since the previous priority, the most important first.
     #[serde(default)]
     pub reasons: Vec<Note>,
-    /// If only usage and age changed since then: the last change by a push, an update or the configuration.
+    /// The last change by a push, an update or the configuration. Set only if all later changes were of usage and age.
     pub before: Option<EarlierChange>,
 }
 
@@ -130,7 +131,7 @@ pub struct EarlierChange {
     pub when: f64,
 }
 
-/// The explanation of a job.
+/// Explains why a job has its priority, and why the job does not run yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -139,20 +140,20 @@ pub struct Why {
     pub id: JobId,
     /// Its user.
     pub userid: UserId,
-    /// The bank in which it counts; without an association, the bank of its jobspec.
+    /// The bank of the job's association. If the job has no association, the bank in the jobspec.
     pub bank: Option<BankName>,
-    /// The queue of its jobspec.
+    /// The queue in the job's jobspec.
     pub queue: Option<QueueName>,
-    /// The parent queue, if its queue is a virtual queue.
+    /// The parent queue, if the job's queue is a virtual queue.
     pub parent_queue: Option<QueueName>,
-    /// The rules of its queue.
+    /// The rules of the job's queue for limits and priorities.
     #[serde(flatten)]
     pub queue_rules: QueueRules,
     /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
     pub one_queue_list: Option<bool>,
     /// The project of its jobspec.
     pub project: Option<String>,
-    /// Its urgency, 0 to 31.
+    /// The urgency of the job, 0 to 31.
     pub urgency: i64,
     /// Its state in Flux: `new`, `depend`, `priority`, `sched`, `run`, or `cleanup`.
     pub state: Word,
@@ -166,33 +167,33 @@ pub struct Why {
     pub duration: Option<f64>,
     /// The fair-share of its association, if it has one.
     pub fairshare: Option<f64>,
-    /// Its posted priority, if it has one.
+    /// The posted priority of the job, if there is one.
     pub posted: Option<PostedPriority>,
-    /// Its position in its scheduler queue, as in [`ListedJob::place`](super::ListedJob::place). The caller of
-    /// [`why`] sets it.
+    /// The position of the job in its scheduler queue, as in [`ListedJob::place`](super::ListedJob::place). The caller
+    /// of [`why`] sets the position.
     pub place: Option<PlaceInLine>,
-    /// Its current priority, if it has a posted priority.
+    /// The current priority of the job. Set only if the job has a posted priority.
     pub exact: Option<ExplainedPriority>,
     /// Set if the posted priority is stale.
     pub lag: Option<Lag>,
-    /// Its position among the pending jobs of its association, and the fair-share for this position. `None` if jobs
-    /// of different associations are not interleaved.
+    /// The position of the job among the pending jobs of its association, and the fair-share for this position. `None`
+    /// if jobs of different associations are not interleaved.
     pub turn: Option<Turn>,
-    /// True if limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
+    /// True if limits hold the job in DEPEND, in PRIORITY, or in SCHED at priority 0.
     #[serde(rename = "held")]
     pub is_held: bool,
     /// The dependencies that this plugin has added to the job.
     pub carries: Vec<String>,
-    /// The limits that it exceeds now.
+    /// The limits that the job exceeds now.
     pub holds: Vec<HoldNow>,
     /// When the job is released.
     #[serde(flatten)]
     pub release: Release,
     /// Its position in the order of release, among the held jobs of its association.
     pub line: Option<PlaceInLine>,
-    /// The reasons besides limits why it does not run yet.
+    /// The reasons other than limits why the job does not run yet.
     pub others: Vec<Keeper>,
-    /// The number of all reasons besides limits. `others` names only some of the dependencies.
+    /// The number of all reasons other than limits. If the job has many dependencies, `others` lists only some of them.
     pub others_total: usize,
     /// Suggestions, best first.
     pub helps: Vec<Note>,
@@ -389,7 +390,7 @@ fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) 
     Some(Lag { by: difference, reason })
 }
 
-/// Returns a text: the current priority changed after the last posting, and when the next posting comes.
+/// Returns a text that says when the current priority changed, and when the engine will post this priority.
 fn describe_next_posting(view: &View<'_>) -> String {
     let refresh = view.settings.refresh;
     if !view.is_live() {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the latest time at which limits release a held job, for all orders and times in which other jobs
+//! Computes the latest time at which limits release a held job (`wanted`), for all orders and times in which other jobs
 //! may start.
 //!
-//! More headroom does not always release a job sooner: another job that comes before it may then fit, and
-//! take more headroom than was added. So the computation uses two ledgers as bounds. In the fullest ledger,
-//! each counted job that does not run yet counts as running and never ends. The same holds for each held job
-//! from the time when it may have been released before the wanted job. In the emptiest ledger, none of these
-//! jobs counts. A job that exceeds a limit in the emptiest ledger exceeds the limit in every possible course
-//! of events. In both ledgers, running jobs end at their time limit.
+//! More headroom does not always release a job sooner. With more headroom, a job that comes before the held job may
+//! fit, and may take more headroom than was added. So the computation uses two ledgers as bounds:
+//!
+//! - The ledger `fullest` counts as many jobs as possible. A job that does not run yet counts as running and never
+//!   ends. A held job counts in the same way as soon as it may have been released before the job `wanted`.
+//! - The ledger `emptiest` counts only running jobs. If a job exceeds a limit in this ledger, the job exceeds the limit
+//!   in every possible course of events.
+//!
+//! In both ledgers, running jobs end at their time limit.
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
@@ -23,8 +26,7 @@ pub(super) struct Bounds<'a> {
     wanted: JobId,
     fullest: Ledger,
     emptiest: Ledger,
-    /// Held jobs that fit in the emptiest ledger and come after the wanted job. If the wanted job fits, it is
-    /// released before these jobs.
+    /// Held jobs that fit in the ledger `emptiest`, but come after the job `wanted` in the order of release.
     behind: Vec<JobId>,
     /// The time at which each job ends, and the job. The time is stored as the bits of seconds since the epoch.
     ends: BTreeSet<(u64, JobId)>,
@@ -32,8 +34,8 @@ pub(super) struct Bounds<'a> {
 }
 
 impl<'a> Bounds<'a> {
-    /// Builds the two ledgers. `excerpt` contains the jobs in `counted`, and the held jobs that may be released
-    /// before `wanted`. `counted` has the latest end of each counted job.
+    /// Builds the ledgers `fullest` and `emptiest`. `excerpt` is a ledger with the jobs in `counted`, and with the held
+    /// jobs that may be released before `wanted`. `counted` has the latest end of each counted job.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -61,8 +63,9 @@ impl<'a> Bounds<'a> {
         Bounds { book, association, wanted, fullest, emptiest, behind: Vec::new(), ends, now }
     }
 
-    /// Returns the latest time of the release, in seconds since the epoch, or `None` if it is unknown.
-    /// Subtracts the number of visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    /// Returns the latest time at which limits release the job, in seconds since the epoch, or `None` if the time is
+    /// unknown. `visits` limits the work: each examined held job subtracts 1. If `visits` reaches 0, the time is
+    /// unknown.
     pub fn latest_release(mut self, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
@@ -77,8 +80,8 @@ impl<'a> Bounds<'a> {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
-                // These jobs may end in any order. Between two of their ends, other jobs may fit while the
-                // wanted job does not fit.
+                // The ended jobs may end in any order. After some of them have ended, another job may fit while the job
+                // `wanted` does not fit.
                 *visits = visits.saturating_sub(self.start_fitting_jobs());
                 *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
@@ -104,8 +107,8 @@ impl<'a> Bounds<'a> {
         Some(ended)
     }
 
-    /// Finds held jobs that may have been released by now. From now on, the jobs that come before the wanted job
-    /// count as running. Returns the number of jobs that were examined.
+    /// Finds the held jobs that may have been released by now. The jobs that come before the job `wanted` count as
+    /// running from now on. Returns the number of examined jobs.
     fn start_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
@@ -127,8 +130,8 @@ impl<'a> Bounds<'a> {
         walk.comparisons()
     }
 
-    /// Counts the jobs behind the wanted job as running. A job is not counted if each limit that may hold the wanted
-    /// job also holds that job. Returns the number of jobs that were examined.
+    /// Counts the jobs in `behind` as running, because they may be released before the job `wanted`. If all limits that
+    /// may hold `wanted` also hold a job in `behind`, this job does not count. Returns the number of examined jobs.
     fn count_overtaking_jobs(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
@@ -148,7 +151,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Counts a job as scheduled and running until the computation ends.
+/// Makes a job count as scheduled and running. The job never ends in the ledger.
 fn count_as_running_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
         (job.reservation, job.demand, job.is_queue_stopped) = (Reservation::Given, Demand::ToRun, false);

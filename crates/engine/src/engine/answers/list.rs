@@ -96,7 +96,7 @@ pub struct JobsPage {
     pub weighings: Vec<Vec<i64>>,
     /// The jobs, by id.
     pub jobs: Vec<ListedJob>,
-    /// The job after which the next page begins; `None` if this is the last.
+    /// The job after which the next page begins; `None` if there is no next page.
     pub next: Option<JobId>,
     /// On an empty page: true if the bank of the request exists.
     #[serde(default = "default_true")]
@@ -116,7 +116,7 @@ fn default_true() -> bool {
 #[derive(Default)]
 struct ResultCache {
     headrooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
-    /// For each set of weights, its index in [`JobsPage::weighings`]. The key is the address of the set.
+    /// The index of each set of weights in [`JobsPage::weighings`]. The key is the address of the set.
     weighings: HashMap<usize, usize>,
 }
 
@@ -184,8 +184,8 @@ fn list_candidates(view: &View<'_>, wanted: &JobFilter) -> (Vec<JobId>, bool) {
             is_all = found.len() < MOST_VISITED;
         }
         Some(user) => {
-            // Each list adds its lowest ids. If a list is cut, its ids above the cut are missing. So ids above the
-            // lowest cut are dropped.
+            // The ids come from several lists, and each list returns its lowest ids. If a list was cut, its higher ids
+            // are missing. So the answer ends at the lowest id at which a list was cut.
             let mut last_complete = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
                 let first_ids: Vec<JobId> = ids.take(wanted.most + 1).collect();
@@ -236,7 +236,7 @@ fn list_job(
     let priority = view.posted.pending().get(id);
     let posted = priority.map(|(job, posted)| (posted, posted.explanation(job.posted)));
     let weighing = posted.map(|(posted, _)| {
-        // Priorities with the same weights share one `weighing`, so its address identifies the weights.
+        // Priorities with the same weights share the object `weighing`, so its address identifies the weights.
         *shared.weighings.entry(Arc::as_ptr(&posted.weighing).addr()).or_insert_with(|| {
             weighings.push(list_shown_weights(&posted.weighing.weighed));
             weighings.len() - 1

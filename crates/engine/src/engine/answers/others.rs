@@ -36,7 +36,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Creates a reason that has no dependency name and no known end.
+    /// Creates a reason without the name of a dependency and without a known end.
     pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }

@@ -13,7 +13,7 @@ pub struct JobSelection {
     pub ids: Option<Vec<JobId>>,
     /// Only jobs whose ids are higher than this id.
     pub after: Option<JobId>,
-    /// The maximum number of jobs.
+    /// The maximum number of jobs in the answer.
     pub most: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct JobSelection {
 pub struct PrioritiesPage {
     /// The pending jobs.
     pub jobs: Vec<ListedPriorities>,
-    /// The job after which the next page begins; `None` if this is the last.
+    /// The job after which the next page begins; `None` if there is no next page.
     pub next: Option<JobId>,
 }
 

@@ -28,18 +28,18 @@ pub struct Preview {
     pub changes: PushChanges,
     /// The number of pending jobs that have a priority.
     pub pending: usize,
-    /// The number of these pending jobs that would get another priority.
+    /// The number of pending jobs whose priority would change.
     pub repriced: usize,
-    /// The number of these pending jobs whose position in their scheduler queue would change.
+    /// The number of pending jobs whose position in their scheduler queue would change.
     pub moved: usize,
     /// The jobs that move furthest.
     pub moves: Vec<Move>,
-    /// The first jobs that would end. The plugin accepted these jobs before it had data, and the pushed data
-    /// do not permit them. Jobs from before the plugin was loaded do not end.
+    /// The jobs that the push would end; a long list is cut. The plugin accepted these jobs before it had data, and the
+    /// pushed data do not permit them. The push does not end jobs that were submitted before the plugin was loaded.
     pub rejected: Vec<RejectedJob>,
-    /// The number of jobs that would end, including those that are not listed.
+    /// The number of all jobs that the push would end.
     pub rejected_count: usize,
-    /// The first associations with live jobs that would be removed.
+    /// The associations that the push would remove although they have live jobs; a long list is cut.
     pub removed_with_jobs: Vec<RemovedAssociation>,
     /// The number of all associations with live jobs that would be removed.
     pub removed_with_jobs_count: usize,
@@ -54,26 +54,26 @@ pub struct Preview {
 pub struct Move {
     /// The job.
     pub id: JobId,
-    /// The user that submitted it.
+    /// The user that submitted the job.
     #[serde(rename = "userid")]
     pub user: UserId,
-    /// The bank in which it counts.
+    /// The bank of the job's association.
     pub bank: Option<BankName>,
     /// The queue that the jobspec names.
     pub queue: Option<QueueName>,
-    /// Its priority now, and its priority after the push.
+    /// The job's priority now, and the job's priority after the push.
     pub priority: [u32; 2],
     /// Its position in its scheduler queue now, and its position after the push; the first is 1.
     pub place: [usize; 2],
 }
 
-/// A job that would end.
+/// A job that the push would end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RejectedJob {
     /// The job.
     pub id: JobId,
-    /// The user that submitted it.
+    /// The user that submitted the job.
     #[serde(rename = "userid")]
     pub user: UserId,
     /// The reason, for people.

@@ -35,7 +35,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns the rules of each queue in `queues` that has rules.
+    /// Returns the rules of `queues` for limits and priorities. Leaves out queues that have the default rules.
     pub(super) fn list_queue_rules<'q>(
         &self,
         queues: impl Iterator<Item = &'q QueueName>,

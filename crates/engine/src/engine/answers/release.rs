@@ -31,7 +31,7 @@ pub struct Release {
     /// The assumptions behind `latest`, or why it is unknown.
     #[serde(rename = "latest_reason", default)]
     pub reason: Note,
-    /// The time if all released and pending jobs started at once.
+    /// The time at which the job would be released if all released and pending jobs started now.
     pub if_started: Option<f64>,
 }
 
@@ -173,7 +173,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
     let if_started = |visits: &mut usize| {
         let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
         let mut ledger = excerpt();
-        // The jobs of stopped queues start at once too.
+        // In this simulation, the jobs of stopped queues also start at once.
         for id in jobs() {
             ledger.change(id, |job| job.is_queue_stopped = false);
         }
@@ -182,7 +182,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
         simulation.find_release(id, visits)
     };
     let if_started = if is_cut { latest } else { if_started(&mut visits) };
-    // `latest` holds for every order in which jobs start, so it also holds if all jobs start now.
+    // `latest` is valid for every order in which jobs start. So `latest` is also valid if all jobs start now.
     let if_started = if visits == 0 { latest } else { if_started };
     let reason = match latest {
         Some(latest) => {

@@ -21,10 +21,10 @@ const MAX_WAITING: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// The name of the plugin, which Flux adds.
+    /// The name of the plugin. Flux adds this field.
     #[serde(skip_serializing)]
     pub name: String,
-    /// The path of the plugin, which Flux adds.
+    /// The path of the plugin. Flux adds this field.
     #[serde(skip_serializing)]
     pub path: String,
     /// The users by id.
@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub factors: BTreeMap<String, i64>,
     /// Bank priorities by name.
     pub banks: BTreeMap<BankName, f64>,
-    /// Limits over limit scopes, with their use.
+    /// The site limits, each with the amount in use.
     pub limits: Vec<LimitUse>,
     /// The budgets of the last push. If there are no budgets, the answer does not contain the key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub struct UserSnapshot {
     pub banks: Vec<AssociationSnapshot>,
 }
 
-/// An association with its counters. flux-accounting's plugin may count below 0.
+/// An association with its counters. Counters that flux-accounting's plugin sends may be negative.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AssociationSnapshot {
@@ -121,8 +121,9 @@ pub struct AssociationSnapshot {
     pub cur_sched_jobs: i64,
     /// Cap on the jobs in SCHED of the association.
     pub max_sched_jobs: Limit,
-    /// The resources of its jobs by queue. A queue stays listed once a job has counted in it. The key has
-    /// another form in older versions of flux-accounting's plugin, so the command does not read it.
+    /// The resources of the association's jobs in each queue. After a job has counted in a queue, the queue stays in
+    /// the list. The command does not read this field, because older versions of flux-accounting's plugin use another
+    /// format.
     #[serde(skip_deserializing)]
     pub queue_usage: BTreeMap<QueueName, QueueUsage>,
     /// The held jobs of the association.
@@ -159,7 +160,7 @@ pub struct HeldJob {
     pub deps: Vec<String>,
 }
 
-/// A limit over a limit scope, and how much of it is in use.
+/// A site limit, and how much of the limit is in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitUse {

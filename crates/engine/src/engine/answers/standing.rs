@@ -21,7 +21,8 @@ const MOST_SIBLINGS: usize = 200;
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
 /// The largest number of limits in a page. An association has limits for each queue.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
-/// The largest number of siblings on one level among which the answer finds those with the highest values.
+/// The largest number of siblings on one level that the answer sorts by value. If there are more, the answer shows the
+/// neighbours of the association.
 const MOST_COMPARED: usize = 2000;
 
 /// The part of the tree that a guest may see.
@@ -117,7 +118,7 @@ pub struct LimitShown {
     pub queue: Option<QueueName>,
     /// The measure, such as `jobs`, `nodes` or `cores`.
     pub measure: Word,
-    /// The stage: `active`, `running`, `scheduled`, or `both`.
+    /// The stage of the counted jobs: `active`, `running`, `scheduled`, or `both` for running and scheduled.
     pub stage: Word,
     /// The amount in use, without reservations; `None` if the caller may not see it.
     pub used: Option<u64>,
@@ -143,7 +144,7 @@ pub struct RankShown {
     pub tied: usize,
 }
 
-/// A node of the tree among its siblings.
+/// A bank or an association on one level of the tree, compared with its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -152,18 +153,18 @@ pub struct Sibling {
     pub name: String,
     /// `bank` or `user`.
     pub kind: Word,
-    /// The user, if it is an association.
+    /// The user id of an association; `None` for a bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub userid: Option<UserId>,
     /// Its shares.
     #[serde(with = "crate::ids::shares")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::ids::shares::JsonShares"))]
     pub shares: Shares,
-    /// Its fraction of the shares of all siblings, 0 to 1.
+    /// The shares of this sibling as a fraction of the shares of all siblings, 0 to 1.
     pub shares_part: Option<f64>,
-    /// Its usage at the time of the answer.
+    /// The usage of this sibling at the time of the answer.
     pub usage: f64,
-    /// Its fraction of the usage of all siblings, 0 to 1.
+    /// The usage of this sibling as a fraction of the usage of all siblings, 0 to 1.
     pub usage_part: Option<f64>,
     /// The value by which siblings are compared, if it is finite: JSON has no infinity.
     pub value: Option<f64>,
@@ -190,7 +191,7 @@ pub struct LevelShown {
     /// When the usage of the node will have decayed to `even_usage`, in seconds since the epoch. Assumes that the
     /// usage of its siblings stays the same.
     pub even_at: Option<f64>,
-    /// Its siblings, sorted by descending value.
+    /// The siblings on this level, sorted by descending value.
     pub siblings: Vec<Sibling>,
     /// The number of siblings that the caller may see.
     pub siblings_total: usize,
@@ -231,22 +232,22 @@ pub struct AssociationStanding {
     /// True if it is the default bank of the user.
     #[serde(rename = "default")]
     pub is_default: bool,
-    /// True if it may submit jobs.
+    /// True if the association may submit jobs.
     #[serde(rename = "active")]
     pub is_active: bool,
-    /// True if a push removed it. Its live jobs still count in it.
+    /// True if a push removed the association. Its live jobs still belong to the association.
     #[serde(rename = "removed")]
     pub is_removed: bool,
-    /// The fair-share from which the priorities of its jobs are computed.
+    /// The fair-share from which the engine computes the priorities of the association's jobs.
     pub fairshare: Option<f64>,
-    /// Its usage at the time of the answer.
+    /// The usage of the association at the time of the answer.
     pub usage: Option<f64>,
-    /// The queues that it may use.
+    /// The queues that the association may use.
     pub queues: Vec<QueueName>,
     /// The rules of these queues for limits and priorities.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub queue_rules: BTreeMap<QueueName, QueueRules>,
-    /// The projects that it may use.
+    /// The projects that the association may use.
     pub projects: Vec<ProjectName>,
     /// Its default project.
     pub default_project: Option<ProjectName>,
@@ -254,12 +255,12 @@ pub struct AssociationStanding {
     pub jobs: AssociationJobs,
     /// Its limits.
     pub limits: Vec<LimitShown>,
-    /// The budgets that pay for its jobs, with one entry for each window.
+    /// The budgets that are charged for the association's jobs, with one entry for each window.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetShown>,
-    /// Its rank, if it has one.
+    /// The rank of the association, if there is one.
     pub rank: Option<RankShown>,
-    /// The levels of the path from the root to it.
+    /// The levels of the tree on the path from the root to the association.
     pub levels: Vec<LevelShown>,
 }
 

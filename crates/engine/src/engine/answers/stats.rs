@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The answer to `stats`. The engine fills its own fields; the plugin adds the version, the costs, the requests and the drift.
+/// The answer to the request `stats`. The engine leaves some fields empty, such as the version, and the plugin fills
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stats {
@@ -91,7 +92,7 @@ pub struct Load {
     pub queue: Option<QueueName>,
     /// The number of jobs.
     pub jobs: u64,
-    /// The nodes of these jobs.
+    /// The total number of nodes of the jobs.
     pub nodes: u64,
     /// The cores of these jobs.
     pub cores: u64,
@@ -172,7 +173,7 @@ pub struct PushStats {
 pub struct LastPush {
     /// When the push came, in seconds since the epoch.
     pub when: f64,
-    /// The time that it took, in seconds.
+    /// The time that the push took, in seconds.
     pub seconds: f64,
 }
 
@@ -312,8 +313,8 @@ fn list_bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
 pub struct ChargeStats {
     /// The factors in the configuration that the plugin read last.
     pub configured: BTreeMap<QueueName, f64>,
-    /// The changes of charge factors by the last push, and by the configurations that were read after it, by queue
-    /// and time.
+    /// The changes of charge factors, by queue and time. They come from the last push, and from the configurations that
+    /// the plugin read after the push.
     pub changes: Vec<ChargeRecord>,
     /// When the plugin first read a configuration after it was loaded, in seconds since the epoch. From then on, a
     /// queue without a change in `changes` has the factor 1.

@@ -48,9 +48,9 @@ pub struct CheckedJob {
     pub holds: Vec<HoldNow>,
     /// The priority that the job would get if no limit held it.
     pub priority: Option<ExplainedPriority>,
-    /// The parent queue, if its queue is a virtual queue.
+    /// The parent queue, if the job's queue is a virtual queue.
     pub parent_queue: Option<QueueName>,
-    /// The rules of its queue.
+    /// The rules of the job's queue for limits and priorities.
     #[serde(flatten)]
     pub queue_rules: QueueRules,
     /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
@@ -62,9 +62,10 @@ pub struct CheckedJob {
     pub place_of: usize,
     /// The number of equal jobs that the request asks about.
     pub jobs: u64,
-    /// The number of these jobs that would be rejected.
+    /// The number of jobs of the request that the plugin would reject.
     pub jobs_rejected: u64,
-    /// The limit on active jobs that would reject the last of these jobs, and the number of active jobs.
+    /// A text with the limit on active jobs that would reject the last job of the request, and with the number of
+    /// active jobs.
     pub active_limit: Option<String>,
     /// The largest number of these jobs that limits could hold. If a job starts before the next job is submitted, a
     /// limit on jobs in SCHED may hold fewer. If no job starts, a limit on running jobs may hold fewer.
@@ -76,9 +77,9 @@ pub struct CheckedJob {
     pub leaves_out_shared_limits: bool,
 }
 
-/// Returns what would happen if `count` jobs with these `facts` were submitted now. The id in `facts` is not that of
-/// a live job. The answer leaves out limits whose use `open` does not show. Otherwise a user could find out how much
-/// is in use by asking about jobs of several sizes.
+/// Returns what would happen if `count` jobs with these `facts` were submitted now. The id in `facts` must not be the
+/// id of a live job. `open` says what the caller may see. The answer leaves out limits whose use the caller may not
+/// see. Otherwise a user could find out the use by asking about jobs of several sizes.
 pub fn check_job(
     view: &View<'_>,
     facts: &JobFacts<'_>,

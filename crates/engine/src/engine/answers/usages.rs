@@ -30,7 +30,7 @@ pub struct UsagesPage {
     pub now: f64,
     /// The associations, by user and bank.
     pub associations: Vec<Used>,
-    /// The association after which the next page begins; `None` if this is the last.
+    /// The association after which the next page begins; `None` if there is no next page.
     pub next: Option<(UserId, BankName)>,
 }
 

@@ -54,7 +54,8 @@ pub enum Change {
     SiteNodes,
     /// The usage of associations.
     Usage,
-    /// The job's position among the pending jobs of its association, if jobs are interleaved.
+    /// The job's position among the pending jobs of its association. It affects the priority only if `interleave` is
+    /// on.
     Turn,
     /// The job's age.
     Age,
@@ -81,12 +82,12 @@ impl Changes {
         self.set == 0
     }
 
-    /// Returns true if the input `change` changed.
+    /// Returns true if `change` is in the set.
     pub fn contains(self, change: Change) -> bool {
         self.set & (1 << change as u32) != 0
     }
 
-    /// Returns the changes, the most important first.
+    /// Returns all changes in the set, the most important first.
     pub fn iter(self) -> impl Iterator<Item = Change> {
         Change::VARIANTS.iter().copied().filter(move |change| self.contains(*change))
     }
@@ -107,7 +108,8 @@ impl Changes {
         self.iter().any(|change| change <= Change::Jobspec)
     }
 
-    /// Returns true if only usage, turns and ages changed, which change all the time.
+    /// Returns true if all changes are of inputs that change all the time: usage, age, and the position in the
+    /// association.
     pub(super) fn has_only_gradual_changes(self) -> bool {
         let gradual = [Change::Usage, Change::Turn, Change::Age];
         !self.is_empty() && self.iter().all(|change| gradual.contains(&change))
@@ -119,11 +121,11 @@ impl Changes {
     }
 }
 
-/// For each reason of [`OF_PUSHES`], in its order: whether a push changed it.
+/// For each input in [`OF_PUSHES`], true if a push changed the input.
 pub(super) type PushMarks = [bool; OF_PUSHES.len()];
 
-/// When the fair-share of an association last changed, as generations: for each reason of [`OF_PUSHES`], and from
-/// usage alone.
+/// The last refresh that changed the fair-share of an association, for each cause. The causes are the inputs in
+/// [`OF_PUSHES`], and usage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FairshareChanges {
     pushed: [u64; 4],
@@ -146,7 +148,7 @@ impl FairshareChanges {
 }
 
 impl PostedPriorities {
-    /// Returns the inputs that changed between the posted priority of job `id` and its new priority `made`.
+    /// Returns the inputs that changed since the priority of job `id` was posted. `made` is the new priority.
     pub fn find_changes_since_post(
         &self,
         id: JobId,
@@ -188,8 +190,8 @@ impl PostedPriorities {
                 FAIRSHARE => by_itself = self.add_fairshare_changes(before, association, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
-                // If the former weight was 0, the plugin had not yet read the number of nodes. Then the number is not
-                // a reason.
+                // If the former weight was 0, the plugin did not yet know the number of nodes. So the number of nodes
+                // is not a reason for the change.
                 SIZE if old.weight != 0 => changes.add(Change::SiteNodes),
                 _ => {}
             }
@@ -197,8 +199,8 @@ impl PostedPriorities {
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
             changes.add(Change::ZeroScore);
         }
-        // A priority that exceeds the largest priority of its queue is lowered to it. Here this begins or ends, and
-        // only a change of `max-priority` can cause that.
+        // A priority above the maximum of its queue is lowered to the maximum. If the job was not updated, only a
+        // change of `max-priority` can cause the engine to begin or stop lowering the priority.
         let [is_lower, is_higher] = [made.priority < former.priority, made.priority > former.priority];
         if !is_updated
             && (is_lower && made.outcome == Outcome::LoweredInQueue
@@ -225,8 +227,9 @@ impl PostedPriorities {
         }
     }
 
-    /// If pushes changed the fair-share of the association since its job's priority was posted, adds these changes to
-    /// `changes`. Returns the reason that applies if there is no other: usage, or the position of the job.
+    /// Adds to `changes` how pushes have changed the fair-share since the priority was posted. Returns a further
+    /// reason, which is the usage or the position of the job. This reason applies only if there is no reason in
+    /// `changes`.
     fn add_fairshare_changes(
         &self,
         before: &Posted,

@@ -38,7 +38,7 @@ pub(super) struct PriorityContext {
     pub generation: u64,
     /// Whether the fair-share of the association is live.
     pub is_live: bool,
-    /// Whether the jobs of an association interleave.
+    /// Whether the setting `interleave` is on.
     pub interleaves: bool,
     /// Whether the job was submitted while the plugin was loaded.
     pub is_submission: bool,
@@ -53,7 +53,7 @@ pub struct Posted {
     pub association: AssociationId,
     /// When the priority was posted, in seconds since the epoch.
     pub when: f64,
-    /// The refresh that computed its fair-share.
+    /// The refresh that computed the job's fair-share.
     pub generation: u64,
     /// Whether its fair-share is live, not pushed.
     pub is_live: bool,
@@ -65,10 +65,10 @@ pub struct Posted {
     /// True if the sum of the terms exceeds the largest priority of the queue, so that this priority was
     /// posted.
     is_lowered_in_queue: bool,
-    /// The inputs that changed before it was posted.
+    /// The inputs that changed before this priority was posted.
     pub changes: Changes,
-    /// Set if only usage, turn or age changed since: the last other change, and the time when its priority was
-    /// posted.
+    /// The last change of another input, and the time when the priority for this change was posted. Set only if usage,
+    /// age or the position of the job alone have changed since this time.
     pub earlier: Option<(Changes, f64)>,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct PostedPriorities {
     site_change: PushMarks,
     /// Pending jobs whose jobspec was updated since their priority was posted.
     updated: HashSet<JobId>,
-    /// Jobs that limits have held since they had a priority.
+    /// Jobs that already had a priority, and that limits hold again.
     held_again: HashSet<JobId>,
     /// The weights of the last posted priority.
     weighing: Option<Arc<Weighing>>,
@@ -183,17 +183,17 @@ impl PostedPriorities {
             return Plan::default();
         }
         let plan = self.pending.plan(bounds);
-        // If the bounds were too small for all posts, the next plan continues.
+        // One plan contains a limited number of posts. The next plan contains the remaining posts.
         self.has_changed |= plan.correct_depth.is_some();
         plan
     }
 
-    /// Makes the next plan check the orders again.
+    /// Records that the order of the pending jobs must be checked before the next posts.
     pub fn note_change(&mut self) {
         self.has_changed = true;
     }
 
-    /// Returns true if the next plan checks the orders.
+    /// Returns true if the order of the pending jobs must be checked before the next posts.
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }

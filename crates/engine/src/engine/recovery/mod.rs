@@ -37,8 +37,8 @@ pub(super) struct Recovery {
     /// Associations in which a job with an unread eventlog has moved away or is held again. Their release scans may
     /// have waited for this eventlog.
     unread_left: BTreeSet<AssociationId>,
-    /// True if limits may have changed since the engine last decided which eventlogs of the jobs in `unasked` it must
-    /// read.
+    /// True if limits may have changed since the engine last checked the jobs in `unasked`. The engine may have to read
+    /// the eventlogs of these jobs now.
     limits_moved: bool,
 }
 

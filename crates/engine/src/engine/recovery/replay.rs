@@ -97,7 +97,8 @@ impl Recovery {
             pending.iter().filter_map(|id| shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
         self.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
-        // A replayed job that was held may fit now, and jobs that came during a comparison may be held because of wrong records.
+        // A replayed job that was held may fit now. A job that was submitted during a comparison with Flux may be held
+        // because the ledger had wrong records at that time.
         shared.scan_all_held_later();
         self.end_comparison_if_complete(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
@@ -249,9 +250,9 @@ impl Recovery {
         effects
     }
 
-    /// If all eventlogs of the association are read, schedules its release scan. Holds its replayed jobs that exceed
-    /// a limit, if that is not done yet. When no eventlog of any job is unread, does the same for the associations
-    /// that waited for each other.
+    /// If all eventlogs of the association are read, schedules its release scan, and holds its replayed jobs that
+    /// exceed a limit. When no eventlog of any job is unread, also does this for the associations that waited for other
+    /// associations.
     pub fn scan_if_all_read(
         &mut self,
         shared: &mut Shared,
@@ -275,7 +276,8 @@ impl Recovery {
         shared.due.schedule_scans(deferred.into_iter())
     }
 
-    /// Notes an association in which a job with an unread eventlog has moved away or is held again.
+    /// Notes the association of a job whose eventlog is unread, because the job has left the association or is held
+    /// again.
     pub fn add_association_of_unread_job(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
@@ -296,15 +298,14 @@ impl Recovery {
         &self.half_pushed
     }
 
-    /// Ends an incomplete push for each of its associations for which `is_whole` returns true. Returns these
-    /// associations.
+    /// Ends the incomplete push for each association for which `is_whole` returns true. Returns these associations.
     pub fn end_push(&mut self, is_whole: impl Fn(&AssociationId) -> bool) -> Vec<AssociationId> {
         self.half_pushed.extract_if(.., |association| is_whole(association)).collect()
     }
 
-    /// Holds replayed jobs of the association that exceed a limit and have no dependency of this plugin. While the
-    /// engine reads eventlogs of jobs under the same limits, it does nothing: jobs in SCHED may count with
-    /// reservations that they do not have.
+    /// Holds replayed jobs of the association that exceed a limit and have no dependency of this plugin. Does nothing
+    /// while eventlogs of jobs under the same limits are unread. Until an eventlog is read, a job in SCHED counts as if
+    /// it had a reservation.
     pub fn hold_replayed_jobs(&mut self, shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
         let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
         let free_job = |id: JobId| {

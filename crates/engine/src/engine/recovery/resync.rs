@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 
 /// The number of jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 250;
-/// The largest number of panics in a row that begin a comparison. A panic that recurs each time must not keep
-/// the reactor busy indefinitely.
+/// The largest number of panics in a row after which the engine compares its jobs with Flux. If every comparison
+/// panics, the reactor must not stay busy indefinitely.
 const TRIES: u8 = 3;
 
-/// The progress of the comparison.
+/// The progress of the comparison of all jobs with Flux.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resync {
     due: Vec<JobId>,
@@ -61,7 +61,7 @@ impl Recovery {
         shared.ledger.recount();
         if let Some(id) = id {
             self.resync.suspects.insert(id);
-            // Flux may not have the memo.
+            // Flux may not have received the job's memo, so the engine must post the memo again.
             shared.ledger.change(id, |job| job.memo = None);
         }
         self.resync.panics <= TRIES
@@ -85,7 +85,8 @@ impl Recovery {
         self.begin_comparison(shared)
     }
 
-    /// Abandons the comparison: the records stay as they are. Returns the jobs whose eventlogs will not be read.
+    /// Abandons the comparison of jobs with Flux. The records of the jobs stay as they are. Returns the jobs whose
+    /// eventlogs are unread and stay unread.
     pub fn abandon_comparison(&mut self, shared: &Shared) -> Vec<JobId> {
         self.resync.is_begun = false;
         self.resync.due.clear();
@@ -104,7 +105,7 @@ impl Recovery {
         self.resync.in_hand.clone_from(&slice);
         if rest_len == 0 {
             self.replay.is_due = true;
-            // The panic may have lost the end of a push.
+            // The panic may have prevented the end of a push.
             self.half_pushed.clear();
         }
         Some((slice, rest_len == 0))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replayed jobs in SCHED whose eventlogs were not read, because no limit on running jobs could be reached
-//! ([`is_in_reach`]). After a push, a configuration or further jobs, a limit may be reached. Then the engine reads
-//! the eventlogs before another job takes the reservation of one of these jobs.
+//! Jobs in SCHED whose eventlogs the engine has not read after a reload or a restart. The eventlogs did not matter,
+//! because no limit on running jobs could be reached ([`is_in_reach`]). After a push, a new configuration or more jobs,
+//! a limit may be within reach. Then the engine reads the eventlogs before another job takes the reservation of one of
+//! these jobs.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -17,8 +18,8 @@ impl Recovery {
         }
     }
 
-    /// Asks for the eventlogs of noted jobs that could now reach a limit: of association `of`, or of all associations
-    /// if `of` is `None`.
+    /// Requests the unread eventlogs of jobs that could now reach a limit. Considers the jobs of association `of`, or
+    /// all jobs if `of` is `None`.
     pub fn request_noted_eventlogs(&mut self, shared: &mut Shared, of: Option<AssociationId>) -> Vec<Effect> {
         let first_key = of.map(|association| (association, None));
         let keys = match &first_key {
@@ -41,8 +42,8 @@ impl Recovery {
         self.limits_moved = true;
     }
 
-    /// If limits may have changed, asks for the eventlogs of noted jobs that could now reach a limit. Called before
-    /// each release scan, so that no job takes a reservation of these jobs.
+    /// If limits may have changed, requests the unread eventlogs of jobs that could now reach a limit. This must happen
+    /// before each release scan. Otherwise a scan could give headroom that these jobs have reserved to other jobs.
     pub fn request_eventlogs_after_change(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut self.limits_moved) {
             self.request_noted_eventlogs(shared, None)
@@ -51,7 +52,8 @@ impl Recovery {
         }
     }
 
-    /// Removes a noted job, given its former association and queue. Returns true if the job was noted.
+    /// Removes a job from the jobs whose eventlogs are unread. `association` and `queue` are the former values of the
+    /// job. Returns true if the job was removed.
     pub fn remove_deferred_eventlog(
         &mut self,
         id: JobId,

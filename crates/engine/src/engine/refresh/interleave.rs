@@ -34,28 +34,30 @@ use fairshare::periods::Resources;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-/// The number of jobs for which one slice computes the turn.
+/// The number of jobs for which one reactor turn computes the position and the fair-share.
 const SLICE: usize = 4_000;
 /// The number of jobs that one slice sorts.
 const JOBS: usize = 2_000;
 /// The time that is charged for a job without a time limit, in seconds.
 const DAY: f64 = 86_400.0;
 
-/// The progress of computing the turns of all jobs.
+/// The progress of computing the positions of all jobs in their associations, and the fair-shares for these positions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnComputation {
-    /// Associations whose jobs are not sorted yet. The first of them may have a part of its priorities in `computed`.
+    /// Associations whose jobs are not sorted yet. For the first association, `computed` may already contain some
+    /// priorities.
     left: VecDeque<AssociationId>,
     computed: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
     /// For each association whose jobs are sorted, the charge of each job, in the order of the jobs.
     asked: Vec<(Index, Vec<f64>)>,
     charging: Option<Charging>,
-    /// For each association whose jobs are sorted, its jobs in the order of their turns.
+    /// The sorted jobs of each association.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-/// Begins to compute turns, if jobs are interleaved.
+/// Begins to compute the positions of jobs in their associations, and the fair-shares for these positions, if
+/// `interleave` is on.
 pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     if !shared.settings.interleave {
         shared.turns = JobTurns::default();
@@ -64,7 +66,7 @@ pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     Some(TurnComputation { left: shared.posted.associations().into(), ..TurnComputation::default() })
 }
 
-/// Computes the next slice of turns. Returns true when the turns of all jobs are known.
+/// Computes the positions and fair-shares of the next jobs. Returns true when all jobs are done.
 pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
@@ -131,7 +133,7 @@ fn order_jobs(
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));
     }
-    // The work for an association itself is that for one job.
+    // Each association costs as much work as one more job.
     most.saturating_sub(1 + jobs.len())
 }
 

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share: usage accrues while jobs run, and the priorities of pending jobs are updated.
+//! Live fair-share: running jobs accrue usage, and the engine updates the priorities of pending jobs.
 //!
-//! ```text
-//! job.state.run, inactive, replay ──> accrual.rs ──> standing
-//! timer, push, settings ──> stage.rs: standing in slices ──> current priorities ──> posting.rs: a plan ──> posts in slices, or Flux's loop
-//! each posted priority ──> posted: the priority, with the terms that made it
-//! ```
+//! # Steps of a refresh
+//! 1. A timer, a push or new settings begin a refresh. `accrual.rs` has recorded the starts and ends of jobs before.
+//! 2. `stage.rs` computes the fair-shares, and then the current priorities.
+//! 3. `posting.rs` decides which priorities to post. It posts them by id, or lets Flux's loop over all pending jobs ask
+//!    for them.
+//! 4. `posted` stores each posted priority with its terms.
 //!
 //! # Rules
-//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted
-//!   priority** is the last value given to Flux, by which Flux schedules. The posted priority was the current
-//!   priority when it was posted, and its terms are stored.
-//! - If Flux asks for a priority, the answer is the current priority, except in a loop over all jobs. In a
-//!   loop that a refresh began, a job keeps its posted priority unless the plan names the job. In any other
-//!   loop, a job keeps a stale priority for up to an hour.
-//! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or
-//!   expedited ([`crate::priority::order`]). A stale priority that leaves the order correct is not posted
-//!   again, because Flux keeps each posted priority in the job's eventlog. A push, a reload of the
-//!   configuration and a request post stale priorities too, at most once an hour.
-//! - While fair-share is live, [`Standing`](crate::standing::Standing) computes the fair-share of each
-//!   association in the pushed tree. An association outside the tree has its pushed fair-share.
-//!   flux-accounting's own pushes leave the tree in force; a site document without a tree removes the tree.
-//! - A push or a change of settings begins a refresh; if one is in progress, it begins again. On a small site the refresh ends before
-//!   the push is answered.
-//! - A job accrues under the association in which it counts when it starts, for as long as it runs. If a job
-//!   starts without an association, and a push contains the association later, the job accrues from its
-//!   start. If the job ends before such a push, its usage counts in the bank that the job names. If the job
-//!   names no bank, or if its R cannot be read, the usage counts when the accounting database has the job.
+//! - The **current priority** of a job is computed from its present terms ([`Shared::explain`]). The **posted
+//!   priority** is the last value given to Flux, by which Flux schedules.
+//! - If Flux asks for a priority, the engine answers with the current priority, except in a loop over all jobs. In a
+//!   loop that a refresh began, the engine changes only the priorities that the refresh has chosen. In any other loop,
+//!   a job keeps a stale priority for up to an hour.
+//! - A refresh posts a priority only if the order of a scheduler queue needs it, or if the job is held or expedited
+//!   ([`crate::priority::order`]). Flux keeps each posted priority in the job's eventlog, so other stale priorities are
+//!   not posted. After a push, a reload of the configuration or a request, a refresh also posts stale priorities, at
+//!   most once an hour.
+//! - While fair-share is live, [`Standing`](crate::standing::Standing) computes the fair-share of each association from
+//!   the pushed tree. An association that is not in the tree keeps its pushed fair-share. A push by flux-accounting
+//!   does not change the tree. A site document without a tree removes the tree.
+//! - A push or a change of settings begins a refresh. If a refresh is in progress, the refresh begins again. On a small
+//!   site, the refresh ends before the push is answered.
+//! - A job accrues usage for the association that the job has when it starts, until the job ends. If a job starts
+//!   without an association, and a later push contains the association, the job accrues usage from its start. If the
+//!   job ends before this push, its usage is added to the bank that the job names. If the job names no bank, or if its
+//!   R cannot be read, its usage is added when the accounting database has the job.
 
 mod cost;
 mod interleave;
@@ -59,11 +59,11 @@ pub(super) struct Refresh {
     /// True if a push waits for its refresh. After this refresh, jobs without a priority get one, and a
     /// release scan covers all associations.
     pushed: bool,
-    /// The posts that Flux's loop makes for a refresh; `None` outside of such a loop.
+    /// The priorities that Flux's loop over all pending jobs posts for a refresh; `None` outside of this loop.
     loop_posts: Option<LoopPosts>,
     /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
     is_misplaced: bool,
-    /// Whether the posts in progress only correct the order, after a refresh that has ended.
+    /// Whether the engine is posting only to correct the order of jobs, after a refresh has ended.
     is_correction: bool,
     /// Decides when a refresh also posts stale priorities whose order is correct.
     stale: StaleRefresh,
@@ -82,7 +82,7 @@ pub(super) struct Refresh {
     totals: (u64, u64),
 }
 
-/// The posts that a refresh leaves to Flux's loop.
+/// The priorities that a refresh posts in Flux's loop over all pending jobs.
 #[derive(Clone, Debug)]
 struct LoopPosts {
     /// The jobs whose priorities would change.
@@ -101,7 +101,7 @@ impl Refresh {
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
         self.pushed |= is_of_push;
-        // The refresh that began the loop may have ended already.
+        // The refresh that began Flux's loop may have ended already.
         let has_ended = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
         for result in
             [Some(&mut self.posting), self.last.as_mut().filter(|_| has_ended)].into_iter().flatten()

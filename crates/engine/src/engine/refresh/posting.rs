@@ -74,7 +74,7 @@ impl Refresh {
         effects
     }
 
-    /// Posts the next priorities, each with its current value.
+    /// Posts the current priorities of some of the remaining jobs.
     pub fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.drop_former_priorities();
         let flux_loop = estimate_loop_cost(&shared.posted, &shared.batches);
@@ -103,8 +103,8 @@ impl Refresh {
                 .map(|of| (of, Candidates::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
-        // In the ledger each job counts by its new priority at once. But scans wait until Flux has every new priority
-        // that is 0.
+        // The ledger counts each job by its new priority at once. But a release scan must wait until Flux has received
+        // every new priority that is 0.
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
@@ -140,8 +140,8 @@ impl Refresh {
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
     }
 
-    /// Returns true if the engine must search for jobs without a priority. After a push Flux's loop would ask about
-    /// these jobs, but here the loop may take too long.
+    /// Returns true if the engine must search for jobs without a priority after a push. Usually Flux's loop over all
+    /// pending jobs asks about these jobs, but the loop may take too long.
     pub fn must_search_unprioritized(&self, shared: &Shared) -> bool {
         self.pushed
             && !estimate_loop_cost(&shared.posted, &shared.batches)
@@ -165,8 +165,9 @@ pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Bat
     }
 }
 
-/// Continues the search for jobs without a priority. If the search has ended, returns the jobs that it found. The
-/// search also ends if it found so many that Flux's loop must ask about them. Otherwise returns where to continue.
+/// Continues the search for jobs without a priority. Returns the jobs that the search found, or the position for the
+/// next call if the search has not ended. The search also ends if it found more than `MAX_SINGLE_POSTS` jobs. Then
+/// Flux's loop over all pending jobs must ask about these jobs.
 pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<Vec<JobId>, PrioritySearch> {
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {

@@ -39,10 +39,11 @@ pub(super) enum Stage {
     Standing,
     /// The engine computes the priorities of jobs at the largest age.
     CappedJobs(CappedJobs),
-    /// The engine computes the turns of jobs. After that it computes all priorities.
+    /// The engine computes the positions of jobs in their associations. Afterwards the engine computes all priorities.
     Turns(Box<TurnComputation>),
-    /// The engine computes the priorities of the jobs of these associations. If the flag is false, it skips
-    /// associations with an unchanged fair-share. The id is the job of the first association that was computed last.
+    /// The engine computes the priorities of the jobs of these associations. If the flag is false, the engine skips
+    /// associations whose fair-share did not change. The id is the last computed job of the first association in the
+    /// list.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
     PrioritySearch(PrioritySearch),
@@ -56,9 +57,9 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastRefresh {
-    /// The time of its fair-shares, in seconds since the epoch.
+    /// The time for which the refresh computed fair-shares, in seconds since the epoch.
     pub when: f64,
-    /// The number of associations computed.
+    /// The number of associations whose fair-share the refresh computed.
     pub worked_out: usize,
     /// Whether the refresh computed the fair-shares in the tree.
     pub ranked: bool,
@@ -70,7 +71,7 @@ pub struct LastRefresh {
     pub lagging: usize,
     /// The number of jobs at the head of each queue that are in the correct order; `None` if all are.
     pub right_to: Option<usize>,
-    /// The time that it took, in seconds. The plugin measures it.
+    /// How long the refresh took, in seconds. The plugin measures this time.
     pub seconds: Option<f64>,
 }
 
@@ -80,7 +81,7 @@ pub struct LastRefresh {
 pub struct LiveSnapshot {
     /// The usage that a running job is charged for: `elapsed` or `committed`.
     pub accrual: Word,
-    /// The state of ages.
+    /// The settings and values of the age factor.
     pub ages: AgeSnapshot,
     /// The number of associations with usage or in the tree.
     pub associations: usize,
@@ -113,8 +114,8 @@ pub struct LiveSnapshot {
 }
 
 impl Refresh {
-    /// Notes new settings. Returns true for the first settings. Before these, requests to Flux were not
-    /// carried out.
+    /// Records new settings. Returns true for the first settings after the load. Before the first settings, the plugin
+    /// did not carry out requests to Flux.
     pub fn record_new_settings(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
         self.is_armed &= !is_first;
@@ -180,7 +181,7 @@ impl Refresh {
     /// Computes the next slice of a refresh.
     pub fn continue_refresh(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         if recovery.is_comparing() {
-            // Flux has not shown all of its jobs yet.
+            // The comparison with Flux has not reached all jobs yet.
             return vec![Effect::Arm(Timer::Slice)];
         }
         if !shared.is_live() {
@@ -310,7 +311,7 @@ impl Refresh {
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
-        // Flux answers later, so the answer about the scheduler affects only the next refresh.
+        // Flux answers after the refresh has begun. So the answer about the scheduler affects only the next refresh.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 

@@ -34,7 +34,8 @@ impl StaleRefresh {
         self.is_due |= self.is_allowed(now);
     }
 
-    /// Notes that a plan was made. `has_posts` says whether the plan posts anything, `is_whole` whether the plan is complete.
+    /// Records that the engine has decided which priorities to post. `has_posts` is true if there are priorities to
+    /// post. `is_whole` is true if no posts were left out.
     pub fn record_post_plan(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
@@ -44,8 +45,8 @@ impl StaleRefresh {
 }
 
 impl Refresh {
-    /// Returns true if a job that Flux asks about in a loop keeps its posted priority, because only usage or ages changed and the
-    /// priority was posted within the last hour.
+    /// Returns true if the job keeps its posted priority when Flux asks for all priorities. This is so if only usage or
+    /// ages changed, and the priority was posted within the last hour.
     pub fn keeps_stale_priority(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
         if !shared.is_live() || self.loop_posts.is_some() {
             return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes priorities that change although no fair-share changed: those of all jobs after a change of shared terms,
-//! and those of jobs at the largest age.
+//! Computes priorities that change although no fair-share changed. After a change of weights or other settings, these
+//! are the priorities of all jobs. Otherwise they are the priorities of jobs that have reached the maximum age.
 
 use super::stage::JOB_COST;
 use crate::engine::{Refresh, Shared, age::is_capped};
@@ -8,7 +8,8 @@ use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
 
-/// The terms that all priorities share. If they change, all priorities may change by the same amount, which their order does not show.
+/// The values that affect the priorities of all jobs. If they change, all priorities may change by the same amount.
+/// Then the order of the jobs does not show the change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
     weights: Vec<i64>,
@@ -26,8 +27,8 @@ impl Terms {
     }
 }
 
-/// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the job
-/// that was computed last.
+/// The progress of computing the priorities of jobs that have reached the maximum age. `has_changed` is true if a
+/// fair-share has changed. `after` is the job that was computed last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CappedJobs {
     pub has_changed: bool,
@@ -35,8 +36,9 @@ pub(super) struct CappedJobs {
 }
 
 impl Refresh {
-    /// If the shared terms have changed since the last refresh, marks all posted priorities as incomparable, and
-    /// makes this refresh compute all priorities. If an admin changed the terms, the refresh also posts them.
+    /// Checks if values that affect the priorities of all jobs have changed since the last refresh. If so, this refresh
+    /// computes all priorities, and does not compare them with the posted priorities. If an admin changed the values,
+    /// the refresh also posts the priorities.
     pub fn note_changed_terms(&mut self, shared: &mut Shared) {
         let terms = collect_shared_terms(shared);
         if self.terms.as_ref() != Some(&terms) {
@@ -49,9 +51,9 @@ impl Refresh {
     }
 }
 
-/// Computes the current priorities of jobs at the largest age, which change with time. `left` is the work that this
-/// reactor turn may still do; a check of one job costs 1. Returns the next position, or `None` if all jobs were
-/// checked.
+/// Computes the current priorities of jobs that have reached the maximum age. These priorities change with time. `left`
+/// is the work that this reactor turn may still do; a check of one job costs 1. Returns the position for the next call,
+/// or `None` if all jobs were checked.
 pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize) -> Option<CappedJobs> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.pending().ids_after(after).take(*left).collect();

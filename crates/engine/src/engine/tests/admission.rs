@@ -224,7 +224,7 @@ fn a_held_job_of_the_instance_owner_is_released_when_the_owners_record_is_pushed
     host.send_event(Event::Queues(vec![narrow_queue()]));
     host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
-    // The request with the owner's record may also have a record of another user.
+    // The request that brings the owner's record may also bring the record of another user.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
     host.send_event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
@@ -242,8 +242,8 @@ fn a_held_job_of_the_instance_owner_is_released_when_the_owners_record_is_pushed
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// Another plugin updates the job between the data and the reprioritize. Our plugin did not check this
-/// update, so it must still check the project.
+/// Another plugin updates the job after the pushed data, but before the reprioritize at the end of the push. Our plugin
+/// did not check this update, so it must still check the project.
 #[test]
 fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();

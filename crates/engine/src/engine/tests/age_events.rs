@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The terms of age and size: when a job begins to age, which events request all priorities, and which values the answers to queries show.
+//! Tests of the age factor and the size factor: when a job begins to age, when the engine asks for all priorities, and
+//! what queries return.
 
 use super::examples::{make_site, submit};
 use super::host::Host;
@@ -280,7 +281,8 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
     assert_eq!(requested_eventlogs(&host.engine.handle(NOW, push(2_000))), []);
 }
 
-/// At load, the plugin passes data to the engine before it can carry out effects. So the first settings must produce the lost effects again.
+/// While Flux loads the plugin, the engine gets data, but the plugin cannot carry out effects yet. So the engine must
+/// produce these effects again when it gets the first settings.
 #[test]
 fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
     let mut engine = Engine::with_small_batches();

@@ -58,8 +58,8 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
         crate::engine::age::age_snapshot(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
-    // When the second step ends, the first job has been at the cap for 5 hours. When the third step ends, the second
-    // job has been, too.
+    // When the second step ends, the first job has been at the cap for 5 hours. When the third step ends, both jobs are
+    // at the cap.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
         host.send_event(Event::Reprioritize);
@@ -161,7 +161,7 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
         posted_priority(&host, late_job),
         posted_priority(&host, waits)
     );
-    // max_wait_behind has no cap: a year later the order is the same.
+    // The setting `max-wait-behind` has no maximum age. After a year, the order of the jobs is the same.
     host.now += 365.0 * 24.0 * HOUR;
     host.send_event(Event::Reprioritize);
     assert!(
@@ -250,8 +250,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A second counts for a job if the job is not blocked and its urgency is above 0. The priorities must be
-    /// in the order of the counted seconds.
+    /// The age of a job grows only while the job is not blocked and its urgency is above 0. The priorities must be in
+    /// the order of these ages.
     #[test]
     fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_action(), 1..40)) {
         let mut host = make_site(settings_with_age_weight(100_000_000));
@@ -313,8 +313,8 @@ proptest! {
     }
 }
 
-/// New settings move the reference between two refreshes, so all posted priorities are stale. The next refresh must post them, although no
-/// usage changed.
+/// New settings change the reference time of ages between two refreshes, so all posted priorities are stale. The next
+/// refresh must post all priorities, although no usage changed.
 #[test]
 fn a_refresh_posts_all_priorities_after_the_reference_time_moved() {
     let mut host = make_live_host(Policy::FairTree);

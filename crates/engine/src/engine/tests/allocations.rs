@@ -134,8 +134,8 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
 }
 
-/// Replays a job in `state` with `resources` to an engine with data. Returns the engine, the id of the job,
-/// and the effects.
+/// Replays a job in `state` with `resources` to an engine that has the job's association. Returns the engine, the id of
+/// the job, and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
     let mut engine = engine_with(vec![record(association(7, "A"), "A")]);
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fields of standings, statistics, lists and pages, compared with values that were computed by hand.
+//! Compares the answers to queries with values that were computed by hand.
 
 use super::host::Host;
 use super::live::{accounts, leaf, make_live_host, tree};
@@ -69,8 +69,8 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     for (at, name, shares, usage, usage_part, even, even_at) in [
         (0, "root", None, 114.0, None, None, None),
         (1, "A", Some(0.25), 14.0, Some(14.0 / 114.0), Some(100.0 / 3.0), None),
-        // The siblings of user 8 have three quarters of the shares and a usage of 5. So user 8, with the last
-        // quarter, has an even usage of a third of 5.
+        // The siblings of user 8 have three quarters of the shares and a usage of 5. User 8 has one quarter of the
+        // shares. So with a usage of 5/3, user 8 would have used exactly its share.
         (
             2,
             "8",

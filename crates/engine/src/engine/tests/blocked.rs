@@ -232,9 +232,9 @@ fn a_job_is_checked_only_when_its_last_foreign_dependency_ends() {
     assert_no_drift(&host);
 }
 
-/// While a callback of a job runs, Flux queues the removal of the job's dependencies. So a later job of the
-/// same scan leaves DEPEND before the updated job. The later job must not take the headroom that is reserved
-/// for the updated job.
+/// An update of a job starts a release scan that releases this job and a later job. While the callback of the update
+/// runs, Flux delays the removal of the updated job's dependencies, so the later job leaves DEPEND first. The later job
+/// must not take the headroom that is reserved for the updated job.
 #[test]
 fn a_job_released_by_its_own_update_reserves_headroom_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {

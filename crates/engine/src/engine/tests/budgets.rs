@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Budgets under the model host: one example for each rule.
+//! Tests of budgets with a simulated Flux: one example for each rule.
 //! Rules: B1, B3, B5, B6, B7, B8, B10, B11
 
 mod random;
@@ -184,7 +184,7 @@ fn a_push_that_includes_an_ended_job_does_not_change_the_spent_amount() {
     end_job_after(&mut host, id, HOUR);
     let charge = 2 * MS_PER_HOUR;
     assert_eq!(spent(&host, &bank("A")), charge);
-    // The first watermark is before the end of the job, and the second after it.
+    // The first push does not include the job's end, and the second push includes the job's end.
     for (spent_in_push, watermark) in [(0, NOW), (hours(2), host.now)] {
         push(&mut host, vec![Budget { spent: spent_in_push, ..budget(bank("A"), hours(10)) }], watermark);
         assert_eq!(spent(&host, &bank("A")), charge);
@@ -482,8 +482,8 @@ fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
     push_without(&mut host, 0);
     end_job_after(&mut host, id, HOUR);
     assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
-    // The next push has the charge of the ended job in the spent amount of the bank. The job must not count
-    // twice, although the push has no watermark of its association.
+    // The next push includes the charge of the ended job in the spent amount of the bank. The push does not say up to
+    // which time it includes jobs of the association. The job must not be charged twice.
     push_without(&mut host, hours(2));
     assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Data that arrive in any order, priorities from the data that have come so far, and jobs that Flux does not
-//! schedule.
+//! Tests of pushes whose data arrive in any order, and of priorities that the engine computes from incomplete data.
+//! Also tests jobs that Flux does not schedule.
 //! Rules: R17, D2
 
 use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, start, submit};
@@ -167,7 +167,8 @@ fn a_dependency_name_is_not_reused_if_the_eventlog_cannot_be_read() {
 #[test]
 fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
     let unlimited = UNLIMITED.0;
-    // Each row has the limit on running jobs, the limit on nodes, the number of jobs in SCHED, and the number of eventlogs read.
+    // Each row has the limit on running jobs, the limit on nodes, the number of jobs in SCHED, and the expected number
+    // of read eventlogs.
     for (max_running, max_nodes, jobs, read) in [
         (unlimited, unlimited, 5, 0),
         (7, unlimited, 5, 0),
@@ -225,7 +226,8 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
             if record_first {
                 host.send_event(Event::Associations(mine()));
             }
-            // flux-accounting's push brings the data of all users, a reprioritize, and then the owner's own record.
+            // A push by flux-accounting sends the data of all users, then a reprioritize, and then the record of the
+            // owner.
             host.send_event(Event::Queues(vec![queue("q1")]));
             host.push(vec![record(association(7, "A"), "A")]);
             if !record_first {
@@ -264,7 +266,7 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
 
 #[test]
 fn a_job_of_the_instance_owner_ends_if_no_push_contains_its_bank() {
-    // Test t1012 of flux-accounting runs as the owner, and requires this exception.
+    // flux-accounting's test t1012 runs as the instance owner, and requires that this job ends with an exception.
     let owner = OWNER.0;
     let mut host = Host::new();
     let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
@@ -287,7 +289,7 @@ fn an_owners_synthetic_record_allows_every_queue() {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     host.send_event(Event::Associations(vec![record(one_association, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
-    // A record of another user without queues allows no queue.
+    // A record without queues allows no queue to a user who is not the owner.
     let none = Association { queues: [].into(), ..association(8, "A") };
     host.send_event(Event::Associations(vec![record(none, "A")]));
     let refused_job = host.submit(HostJob::new(8).queue("q1"));
@@ -316,7 +318,7 @@ fn an_incomplete_push_neither_releases_nor_holds_a_job() {
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
         let free_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
         host.replay_jobs(is_reload, Engine::with_small_batches());
-        // The associations come first. Their limits alone would release all held jobs.
+        // The associations arrive before the queues. Without the limits of queues, all held jobs could be released.
         let none = Association { max_nodes: Limit(1), ..association(7, "A") };
         host.send_event(Event::Associations(vec![record(none, "A")]));
         for id in held {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs: the number that the engine stores if no refresh folds them into usage, and the time that it waits for job-list.
+//! Tests of ended jobs: how many the engine stores while no refresh adds them to the usage, and how long the engine
+//! waits for job-list.
 //! Rules: F11
 
 use super::host::Host;
@@ -52,7 +53,7 @@ fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
     }
 }
 
-/// The plugin passes the tree to the engine before the settings. The bound must still apply.
+/// The plugin passes the tree to the engine before the settings. The limit on stored ended jobs must still apply.
 #[test]
 fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     let mut host = Host::new();
@@ -91,7 +92,8 @@ fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     }
 }
 
-/// Each attempt gets its first page and no second one. A page must not reset the count of attempts.
+/// Each query receives its first page of ended jobs, but no second page. A received page must not reset the number of
+/// failed queries.
 #[test]
 fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
     let mut engine = make_engine_with_tree(tree(Policy::Classic, NOW, leaves()));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The event fuzzer sends any sequence of events, legal or not, at any times. Effects are carried out, refused, repeated or lost.
+//! The event fuzzer sends any sequence of events, legal or not, at any times. It carries out, refuses, repeats or loses
+//! the effects.
 //!
-//! The stage oracle counts the live jobs from the events alone. After each event, the answers of the engine must agree with the oracle, and
-//! the engine's counters with its own recount. The bytes of an input choose the history (`t/fuzz/drive.rs`).
+//! A simple model counts the live jobs from the events alone. After each event, the answers of the engine must agree
+//! with this model. The engine's counters must agree with a new count of all jobs. The bytes of an input choose the
+//! events (`t/fuzz/drive.rs`).
 
 #[path = "../../../../../t/fuzz/drive.rs"]
 pub mod drive;
@@ -291,7 +293,8 @@ fn variant_name(value: &impl std::fmt::Debug) -> String {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Runs the history that `input` chooses, checks the engine after each event, and returns the features of the history.
+/// Sends the events that the bytes of `input` choose, and checks the engine after each event. Returns numbers that
+/// stand for what happened.
 fn run_history(input: &[u8]) -> Vec<u64> {
     let mut choices = Choices(input);
     let batches = Batches {
@@ -310,7 +313,8 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     while !choices.is_over() {
         let before = format!("{:?}", oracle.stages());
         let (what, effects) = match choices.below(10) {
-            // Flux carries out or refuses an earlier effect. Sometimes it does so twice.
+            // Flux carries out or refuses an effect of an earlier event. Some effects stay in `pending_effects`, so
+            // Flux may handle them twice.
             0 | 1 if !pending_effects.is_empty() => {
                 let at = choices.below(pending_effects.len());
                 let effect = if choices.below(4) == 3 {

@@ -181,7 +181,6 @@ fn a_limit_of_a_queue_holds_only_jobs_of_the_queue() {
     assert_eq!(host.names(job_b), ["max-run-jobs-queue"]);
     host.end_job(job_c);
     assert_eq!(host.names(job_b), ["max-run-jobs-queue"]);
-    // In the other queue the job is released.
     host.update_job(job_b, Some("q2"), None).unwrap();
     assert_eq!(host.state(job_b), Some(State::Sched));
     assert_no_drift(&host);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The hand-over to flux-accounting's plugin: which held jobs that plugin would end, and the request `rest`,
-//! which removes our dependencies from held jobs before that plugin is loaded.
+//! Tests of the return to flux-accounting's plugin: which held jobs that plugin would end. Before that plugin is
+//! loaded, the request `rest` removes our dependencies from held jobs.
 
 use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
@@ -92,8 +92,8 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     assert!(host.engine.view().can_rest(held));
 }
 
-/// If a blocked job lost its names now, it would stay in DEPEND. There flux-accounting's plugin would add a name again, and would end the
-/// job because it cannot remove that name.
+/// If a blocked job lost our dependencies now, the job would stay in DEPEND. There flux-accounting's plugin would add a
+/// dependency again, fail to remove it, and end the job.
 #[test]
 fn the_method_rest_keeps_the_dependencies_of_a_held_and_blocked_job() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
@@ -155,8 +155,8 @@ fn flux_accountings_plugin_ends_no_job_that_never_had_the_name_of_the_full_limit
     assert_eq!(list_job_outcomes(&host), [(held_job, Fate::Held)]);
 }
 
-/// The dependency names of a job decide whether flux-accounting's plugin ends the job. So there is no answer
-/// until all eventlogs are read.
+/// Whether flux-accounting's plugin ends a job depends on the job's dependencies. The engine reads the dependencies
+/// from eventlogs. So the engine does not answer before it has read all eventlogs.
 #[test]
 fn hand_over_does_not_answer_before_all_eventlogs_are_read() {
     let new_engine = || {

@@ -40,7 +40,7 @@ pub struct Host {
     pub has_job_list: bool,
     /// The number of eventlogs that the engine has requested.
     pub requested_reads: usize,
-    /// Checks each release and its order by rules of its own.
+    /// Checks which jobs the engine releases, and in which order. The checks do not use code of the engine.
     pub oracle: Oracle,
     next: u64,
     defers: usize,
@@ -53,7 +53,7 @@ pub struct Host {
     /// `listed` is the response of job-list to the pending request.
     pub ended: Vec<EndedJob>,
     pub listed: Option<Option<Vec<EndedJob>>>,
-    /// The number of priorities that the engine posted by id.
+    /// How many priorities the engine has posted by job id.
     pub posts: usize,
     /// Jobs that a priority posted by id moved from PRIORITY to SCHED, in order.
     pub moved_to_sched: Vec<JobId>,
@@ -63,7 +63,7 @@ pub struct Host {
     pub refuse_priorities: Option<Refusal>,
     /// The error of each request to set an urgency.
     pub refuse_urgency_requests: Option<Refusal>,
-    /// The error of each loop over all jobs.
+    /// If set, Flux refuses each request to reprioritize all jobs with this error.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
     /// Whether the queue timer is due, or `None` if the timer is not armed. `queues_asked` has the queues of
@@ -75,18 +75,18 @@ pub struct Host {
     pub parents: BTreeMap<String, String>,
     /// When the refresh timer fires.
     pub refresh_at: Option<f64>,
-    /// When the timer fires that updates the time that running jobs have left.
+    /// The time of the next update of the remaining time of running jobs.
     pub time_left_at: Option<f64>,
     /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// The jobs for which [`is_hold_candidate`] is true, and some for which it no longer is. A search of all jobs at
-    /// each event would make long histories slow.
+    /// All jobs for which [`is_hold_candidate`] is true, and some jobs for which it was true before. A search of all
+    /// jobs at each event would make long histories slow.
     hold_candidates: BTreeSet<JobId>,
     /// The job that Flux's loop over all jobs asks about.
     job_in_loop: Option<JobId>,
     /// Jobs whose callbacks are running. An event posted to such a job is handled when its callback has returned.
     busy: Vec<JobId>,
-    /// Dependencies of the jobs in `busy` that are removed when the callbacks have returned.
+    /// Dependencies to remove from jobs in `busy` when the callbacks of these jobs have returned.
     queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }

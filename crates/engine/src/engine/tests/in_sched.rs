@@ -155,8 +155,8 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
     }
 }
 
-/// Each cause sends a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because the scheduler may have allocated
-/// its resources.
+/// Each event in `causes` moves a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because
+/// the scheduler may have allocated the job's resources.
 #[test]
 fn a_job_that_leaves_sched_returns_to_sched_for_each_cause_and_urgency() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));

@@ -53,7 +53,8 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     }
 }
 
-/// A push has changed the limits since the job was held. The answer must show the dependencies in Flux.
+/// A push has changed the limits since the job was held. The answer must show the job's dependencies in Flux, and not
+/// the limits that the job exceeds now.
 #[test]
 fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -87,7 +88,8 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
     }
 }
 
-/// After a restart, Flux asks for no priority of a job in PRIORITY, so the engine has to request the loop.
+/// After a restart, Flux does not ask for the priorities of jobs in PRIORITY. So the engine must make Flux ask for all
+/// priorities.
 #[test]
 fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
     use State::{Depend, Priority, Run, Sched};

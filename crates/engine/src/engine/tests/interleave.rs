@@ -43,8 +43,8 @@ fn submit_equal_jobs(host: &mut Host, user: u32, jobs: usize) {
     }
 }
 
-/// Asserts that each posted priority is current, and that the explanation of each job shows the fair-share of its
-/// turn.
+/// Asserts that each posted priority is current, and that the explanation of each job shows the fair-share for the
+/// job's position in its association.
 fn assert_explained(host: &Host) {
     for (id, job) in &host.jobs {
         let priorities = host.engine.view().priorities_of(*id).unwrap();
@@ -77,7 +77,8 @@ fn interleave_turns_end_when_live_fair_share_ends() {
     }
 }
 
-/// Under a negative weight of fair-share, a later turn raises the score. The score without the turn decides whether the job is held.
+/// If the weight of fair-share is negative, a later position in the association gives a job a higher priority. The
+/// priority without interleave decides whether the job is held.
 #[test]
 fn an_interleave_turn_releases_no_job_whose_score_without_the_turn_is_0() {
     let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);
@@ -86,7 +87,7 @@ fn an_interleave_turn_releases_no_job_whose_score_without_the_turn_is_0() {
     host.advance_and_refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
-    // The turns of jobs do not change before the next refresh.
+    // The positions of jobs in their associations do not change before the next refresh.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
@@ -168,7 +169,7 @@ fn fairshare_term(host: &Host, id: JobId) -> f64 {
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
-/// The fair-share of a turn is the one that the association would have if the jobs before it had run as requested.
+/// The fair-share for a job's position is computed as if all earlier jobs of the association had run as requested.
 #[test]
 fn the_fair_share_of_a_turn_is_charged_with_the_requests_of_earlier_jobs() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
@@ -187,8 +188,8 @@ fn the_fair_share_of_a_turn_is_charged_with_the_requests_of_earlier_jobs() {
     }
 }
 
-/// If only one user has usage, a charge does not change this user's fair-share. Then the fair-share of each later job
-/// is lower by a fixed step, so that the jobs still differ.
+/// If only one user has usage, more usage does not change this user's fair-share. So interleave lowers the fair-share
+/// by a fixed step for each later job, and the priorities of the jobs still differ.
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
@@ -217,8 +218,8 @@ fn a_job_moved_to_another_bank_has_no_interleave_turn_in_the_old_bank() {
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
-/// The next refresh computes the turns again. Until then, a moved job has the turn of the last job of its new
-/// association, and no turn if there is no such job.
+/// The next refresh computes the positions of jobs again. Until then, a moved job has the position and the fair-share
+/// of the last job in its new association. If the new association has no other job, the moved job has no position.
 #[test]
 fn a_job_moved_to_another_bank_has_the_last_interleave_turn_in_the_new_bank() {
     for others in [0, 2] {
@@ -253,8 +254,8 @@ fn the_interleave_turns_of_a_user_follow_the_other_priority_terms() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// While interleave is on, it must hold no job. Under a ranking policy with ranks, it must not change the
-    /// priority of a user's only job.
+    /// Interleave must not hold a job. Under a ranking policy with ranks, interleave must not change the priority of a
+    /// user's only job.
     #[test]
     fn switching_interleave_off_restores_the_priorities_without_interleave(
         users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The levels of the tree in the answer to `standings`, if a level is very large or has no shares and no usage.
+//! Tests of the tree levels in the answer to `standings`. In these tests, a level is very large, or has no shares and
+//! no usage.
 
 use super::host::Host;
 use super::live::{accounts, leaf, make_live_host, tree};
@@ -44,7 +45,7 @@ fn standings_show_200_of_very_many_siblings() {
         all_accounts,
         SitePart { rule, banks, associations: leaves.collect(), ..SitePart::default() },
     ));
-    // In the table: a user, and the sibling with the best rank among those that the answer for this user shows.
+    // Each row has a user, and the user with the best rank among the siblings in the answer.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingFilter { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
@@ -81,8 +82,8 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_levels() {
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
-    // Each association except two that are not in the tree shows 200 users and the 15 other banks. So the
-    // page exceeds 2,000 nodes after ten associations of the tree.
+    // For each association in the tree, the answer lists 200 users and the 15 other banks. Two associations are not in
+    // the tree. So the page exceeds 2,000 entries after ten associations of the tree.
     let (first, next) = page(None, Open::All);
     assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
     let (rest, next) = page(next.as_deref(), Open::All);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share under the model host: one example for each rule.
+//! Tests of live fair-share with a simulated Flux: one example for each rule.
 //! Rules: F1, F2, F8, F21
 
 use super::host::Host;

@@ -59,7 +59,7 @@ fn any_action() -> impl Strategy<Value = Action> {
 struct StartedJob {
     account: usize,
     nodes: u64,
-    /// The charge factor of its queue when it started.
+    /// The charge factor that the job's queue had when the job started.
     charge: f64,
     start: f64,
     end: Option<f64>,
@@ -86,7 +86,7 @@ impl World {
         .sum()
     }
 
-    /// Returns the leaves that a database pushes if it has fetched all jobs that ended by `until`.
+    /// Returns the leaves of the pushed tree. The usage of each leaf includes the jobs that ended by `until`.
     fn leaves(&self, until: f64) -> Vec<Leaf> {
         let now = self.host.now;
         let is_fetched = |job: &StartedJob| job.end.is_some_and(|end| end <= until);

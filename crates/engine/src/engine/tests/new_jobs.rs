@@ -83,8 +83,8 @@ fn a_job_whose_size_cannot_be_counted_is_logged() {
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
 }
 
-/// Flux counts a new duration from the start of the job. An unchanged duration must keep the end, because the scheduler may have set an
-/// earlier one.
+/// Flux counts a new duration from the start of the job. If the duration does not change, the job's end must not change
+/// either, because the scheduler may have set an earlier end.
 #[test]
 fn a_new_duration_of_a_running_job_changes_its_end() {
     for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
@@ -98,7 +98,8 @@ fn a_new_duration_of_a_running_job_changes_its_end() {
     }
 }
 
-/// The ledger must subtract a counted job with the size with which it added the job, so an update does not change that size.
+/// When a counted job ends, the ledger subtracts the size that it added before. So an update must not change the stored
+/// size of a counted job.
 #[test]
 fn a_new_size_is_stored_until_the_job_is_counted() {
     for (state, is_stored) in [(State::Depend, true), (State::Sched, false)] {

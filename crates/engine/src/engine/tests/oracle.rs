@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes which jobs may be released, and in which order, from the jobs of the host and the pushed limits. The rules are those of the
-//! specification (tables 4.3 and 5.1, and limits over scopes). No code of the engine is used.
+//! Computes by the rules in `docs/design` which jobs may be released, and in which order. The oracle uses the jobs of
+//! the host and the pushed limits, and no code of the engine.
 
 mod budgets;
 mod job_state;
@@ -20,7 +20,7 @@ use job_state::{has_no_limit_dependency, is_held_past_depend, is_on_its_way, was
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictQueues;
 
-/// The names of the limits, in the order of table 4.3.
+/// The names of the limits, in the order of the table in docs/design/limits.md.
 const NAMES: [&str; 8] = [
     "max-run-jobs-queue",
     "max-sched-jobs-queue-limit",
@@ -57,7 +57,7 @@ fn is_ours(name: &str) -> bool {
     find_limit_name(name).is_some()
 }
 
-/// The rules of the specification, applied to the host's jobs and the pushed limits.
+/// Computes from the host's jobs and the pushed limits which releases are allowed.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     associations: BTreeMap<(UserId, BankName), AssociationRecord>,
@@ -86,8 +86,8 @@ pub struct Oracle {
     pub is_deferred_turn: bool,
     /// The number of times that the order of two associations was compared. Tests check that it is above 0.
     pub compared_orders: usize,
-    /// Associations that have a record of a push that no reprioritize has ended yet. Their jobs in PRIORITY stay
-    /// there.
+    /// Associations whose record came in a push that no reprioritize has ended yet. Jobs of these associations stay in
+    /// PRIORITY.
     half_pushed: BTreeSet<(UserId, BankName)>,
     /// The pushed weight of fair-share. The weights of queue and urgency are the defaults of flux-accounting.
     weight: Option<i64>,
@@ -100,8 +100,8 @@ pub struct Oracle {
     pub unknown: BTreeSet<JobId>,
     /// Whether jobs of priority 0 count like other jobs. With live fair-share a posted 0 may be stale.
     counts_priority_0: bool,
-    /// Whether running jobs count with their whole time limit. Otherwise, they count with the time that they have left. The counters of the
-    /// engine are between these two, because a timer updates them.
+    /// Whether running jobs count with their whole time limit, or with the time that they have left. A timer updates
+    /// the engine's counters, so the counters are between these two values.
     counts_whole_time: bool,
     /// The time of the host.
     pub now: f64,
@@ -263,8 +263,8 @@ impl Oracle {
                     && matches!(job.state, State::Priority | State::Sched);
             // If running limits are strict, each job that is in SCHED or moves there counts.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            // A job in a stopped queue counts only against other jobs in stopped queues. If running limits are strict, it counts against
-            // all jobs.
+            // A pending job in a stopped queue uses headroom only if the job that asks for headroom is also in a
+            // stopped queue. If running limits are strict, a pending job always uses headroom.
             let is_suspended = self.is_queue_stopped(job) && !self.is_queue_stopped(asking);
             let rests = self.is_unschedulable(job) || is_suspended && !self.is_strict(job);
             job.state == State::Run || (is_released || is_counted) && !rests
@@ -316,7 +316,7 @@ impl Oracle {
                 Measure::Cores => |job| job.allocated_size().cores,
                 Measure::Gpus => |job| job.allocated_size().gpus,
                 Measure::Jobs => one,
-                // Limits on amounts of time count requested resources, also for running jobs.
+                // A limit on time, such as node time, counts the requested resources of running jobs.
                 Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
             };
             let running = if limit.amount.measure.is_time() {
@@ -440,7 +440,7 @@ impl Oracle {
         self.check_release(jobs, id);
     }
 
-    /// Checks that a job in PRIORITY may be released if it was held and gets a priority.
+    /// Checks a job in PRIORITY that gets a priority. If the job was held, limits must allow its release.
     pub fn check_posted_priority(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         if is_held_past_depend(&jobs[&id]) {
             self.check_release(jobs, id);

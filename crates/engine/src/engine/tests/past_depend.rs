@@ -81,7 +81,8 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     assert_eq!(held, 1);
 }
 
-/// The request `rest` removes our dependencies, and a job held in PRIORITY has none of them.
+/// The request `rest` removes our dependencies from held jobs. A job that is held in PRIORITY has no dependencies of
+/// our plugin.
 #[test]
 fn the_method_rest_changes_nothing_for_a_job_held_in_priority() {
     let (mut host, jobs) = push_after_three_jobs();

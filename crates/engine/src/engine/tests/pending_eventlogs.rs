@@ -155,7 +155,8 @@ fn push_two_users() -> Event<'static> {
     Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into())
 }
 
-/// Until its eventlog is read, a job in SCHED counts with a reservation, which a job that was never held does not have.
+/// Until the eventlog of a job in SCHED is read, the engine assumes that the job has a reservation. A job that was
+/// never held has no reservation.
 #[test]
 fn a_replayed_job_is_held_when_the_eventlogs_of_jobs_under_the_same_limit_are_read() {
     for was_held in [true, false] {

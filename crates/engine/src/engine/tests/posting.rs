@@ -343,8 +343,7 @@ fn count_stale(host: &Host) -> usize {
     host.engine.view().live_snapshot().lagging
 }
 
-/// Flux adds each posted priority to the job's eventlog, so a refresh must not post a priority without need
-/// (live 4 #6).
+/// Flux adds each posted priority to the job's eventlog. So a refresh must not post a priority without need.
 #[test]
 fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     for policy in Policy::ALL {
@@ -475,9 +474,8 @@ fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     );
 }
 
-/// A queue has 400 jobs of user 7, its virtual queue has 400 jobs of user 8, and a push reverses the order of
-/// the users. Right after the push, the first jobs of both queues together must be jobs of user 8 (live 4 #2,
-/// #3).
+/// A queue has 400 jobs of user 7, and its virtual queue has 400 jobs of user 8. A push reverses the order of the
+/// users. Right after the push, the first jobs of both queues together must be jobs of user 8.
 #[test]
 fn a_virtual_queue_and_its_parent_form_one_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {

@@ -27,8 +27,8 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
     let before = list_priorities(host);
     let preview = host.engine.preview(host.now, usize::MAX).unwrap();
     assert_eq!(list_priorities(host), before, "a preview changes nothing");
-    // A shorter list contains the largest moves. Moves are sorted by the change of the position, then by the change
-    // of the priority.
+    // A preview with only one move must have the largest move. Moves are sorted by the change of the position, then by
+    // the change of the priority.
     let few = host.engine.preview(host.now, 1).unwrap().moves;
     let far = |job: &Move| (job.place[0].abs_diff(job.place[1]), job.priority[0].abs_diff(job.priority[1]));
     assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());

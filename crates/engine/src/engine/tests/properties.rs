@@ -224,8 +224,8 @@ impl World {
         }
     }
 
-    /// Returns true if no limit on running jobs may be exceeded: the scheduler starts each job at once, or running limits are strict.
-    /// Otherwise jobs that were never held can start beyond a limit.
+    /// Returns true if running jobs can never exceed a limit. This is so if the scheduler starts each job at once, or
+    /// if running limits are strict. Otherwise jobs that were never held can start beyond a limit.
     fn are_running_limits_kept(&self) -> bool {
         self.site.is_eager || is_strict(&self.site.settings)
     }

@@ -122,7 +122,8 @@ fn count_stale(host: &Host) -> usize {
         .count()
 }
 
-/// At the next refresh no usage has changed, so only the refusal can be the reason for the loop.
+/// At the next refresh no usage has changed. So the engine repeats Flux's loop over all pending jobs only because Flux
+/// refused it before.
 #[test]
 fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = make_live_host(Policy::Classic);

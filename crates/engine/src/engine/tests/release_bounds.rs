@@ -203,7 +203,7 @@ proptest! {
             let next = find_next_end(&host);
             let pending: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
-            // Sometimes a job starts, now or before the next job ends.
+            // In some steps, a pending job starts before the next running job ends.
             let start = starts.next().filter(|_| !pending.is_empty());
             if let Some((at, part)) = start {
                 let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The requests to Flux that an event causes, and those that it must not cause. No other test would fail because of a superfluous request.
+//! Tests which requests to Flux an event causes. No other test would fail because of a superfluous request.
 //! Rules: L8, D7
 
 use super::examples::{make_site, submit};
@@ -32,7 +32,8 @@ fn reads_eventlog(effects: &[Effect]) -> bool {
     has_effect(effects, |effect| matches!(effect, Effect::ReadEventlog(_)))
 }
 
-/// Returns an engine with a limit of one running job for user 7, and a job of this user that a reload shows in `state`.
+/// Returns an engine with a limit of one running job for user 7, and a job of this user. Flux reports the job to the
+/// engine in `state`, as after a reload.
 fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
     let mut engine = Engine::with_small_batches();
     let one_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -265,7 +266,8 @@ fn only_a_returned_reservation_starts_a_release_scan() {
     }
 }
 
-/// No event reports the end of a loop that the engine did not request. So the engine releases jobs in the next reactor turn.
+/// If Flux begins a loop over all pending jobs by itself, no event reports the end of the loop. So the engine releases
+/// jobs in the next reactor turn.
 #[test]
 fn a_reprioritize_loop_of_flux_releases_no_job_before_the_next_reactor_turn() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));

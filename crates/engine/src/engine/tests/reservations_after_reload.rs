@@ -18,8 +18,8 @@ fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Returns a host and a job in SCHED that was held and released before a reload. One job may run before the reload. The reloaded engine has
-/// `data`.
+/// Returns a host after a reload, and a job in SCHED. The job was held and released before the reload, when the limit
+/// was one running job. The reloaded engine gets the events in `data`.
 fn reload_with_data(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = host.run_new_job(job());

@@ -107,7 +107,7 @@ fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     };
     let order = [&ids[ids.len() - 2..], &ids[..ids.len() - 2]].concat();
     assert_eq!(asked(&mut host), order[..SLICE]);
-    // Two of the jobs that have no priority yet end.
+    // Two jobs end before they get a priority.
     for at in [SLICE, SLICE + 2] {
         let effects = host.engine.handle(NOW, Event::Inactive(order[at]));
         host.jobs.remove(&order[at]);

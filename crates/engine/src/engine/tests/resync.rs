@@ -86,8 +86,8 @@ fn the_comparison_with_flux_rereads_all_jobs_of_flux_and_drops_all_others() {
         host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap(),
     ];
     assert_eq!(host.state(held_job), Some(State::Depend));
-    // In Flux, one job ended and another started, but the engine got no callback. The panic names a job that does not
-    // exist.
+    // In Flux, one job ended and another started, but the engine got no callback. The report of the panic has the id of
+    // a job that does not exist.
     host.jobs.remove(&gone_job);
     host.jobs.get_mut(&first_job).unwrap().state = State::Run;
     let effects = send_panic(&mut host, Some(JobId(999)));
@@ -168,7 +168,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
         "a second request starts no second comparison"
     );
     assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
-    // The next panic ends the comparison again.
+    // The next panic makes the engine abandon the comparison with Flux again.
     assert!(logs_text(&send_panic(&mut host, None), "cannot compare"));
 }
 
@@ -329,8 +329,8 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
     assert_eq!(host.refresh_at, Some(due));
 }
 
-/// The comparison includes jobs without an association. It ends when the eventlog of the last such job is
-/// read, or when this job ends.
+/// The comparison with Flux includes jobs without an association. The comparison ends when the eventlog of the job is
+/// read, or when the job ends.
 #[test]
 fn the_comparison_with_flux_includes_jobs_without_an_association() {
     for ends in [false, true] {

@@ -46,8 +46,8 @@ fn a_job_held_because_of_a_wrong_counter_is_released_after_the_comparison_with_f
     assert_no_drift(&host);
 }
 
-/// A panic drops pending reads of eventlogs. If the lookup of a job fails too, the engine reads the job's eventlog again. Otherwise no scan
-/// of its association would ever follow.
+/// A panic drops pending reads of eventlogs. If Flux also refuses to look up a job, the engine must read the job's
+/// eventlog again. Otherwise the engine would never scan the job's association.
 #[test]
 fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     let mut host = make_site();
@@ -88,7 +88,8 @@ fn a_refused_priority_is_posted_again() {
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))), "{effects:?}");
 }
 
-/// The comparison does not include a job that is submitted meanwhile. The end of another job frees headroom for that job.
+/// A job is submitted during the comparison with Flux, so the comparison does not include this job. Then another job
+/// ends, and frees headroom for the submitted job.
 #[test]
 fn a_job_submitted_during_the_comparison_with_flux_is_released_afterwards() {
     let mut host =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The data for the snapshot: the associations of a push with their fair-shares, and ended jobs. An aborted push must leave no data.
+//! Tests of the data that the snapshot stores: the associations of a push with their fair-shares, and ended jobs. The
+//! snapshot must not store the data of an aborted push.
 //! Rules: D18
 
 use super::host::Host;

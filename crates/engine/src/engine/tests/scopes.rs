@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: which jobs they hold, release and reject, and how pushes and restarts change them.
+//! Tests of site limits: which jobs they hold, release and reject, and how pushes and restarts change the limits.
 //! Rules: L19, R12, R13
 
 mod changes;
@@ -87,8 +87,8 @@ fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     assert_counters_and_holds(&host);
 }
 
-/// Limits over scopes need the parents of banks. So the snapshot must contain the parents, even if the push
-/// brought no tree.
+/// A site limit on a bank counts the jobs of all banks below it. So the snapshot must contain the parents of banks,
+/// even if the push contained no tree.
 #[test]
 fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
@@ -104,8 +104,8 @@ fn the_snapshot_contains_the_parents_of_banks() {
     }
 }
 
-/// The limit counts GPUs, each job requests two, and one is left. The table has the limits, and whether each limit
-/// holds each of the other jobs.
+/// The limit counts GPUs. Each job requests two GPUs, and one GPU is left. Each row has a limit, and says which jobs in
+/// `others` the limit holds.
 #[test]
 fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
     let association = || Target::Association(UserId(7), "A".into());

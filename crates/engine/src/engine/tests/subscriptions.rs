@@ -73,7 +73,7 @@ fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom
     host.start_job(first_job);
     satisfy_dependencies(&mut host, &[blocked_job]);
     assert_eq!(host.state(blocked_job), Some(Sched));
-    // An update into a full queue adds no dependency either.
+    // If a job moves to a full queue, the plugin adds no dependency to the job.
     let full_queue = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
     host.send_event(Event::Queues(vec![queue("q1"), full_queue]));
     let moved_job = submit_dependent(&mut host);
@@ -111,7 +111,7 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
     host.end_job(watched_job);
     let next = submit_dependent(&mut host);
     assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond_job));
-    // The model host fails if the plugin ends a subscription that it does not have. These jobs are cancelled, rejected or released.
+    // The jobs below are cancelled, rejected or released. The model host fails if the plugin ends a subscription that does not exist.
     host.end_job(beyond_job);
     let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).blocked_by(AFTER) };
     assert!(host.submit(refused).is_err());
@@ -201,7 +201,6 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     }
 }
 
-/// Without the subscription, the engine must treat the job as an unsubscribed one.
 #[test]
 fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases_it() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));

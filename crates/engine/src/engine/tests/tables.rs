@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Engines with one more limit on a counter, one more limit on a single job, or one more factor. Each needs only a row in a table.
+//! Tests that a new limit or a new priority factor needs only one new row in a table.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
@@ -26,7 +26,7 @@ fn a_new_counted_limit_needs_only_a_row_in_the_limit_table() {
     let [first_job, second_job, third_job] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
     assert_eq!(host.names(second_job), ["max-sched-cores-user-limit"]);
     assert_eq!(host.state(third_job), Some(State::Sched), "the limit has headroom for the smaller job");
-    // After a reload, the engine recognizes the name in the eventlog.
+    // After a reload, the engine finds the new limit by its name in the eventlog.
     host.replay_jobs(true, make_site(tables));
     assert_eq!(host.names(second_job), ["max-sched-cores-user-limit"]);
     host.start_job(first_job);
@@ -83,7 +83,6 @@ fn a_new_priority_factor_needs_only_a_row_in_the_factor_table() {
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).factors.get("nodes"), Some(&100));
 }
 
-/// The guarantee of `max-wait-behind` must include the range of the new factor.
 #[test]
 fn max_wait_behind_outweighs_a_new_factor() {
     static SEVEN: [Factor; 7] = {

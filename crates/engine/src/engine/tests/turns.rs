@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended. Also work
-//! that must be done only once.
+//! Tests work that the engine defers to a later reactor turn, and work that the engine does only once.
 
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
@@ -37,7 +36,6 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
     assert_eq!(released_jobs(&run_reactor_turn(&mut host)), [held]);
 }
 
-/// The scan of all associations also waits for the end of Flux's loop.
 #[test]
 fn no_job_of_any_association_is_released_within_flux_s_loop() {
     let mut host = Host::with_data(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
@@ -131,7 +129,7 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     }
 }
 
-/// The engine rejects an update into a full queue for a job past DEPEND. A job in DEPEND can be held there instead.
+/// A job in DEPEND may move to a full queue, where a limit then holds the job. A job in a later state may not move to a full queue.
 #[test]
 fn a_job_in_depend_may_move_to_a_full_queue() {
     let full_queue = Queue { max_sched_jobs: Limit(1), ..queue("q2") };
@@ -196,8 +194,8 @@ fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
     assert_eq!(released_jobs(&run_reactor_turn(&mut host)), [second]);
 }
 
-/// Another plugin blocks the job, and its limits were checked when its eventlog was read. So the job goes to SCHED in the callback that
-/// unblocks it.
+/// The engine checks the job's limits when it reads the job's eventlog. Later, when the other plugin unblocks the
+/// job, the job goes to SCHED at once.
 #[test]
 fn a_replayed_job_that_was_checked_is_not_checked_again() {
     let mut host = make_site(|_| ());
@@ -261,7 +259,7 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first_job))), [held_job]);
 }
 
-/// A scan of all held jobs includes the jobs that no other plugin blocks, so it is the larger scan.
+/// A scan of all held jobs is larger than a scan of only the unblocked held jobs.
 #[test]
 fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     let host = make_site(|_| ());

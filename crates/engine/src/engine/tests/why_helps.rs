@@ -79,7 +79,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     host.run_new_job(HostJob::new(7));
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
-    // The limits must release another held job first.
+    // Another held job must be released first.
     let behind_job = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, behind_job), ("needs-start".to_owned(), false, false));
     let blocked_job = host.submit(timed(50.0).blocked_by("afterany:1")).unwrap();
@@ -204,9 +204,8 @@ fn why_suggests_no_bank_that_refuses_the_project() {
     }
 }
 
-/// The held jobs that must be released first request, alternately, all nodes and all cores. The search
-/// examines all of them after each end of a job and releases none, so `why` limits the number of
-/// examinations.
+/// Half of the held jobs ahead request all nodes, and the other half request all cores. Whenever a running job ends,
+/// the search tries all of these jobs and releases none. So `why` limits the number of tries.
 #[test]
 fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();
@@ -232,7 +231,7 @@ fn why_predicts_no_time_if_the_search_is_too_long() {
         host.engine.handle(NOW, Event::Depend(JobId(id)));
     };
     (1_000..1_499).for_each(|id| hold(&mut host, id, 1 + 499 * (id % 2), 500 - 499 * (id % 2)));
-    // The job of 40 nodes is released at the 40th end. For the job of 300 nodes the search would take too many steps.
+    // The job of 40 nodes is released when 40 jobs have ended. For the job of 300 nodes, the search would take too many steps.
     for (id, nodes, wanted) in [(1_499, 40, Ok(40.0)), (1_500, 300, Err("many"))] {
         hold(&mut host, id, nodes, nodes);
         let job = job_in(State::Depend).size(nodes, nodes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Excerpts of the ledger. In an excerpt, the engine simulates releases to predict when a held job is released.
+//! Copies a part of the ledger. The engine simulates releases in the copy, to predict when a held job is released.
 
 use super::super::{Accounts, Size};
 use super::{Account, Class, Job, JobRow, Ledger};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct PlaceInLine {
     /// The position: 1 for the first job.
     pub place: usize,
-    /// The number of jobs that have a position.
+    /// The total number of jobs in the list.
     pub of: usize,
 }
 
@@ -47,8 +47,8 @@ impl Ledger {
         Some(rivals)
     }
 
-    /// Returns a ledger with the counters of `association`, and with only the jobs in `jobs`. The excerpt has no limits over scopes, because
-    /// jobs of other associations count under these limits too.
+    /// Returns a copy of the ledger with the counters of one association, and with only the jobs in `jobs`. The copy
+    /// has no limit scopes, because jobs of other associations count in the scopes too.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
         let original = self.accounts.get(association);
         let mut account = Account {

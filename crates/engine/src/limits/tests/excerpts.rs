@@ -35,7 +35,7 @@ fn the_use_of_a_limit_includes_reservations() {
     assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.accounts.held_count(id)), [1, 0]);
 }
 
-/// An unread eventlog may show that there is no headroom, so an excerpt releases no job either.
+/// The unread eventlog may show that there is no headroom.
 #[test]
 fn a_ledger_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     let book = make_book(5);

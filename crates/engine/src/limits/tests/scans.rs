@@ -61,9 +61,9 @@ enum Op {
     /// In each scope, this number of jobs takes headroom.
     TakeHeadroom(u64),
     ChangePriorities,
-    /// Consecutive scans, each from a user's association. They release no job of the users in the set.
+    /// Runs several scans. Each scan begins with the association of one user. No job of the users in the set is released.
     Scans(Vec<(u32, Candidates)>, BTreeSet<u32>),
-    /// Computes all positions again, then scans from each association with held jobs.
+    /// Computes all positions in waiting lists again, then runs a scan for each association with held jobs.
     ScanAll,
 }
 
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Moves a released job to its next state. Depending on the id, the job stays in DEPEND, cannot be scheduled, or ends other jobs.
+    /// Moves a released job to its next state. The id of the job determines what happens to the job.
     fn advance_released_job(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}
@@ -267,8 +267,8 @@ proptest! {
     }
 }
 
-/// Returns a site with one running job. Each other user has one held job that lacks nodes and one that lacks cores. A job with the least
-/// nodes and the least cores of both would fit.
+/// Returns a site with one running job. Each further user has two held jobs: one job lacks nodes, and one job lacks
+/// cores. A job that needs the smaller number of nodes and the smaller number of cores would fit.
 fn make_world_without_headroom(users: u32) -> World {
     let mut world = World::new(&make_book_with_caps(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {

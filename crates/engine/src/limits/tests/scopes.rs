@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The changes after which the ledger computes the positions of an association again. `engine/tests/scopes.rs` tests which jobs are released.
+//! Tests which changes make the ledger compute an association's positions in waiting lists again.
+//! `engine/tests/scopes.rs` tests which jobs are released.
 
 use super::super::place::Unplaced;
 use super::*;
@@ -9,8 +10,9 @@ use std::collections::BTreeSet;
 
 const LAST: u32 = 50;
 
-/// Returns a book and its empty ledger. Users 1 and 2 are in bank A, user 3 is in bank B, both banks are below science, and users from 4 on
-/// are in bank C. One job of each bank and two jobs of science may be in SCHED or RUN.
+/// Returns the accounting data of a site, and an empty ledger. Users 1 and 2 are in bank A, user 3 is in bank B, and
+/// users from 4 on are in bank C. Banks A and B are below science. One job of each bank and two jobs of science may
+/// be in SCHED or RUN.
 fn make_site() -> (Book, Ledger) {
     let make_record = |user: u32, bank: &str| {
         let mut association =
@@ -63,7 +65,8 @@ fn make_held_job_of_user(book: &Book, user: u32) -> Job {
     job
 }
 
-/// Puts all unplaced associations into their waiting lists, at equal priorities. Returns the jobs in [`Unplaced::heads`].
+/// Puts associations with outdated positions into their waiting lists. All jobs have the same priority. Returns the
+/// jobs whose priorities determine the positions.
 fn place_associations(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor) -> Vec<JobId> {
     let unplaced_associations = cursor.unplaced(ledger, book);
     let heads: Vec<JobId> = unplaced_associations.iter().flat_map(Unplaced::heads).collect();
@@ -133,7 +136,8 @@ fn an_association_keeps_its_place_if_a_job_that_is_neither_held_nor_counted_is_r
     }
 }
 
-/// If a scan releases no job of an association in a waiting list, another scope may hold its jobs. So its positions are computed again.
+/// If a scan releases no job of a waiting association, a different scope may hold the jobs. So the positions of the
+/// association are computed again.
 #[test]
 fn an_association_gets_a_new_place_if_a_scan_releases_none_of_its_jobs() {
     let (book, mut ledger) = make_site();
@@ -168,7 +172,7 @@ fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
     }
 }
 
-/// `may_change` selects the jobs of a scan: jobs that the scan can release, and jobs that lose a dependency.
+/// `may_change` is true for jobs that the scan can release, and for jobs that lose a dependency. The scan skips all other jobs.
 #[test]
 fn a_scan_skips_jobs_that_a_shared_limit_holds() {
     for (is_bank_full, own_cap, may_change) in

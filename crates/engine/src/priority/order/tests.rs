@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of plans: sorting all jobs checks the order after a plan, and trying all sets of jobs checks the size of a plan.
+//! Tests of plans. The tests sort all jobs to check the order, and try all sets of jobs to find the smallest plan.
 
 use proptest::prelude::*;
 
@@ -26,9 +26,8 @@ fn is_special(priority: u32) -> bool {
     priority == 0 || priority == u32::MAX
 }
 
-/// Posts the priorities of the jobs for which `is_posted` returns true. Returns true if the first `depth`
-/// jobs are then in the order of their current priorities, and if all special priorities of the queue are up
-/// to date.
+/// Posts the current priorities of the jobs for which `is_posted` is true. Returns true if the first `depth` jobs are
+/// then in the correct order, and no stale priority is 0 or the maximum.
 fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let after: Vec<PendingJob> = jobs
         .iter()
@@ -42,8 +41,7 @@ fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, dept
         && take_head(sort_ids(&after, |job| job.posted)) == take_head(sort_ids(&after, |job| job.current))
 }
 
-/// Returns true if, after the posts, none of the first `depth` jobs by current priority has a posted priority that is both stale and
-/// incomparable.
+/// Returns true if, after the posts, no stale priority of the first `depth` jobs was computed with other weights.
 fn is_head_comparable(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
@@ -161,7 +159,7 @@ fn small_queues_have_the_expected_plans() {
 fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
     let mut pending = Pending::default();
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
-    // The order of each queue is reversed. The queue batch has ten times as many jobs.
+    // The current priorities reverse the order of each queue. The queue batch has 100 jobs, and the queue debug has 10 jobs.
     for id in 0..10 {
         pending.put(Some(&debug), make_job(id, 100 + id as u32, 200 - id as u32), ());
     }
@@ -172,7 +170,7 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
     let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.jobs_to_post.len() <= 30 && plan.jobs_to_post.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.correct_depth.is_some_and(|to| to < 50));
-    // Further plans post the other stale jobs.
+    // The remaining stale priorities are posted in later rounds.
     let mut rounds = 0;
     loop {
         let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
@@ -210,7 +208,8 @@ fn several_plans_correct_the_head_of_a_queue_if_one_budget_is_too_small() {
     }
 }
 
-/// If both jobs are in one queue, a plan must post job 2, which overtakes job 1. In separate queues no post is needed.
+/// If both jobs are in one queue, job 2 overtakes job 1, so job 2 must get a new posted priority. In separate queues
+/// no new priority is needed.
 #[test]
 fn a_moved_job_is_compared_with_its_new_queue() {
     let [a, b] = ["a", "b"].map(QueueName::from);
@@ -232,8 +231,8 @@ fn a_moved_job_is_compared_with_its_new_queue() {
     assert_eq!(list_posts(&pending), [0u64; 0]);
 }
 
-/// All priorities rose or fell by the same amount, so the order is right without a post. A plan must still post incomparable priorities in
-/// the head.
+/// All priorities rise or fall by the same amount, so the order is correct already. The plan must still post
+/// priorities at the head of the queue that were computed with other weights.
 #[test]
 fn a_posting_plan_posts_incomparable_priorities_at_the_head_of_a_queue() {
     let risen_jobs =
@@ -346,7 +345,7 @@ proptest! {
         let is_posted = |job: &PendingJob| plan.jobs_to_post.contains(&(job.id, job.current));
         let correct_depth = plan.correct_depth.unwrap_or(depth);
         prop_assert!(correct_depth == 0 || is_correct(&jobs, is_posted, correct_depth), "{plan:?}");
-        // No plan within the budget reaches a larger depth.
+        // With this budget, no plan can put more jobs in the correct order.
         if plan.correct_depth.is_some() && correct_depth < jobs.len() {
             let set_comparable = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(set_comparable).collect();

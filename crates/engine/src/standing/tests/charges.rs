@@ -52,7 +52,7 @@ fn a_job_is_charged_by_the_factor_that_was_configured_when_it_started() {
     }
     standing.usages.track_end(&job_in("gold", 2, T0 + 100.0), T0 + 600.0).expect("an end");
     assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted - 800.0);
-    // A later configuration leaves the usage of all these jobs as it is.
+    // A new charge factor does not change the usage of jobs that started earlier.
     configure(&mut standing, &[("gold", 7.0)], T0 + 700.0);
     assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted - 800.0);
 }
@@ -90,7 +90,7 @@ fn pushed_changes_count_up_to_the_last_of_them_in_any_order_of_push_and_jobs() {
         }
         let wanted = 2.0 * 850.0 + 2.0 * 750.0 + 0.5 * 650.0 + 9.0 * 999.0 + 800.0;
         assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted);
-        // The push has a change that is later than those in the configurations, so the push takes precedence.
+        // The last change in the push is later than all changes in the configurations, so the push takes precedence.
         push_charges(&mut standing, Weights::default(), &[("gold", T0 + 320.0, 3.0)]);
         let wanted = 850.0 + 750.0 + 3.0 * 650.0 + 999.0 + 800.0;
         assert_close(usage(&standing, 1, "A", T0 + 1000.0), wanted);
@@ -148,7 +148,8 @@ fn a_pushed_rule_charges_jobs_for_the_dominant_resource() {
     let totals = Resources { nodes: 10, cores: 5, gpus: 4 };
     let rule = ChargeByChange { since: T0 + 100.0, charge_by: ChargeBy::Max, totals };
     push(&mut standing, weights, Charges { factors: Vec::new(), rules: vec![rule] });
-    // The sum of the charges is 1 + 4 * 0.5. The dominant resource is the cores: 4 of 5 cores count as 4/5 of 10 nodes, times 0.5.
+    // The sum of the charges is 1 + 4 * 0.5 = 3. The dominant resource is the cores, because 4 of 5 cores are in use.
+    // 4/5 of 10 nodes, times 0.5, is 4.
     assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 4.0 * 100.0));
     push(&mut standing, weights, Charges::default());
     assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 3.0 * 100.0));

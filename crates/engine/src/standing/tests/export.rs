@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the export of a standing, and of its restore in another standing.
+//! Tests the export of usages and jobs, and their restore in a new instance.
 
 use super::super::usage::UsageEntry;
 use super::*;
@@ -115,14 +115,14 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     }
 }
 
-/// Jobs are evicted between two pages of an export. A job must not be both in a page and in an evicted sum of a later page.
+/// Jobs are evicted between two pages of an export. No job may be exported both as a job and in the usage of evicted jobs.
 #[test]
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut exporter = Standing::new(Retention { jobs: 0, each });
         exporter.usages.keep_all_ended_jobs(true);
         exporter.push(site(Policy::Classic)).expect("a site");
-        // The order of the ends differs from the order of the export.
+        // The jobs do not end in the order in which the export lists them.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
             exporter.usages.track_end(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }

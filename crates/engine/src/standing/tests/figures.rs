@@ -11,8 +11,8 @@ fn a_refresh_slice_uses_its_whole_budget_of_steps() {
     six_users.associations =
         (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
     let unrefreshed = standing(six_users);
-    // A refresh takes steps for the usages, one step for the ranking, and steps for comparisons. The budget of a step allows four times as
-    // many comparisons as usages.
+    // A refresh takes some steps for the usages, one step for the ranking, and some steps to compare fair-shares. One
+    // step can compare four times as many fair-shares as it can compute usages.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
         let mut standing = unrefreshed.clone();
         standing.begin_computation(T0);
@@ -124,7 +124,7 @@ fn new_usage_after_negligible_usage_decays_again() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// The clock was ahead when it gave the time of the end. The job must accrue usage until the reported end.
+/// The clock was ahead when the job ended, so the reported end is in the future. The job must accrue usage until the reported end.
 #[test]
 fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
@@ -235,7 +235,7 @@ fn a_job_with_a_late_end_report_is_not_taken_for_an_evicted_job() {
     standing.usages.track_start(&make_job(6)).expect("a job");
     standing.usages.track_end(&make_job(6), T0 + 60.0).expect("an end");
     assert_eq!(used(&standing), 165.0, "job 6 ended after the evicted jobs");
-    // A push whose watermark lies within the evicted sum does not change the usage. The second push has no usage.
+    // The pushed usage includes only some of the evicted jobs, so the usage does not change. The second push has no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
     plain.associations[0].usage = Some(90.0);
     standing.push(plain.clone()).expect("a site");
@@ -244,8 +244,8 @@ fn a_job_with_a_late_end_report_is_not_taken_for_an_evicted_job() {
     assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
 }
 
-/// The clock jumped back, so job 1 ended before jobs that are already evicted. The usage of job 1 decays to the time of the evicted sum, and
-/// is added to the sum.
+/// The clock was set back, so job 1 ended before the evicted jobs. The usage of job 1 decays from the end of job 1,
+/// and is added to the usage of the evicted jobs.
 #[test]
 fn a_job_that_ended_before_evicted_jobs_decays_from_its_own_end() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });

@@ -70,7 +70,7 @@ fn the_sum_of_evicted_usage_is_restored_once() {
     }
     restored.push(site(Policy::Classic)).expect("a site");
     assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&original, 1, "A", T0 + DAY));
-    // A restored sum does not replace jobs that this standing evicted itself.
+    // This instance has evicted jobs itself. A restore must not replace the usage of these jobs.
     for id in 6..9 {
         restored.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }

@@ -70,7 +70,7 @@ fn a_repeated_association_has_the_values_of_its_last_record() {
     );
 }
 
-/// Before the commit, another push gives the indices of the staged associations to other associations.
+/// A second push is accepted before the staged push is committed. The second push uses the same indices for other associations.
 #[test]
 fn a_staged_push_survives_another_push_that_reuses_its_indices() {
     let mut at_once = standing(site(Policy::FairTree));

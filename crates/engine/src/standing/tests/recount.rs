@@ -55,10 +55,10 @@ fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f
     usages
 }
 
-/// A push whose database includes the jobs of each association up to one record.
+/// A push whose usage includes, for each association, all jobs that ended no later than one chosen job.
 #[derive(Clone, Debug)]
 struct GeneratedPush {
-    /// The last included record of each association, if any.
+    /// For each association, the last job that the pushed usage includes, or `None` if there is no such job.
     last: [Option<Pick>; 5],
     delay: f64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of leaves that no job matches, and of leaves that share a user id, as the leaves of departed users may.
+//! Tests of leaves without jobs, and of leaves that share a user id. The leaves of departed users may share a user id.
 
 use super::*;
 use crate::standing::{SharedIds, SitePart, StagedSite};
@@ -96,7 +96,7 @@ fn repeated_records_of_a_name_are_one_leaf_with_the_values_of_the_last_record() 
             assert_eq!(standing.shared_ids(), None);
         }
     }
-    // Three records have the same user id. Two of them also have the same name, so they give one leaf, and the third record gives another.
+    // Three records have the same user id. Two of them also have the same user name, so only two leaves remain.
     let mut site = make_site_with_departed_users(("cy", Some(65534)), ("cy", Some(65534)));
     site.associations.push(make_named_leaf("dan", Some(65534), "A", 100.0));
     for standing in push_both_ways(&site) {

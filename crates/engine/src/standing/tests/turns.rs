@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the order of job starts with a full search before each start, and checks the fair-shares of charged jobs.
+//! Compares the order of job starts with a simple reference search. Also checks the fair-shares of jobs whose usage was charged.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::standing::turns::compute_fairshares_in_turn;
 use fairshare::{Charged, Tree};
 
-/// Returns a standing with two users of equal shares and usages.
+/// Makes the test data: two users with equal shares and equal usages.
 fn make_standing_with_equal_users(policy: Policy) -> Standing {
     let mut site_of_two = site(policy);
     site_of_two.associations.truncate(2);
@@ -156,7 +156,8 @@ fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     turns.into_iter().map(|(_, index)| index).collect()
 }
 
-/// A half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So two jobs of 600 close the gap.
+/// One half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So the first user may
+/// start two jobs of 600 before the second user is first.
 #[test]
 fn charges_are_converted_to_the_present_units() {
     let mut standing = make_standing_with_equal_users(Policy::FairTree);
@@ -276,7 +277,8 @@ proptest! {
         }
     }
 
-    /// Usages are whole numbers, so ties occur on each level. If the paths of several leaves are equal, the first leaf in the tree starts a job.
+    /// Usages are small whole numbers, so ties occur on each level. If leaves are tied on all levels, the first leaf
+    /// in the tree starts a job.
     #[test]
     fn ties_are_resolved_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),

@@ -28,7 +28,7 @@ fn apply_queued_removals<'a>(
 impl Host {
     pub fn apply_effects(&mut self, effects: Vec<Effect>) {
         let found = self.find_held_in_sched();
-        // An effect that follows requests the eventlogs of these jobs. They count as waiting from now on.
+        // The effects request the eventlogs of some jobs. From now on, these jobs wait for their eventlogs.
         let asked_for = |effect: &Effect| match effect {
             Effect::ReadEventlog(id) => Some(*id),
             _ => None,
@@ -60,7 +60,6 @@ impl Host {
         );
     }
 
-    /// Copies the state of the host that the checks of the oracle use.
     fn update_oracle(&mut self) {
         self.oracle.now = self.now;
         self.oracle.unknown = self.unreadable.clone();
@@ -204,7 +203,7 @@ impl Host {
             Effect::Subscribe(id) => {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
-                // The engine may have one more subscription, to learn of a changed expiration.
+                // The engine may also subscribe to one running job, to learn when its expiration changes.
                 assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux searches all subscriptions");
             }
             // After a panic the engine does not know its subscriptions, so it may end a subscription that it does not have.
@@ -223,7 +222,8 @@ impl Host {
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
             Effect::Arm(Timer::Queues) => self.queue_timer = Some(false),
             Effect::ArmIn(Timer::Queues, seconds) => self.queue_timer = Some(*seconds == 0.0),
-            // Without an answer, the engine assumes that the scheduler has a list of jobs for each queue.
+            // The host does not answer. So the engine assumes that the scheduler has a separate list of jobs for each
+            // queue.
             Effect::AskScheduler => {}
             Effect::AskQueues(names) => self.queues_asked = Some(names.clone()),
             Effect::ArmIn(Timer::TimeLeft, seconds) => self.time_left_at = Some(self.now + seconds),

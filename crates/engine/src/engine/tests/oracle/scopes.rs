@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The oracle's rules for limits over scopes: which jobs count together, and which association is scanned first.
+//! The test oracle's rules for site limits: which jobs count together, and which association is scanned first.
 
 use super::*;
 use crate::engine::Past;
@@ -161,8 +161,8 @@ impl Oracle {
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
 
-    /// Returns the limits over scopes that the jobs exceed. Limits on running jobs are checked only if `is_eager`, that is, if the
-    /// scheduler starts all jobs at once.
+    /// Returns the site limits that the jobs of the host exceed. If `is_eager`, the scheduler starts all jobs at once,
+    /// and limits on running jobs are checked too.
     pub fn find_exceeded_scopes(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
         let mut overfull = Vec::new();
         for record in self.associations.values() {
@@ -200,8 +200,8 @@ impl Oracle {
         overfull
     }
 
-    /// Returns the priority and the id of the first held job, by which associations that share limits are sorted for
-    /// a scan. Returns `None` if the order depends on other jobs too.
+    /// Returns the priority and the id of an association's first held job. A scan sorts associations that share limits
+    /// by this key. Returns `None` if other jobs also affect the order.
     pub(super) fn sort_key(
         &self,
         jobs: &BTreeMap<JobId, HostJob>,
@@ -241,7 +241,7 @@ impl Oracle {
         job.queue.as_ref().is_some_and(|queue| self.stopped.contains(queue))
     }
 
-    /// Returns the limits over scopes that apply to a job.
+    /// Returns the site limits that apply to a job.
     pub(super) fn list_scope_limits_on_job(&self, job: &HostJob) -> Vec<&SiteLimit> {
         let Some(of) = self.association(job) else { return Vec::new() };
         let on = self.limits.iter().filter(|limit| self.applies_to(limit, of.user, &of.bank));
@@ -275,11 +275,10 @@ impl Oracle {
         self.overtakes.get(&id).is_some_and(|count| *count >= crate::limits::OVERTAKEN)
     }
 
-    /// Returns true if an anti-starvation reservation of another job may hold job `id` (plugin 9).
+    /// Returns true if an anti-starvation reservation of another job may hold job `id`. Two conditions must be true:
     ///
-    /// - The other job was overtaken (#1), and a limit that both jobs share has no headroom for the other job
-    ///   (#1, #4).
-    /// - The urgency of the other job is not 0, and its queue is not stopped (#3).
+    /// - The other job was overtaken, and a limit that both jobs share has no headroom for the other job.
+    /// - The urgency of the other job is not 0, and its queue is not stopped.
     pub(super) fn may_be_held_by_reservation(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
         let overtaken = self.overtakes.keys().filter(|held| self.is_overtaken(**held));
         let overtaken = overtaken.filter_map(|held| Some((*held, jobs.get(held)?)));

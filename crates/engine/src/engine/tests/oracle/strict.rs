@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The oracle's rules for strict running limits: in which queues they apply.
+//! Decides for the test oracle in which queues running limits are strict.
 
 use super::super::site::HostJob;
 use crate::accounts::RunningLimits;

@@ -72,9 +72,8 @@ fn make_seed_inputs() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input with `run`, and returns its features. For each operation, a feature is made of the kind of the
-/// operation and the change of one job's situation. A further feature is made of the kind and the situations of all
-/// jobs.
+/// Runs one input with `run`, and returns numbers that stand for what happened. For each operation, one number stands
+/// for the operation and its effect on one job. Another number stands for the operation and the states of all jobs.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,

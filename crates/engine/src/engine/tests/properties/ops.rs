@@ -17,7 +17,7 @@ pub enum Op {
         urgency: i64,
         foreign: ForeignDependency,
     },
-    /// Starts a job. The second value is the number of GPUs that the job gets beyond its request.
+    /// Starts the job with this index. The `u64` is the number of GPUs that the job gets in addition to its request.
     Start(usize, u64),
     End(usize),
     Urgency(usize, i64),
@@ -26,7 +26,7 @@ pub enum Op {
     /// Removes the dependency of another plugin.
     Unblock(usize),
     Reprioritize,
-    /// Sets the weight of the fair-share. With 0 every score is 0, and Flux schedules no job.
+    /// Sets the weight of the fair-share. If the weight is 0, every priority is 0, and Flux schedules no job.
     Weight(i64),
     /// Makes a job's eventlog readable or unreadable.
     Readable(usize, bool),
@@ -39,7 +39,7 @@ pub enum Op {
         is_reload: bool,
         data_first: bool,
     },
-    /// Pushes new limits over scopes.
+    /// Pushes new site limits.
     Limits(Vec<SiteLimit>),
     /// Sets a new rule for limits on running jobs.
     Rules(Settings),

@@ -8,7 +8,7 @@ use crate::engine::Effect;
 use crate::engine::answers::{CheckedJob, Heading, Open, check_job};
 use std::collections::BTreeSet;
 
-/// Returns the answer about `count` jobs like `job`, at the time of the next call of [`Host::submit`].
+/// Asks the engine what would happen if `count` jobs like `job` were submitted by the next call of [`Host::submit`].
 fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
     let now = host.now + 1.0;
     let job = HostJob { submitted: now, ..job.clone() };

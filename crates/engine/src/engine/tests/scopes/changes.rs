@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes when caps, jobs, priorities or the plugin change.
+//! Tests of site limits after changes of caps, jobs or priorities, and after a reload of the plugin.
 //! Rules: L4, L21, L22, L23
 
 use super::*;
@@ -238,7 +238,8 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     assert_counters_and_holds(&host);
 }
 
-/// A scan skips associations that share a limit with a job whose eventlog is unread. A scan of them follows when the last eventlog is read.
+/// A release scan skips associations that share a limit with a job whose eventlog is unread. When the last eventlog is
+/// read, the engine scans these associations.
 #[test]
 fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
     let narrow_record = || AssociationRecord {

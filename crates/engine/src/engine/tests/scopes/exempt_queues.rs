@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Exempt queues: limits without a queue neither count nor hold the jobs of an exempt queue. The largest
-//! priority of a queue.
+//! Tests of exempt queues: limits that name no queue do not count or hold the jobs of an exempt queue. Also tests the
+//! setting `max-priority` of a queue.
 //! Rules: L40, L41, L42, P16
 
 use super::super::why::explain_job;
@@ -212,8 +212,8 @@ fn a_job_gets_at_most_the_largest_priority_of_its_queue_except_at_urgency_31() {
     assert_eq!(priority(&host, standby), Some(50), "q2 is a virtual queue of q1");
 }
 
-/// The bank admits one job, and jobs of users 7 and 8 are held. User 8 has the better fair-share, but the job of user
-/// 8 is in q2, which has a low largest priority.
+/// The bank admits one job, and jobs of users 7 and 8 are held. User 8 has the better fair-share. But the job of user 8
+/// is in queue q2, where `max-priority` lowers its priority.
 #[test]
 fn held_jobs_are_released_in_the_order_of_their_lowered_priorities() {
     let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 1)]);

@@ -118,8 +118,8 @@ fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
     assert_counters_and_holds(&host);
 }
 
-/// Fills bank A, where four GPUs are allowed, with jobs of user 8, and lets such jobs overtake `wide`. Returns the host, three of these
-/// jobs, and the id of `wide`.
+/// Fills the four GPUs of bank A with jobs of user 8, and submits the held job `wide`. Further jobs of user 8 then
+/// overtake `wide`. Returns the host, the three running jobs of user 8, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
     let mut host = make_site_with_users_in_b(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
@@ -133,8 +133,8 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
     (host, running, wide)
 }
 
-/// After each change, another scope lacks headroom for the wide job. Only this scope reserves headroom, so
-/// other jobs are released in the other scope.
+/// After each change, another limit scope has no headroom for the job that requests four GPUs. Only this scope reserves
+/// headroom for the job. Jobs in the other scope are released.
 #[test]
 fn only_the_scope_that_holds_the_overtaken_job_reserves_headroom_for_it() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];

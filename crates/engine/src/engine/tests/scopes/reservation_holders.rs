@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Anti-starvation reservations: which overtaken jobs have one, and in which order they are released.
+//! Tests of anti-starvation reservations: which overtaken jobs have a reservation, and in which order overtaken jobs
+//! are released.
 //! Rules: R15
 
 use super::*;
@@ -15,7 +16,7 @@ fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     (running, large_job)
 }
 
-/// Ends `OVERTAKEN` jobs of `running`, and submits another job of user 8 after each.
+/// Ends `OVERTAKEN` running jobs one after another, and submits a new job of user 8 after each end.
 fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
@@ -98,7 +99,7 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
     }
 }
 
-/// A reservation would hold a smaller job too, so the suggestion would be wrong.
+/// A reservation would also hold a smaller job. So the explanation must not suggest to request less.
 #[test]
 fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
@@ -121,7 +122,7 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
         assert!(host.engine.ledger().overtaken().contains(older_job));
-        // The association of the newer job is the first in the order of associations.
+        // In the list of associations, the association of the newer job comes first.
         let newer_job = host.submit(make_job(7, "B", 4)).unwrap();
         if priorities_change {
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "B", 0.99)]));

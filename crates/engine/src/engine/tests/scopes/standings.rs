@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes in the answer to a query of standings, with their use.
+//! Tests which limits a query shows, and the amount in use that the query shows for each limit.
 
 use super::*;
 use crate::engine::answers::{LimitShown, Open, StandingFilter};

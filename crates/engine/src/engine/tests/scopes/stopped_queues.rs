@@ -46,7 +46,7 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let hold = explain_job(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science and the banks below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
-    // The text for a limit of the association's record has the same form.
+    // The text for a limit of one association has the same form as the text for a limit of a bank.
     let (host, _, next) = submit_released_and_held(Vec::new(), Some(one_job_record(7, "A")), 7);
     let hold = explain_job(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
@@ -115,7 +115,7 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
             let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
             let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(shared_limit()), SitePart::default()));
-            // The replaced plugin has not asked for the states of queues since the stop.
+            // The old plugin does not ask for the states of queues after the queue is stopped.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
             host.oracle.stopped = host.stopped.clone();
             host.replay_jobs(is_reload, engine);

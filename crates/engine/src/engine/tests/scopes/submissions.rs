@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes and of queues that reject jobs at submission, and hold no job.
+//! Tests the limits that reject jobs at submission. These limits never hold a job.
 //! Rules: L28, L29, L31
 
 use super::*;
 use crate::accounts::Queue;
 
-/// Two jobs of user 7 in bank A and queue q1 are active. The table has the rejected submissions of each limit.
+/// Two jobs of user 7 in bank A and queue q1 are active. Each row of the table says which further jobs one limit rejects.
 #[test]
 fn a_limit_on_active_jobs_rejects_the_next_job_of_its_scope() {
     let others: [(u32, &str, &str); 5] =
