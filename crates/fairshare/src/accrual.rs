@@ -14,7 +14,7 @@ use std::f64::consts::LN_2;
 
 /// Smaller usage becomes 0, so that decay never produces denormal numbers.
 pub const NEGLIGIBLE: f64 = 1e-9;
-/// Highest rate of a run. The product of this rate and [`MAX_TIME`] is far below [`super::MAX_USAGE`].
+/// Highest usage that a job accrues per second. The product of this rate and [`MAX_TIME`] is far below [`super::MAX_USAGE`].
 pub const MAX_RATE: f64 = 1e30;
 /// Latest valid time, in seconds before or after 1970, and longest valid duration.
 pub const MAX_TIME: f64 = 1e12;
@@ -22,7 +22,7 @@ pub const MAX_TIME: f64 = 1e12;
 pub const MAX_PUSHED: f64 = 1e250;
 /// Highest weight of a node-, core- or GPU-second.
 pub const MAX_WEIGHT: f64 = 1e12;
-/// A scale is valid for times within this number of half-lives before and after its epoch.
+/// A [`Scale`] may be used at times that are at most this number of half-lives before or after its epoch.
 const MAX_HALF_LIVES: f64 = 64.0;
 
 /// Half-life of usage, or no decay.
@@ -79,7 +79,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the name in the configuration.
+    /// Returns the name of the accrual mode in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Elapsed => "elapsed",
@@ -98,7 +98,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes a run that began at `start` and accrues `rate` per second. Returns `None` if a number is out of range.
+    /// Returns a job run that starts at `start` and accrues `rate` per second. Returns `None` if `rate` or `start` is out of range.
     pub fn new(rate: f64, start: f64) -> Option<Run> {
         let is_valid = (0.0..=MAX_RATE).contains(&rate) && start.abs() <= MAX_TIME;
         is_valid.then_some(Run { rate, start, end: f64::INFINITY, requested: 0.0 })
@@ -116,7 +116,7 @@ impl Run {
         Run { rate: if rate > 0.0 { rate.min(MAX_RATE) } else { 0.0 }, ..self }
     }
 
-    /// Returns the run with the end `end`, or the start if it is later. Returns `None` if `end` is beyond [`MAX_TIME`].
+    /// Sets the end of the run. If `end` is before the start, the run ends at its start. Returns `None` if `end` is beyond [`MAX_TIME`].
     pub fn with_end(self, end: f64) -> Option<Run> {
         (end.abs() <= MAX_TIME).then_some(Run { end: end.max(self.start), ..self })
     }
@@ -158,7 +158,7 @@ impl Run {
         if mode == Mode::Elapsed || self.end <= now {
             return 0.0;
         }
-        // If the clock was set back, the end may be later than `now`. Then the usage until the end is added too.
+        // If the clock was set back, the job may end later than `now`. The usage until the end of the job is then added too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
         // Rounding may lead out of this range: times have seven digits after the decimal point, durations more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
@@ -188,17 +188,17 @@ impl Scale {
         self.epoch
     }
 
-    /// Returns the half-life of the scale.
+    /// Returns the half-life with which usage decays.
     pub fn half_life(&self) -> HalfLife {
         self.half_life
     }
 
-    /// Returns the scaled usage of a plain usage of 1 at `instant`.
+    /// Returns the factor that converts usage at the time `instant` to scaled usage.
     pub fn factor(&self, instant: f64) -> f64 {
         if let Some(half_life) = self.half_life.0 { ((instant - self.epoch) / half_life).exp2() } else { 1.0 }
     }
 
-    /// Returns the plain usage at `now` of the usage `scaled`.
+    /// Converts scaled usage to the real usage at the time `now`.
     pub fn plain(&self, scaled: f64, now: f64) -> f64 {
         match self.half_life.0 {
             None => scaled,
@@ -213,9 +213,8 @@ impl Scale {
         left.is_finite().then_some(self.epoch + left * half_life)
     }
 
-    /// If the scale would lose digits or overflow at `now`, returns the scale to use instead. The new epoch
-    /// differs by whole half-lives. So usages are multiplied by an exact power of two, and equal usages stay
-    /// equal.
+    /// Returns a new scale if this scale would lose digits or overflow at the time `now`. The new epoch is a whole
+    /// number of half-lives away. So usages are multiplied by an exact power of two, and equal usages stay equal.
     pub fn rebased(&self, now: f64) -> Option<Scale> {
         let half_life = self.half_life.0?;
         let away = (now - self.epoch) / half_life;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Builds a checked [`Tree`] from rows of banks and associations.
-// Every index in this file is computed from the length of the column that it is used on.
+// All indices in this file are in range, because they are computed from the lengths of the vectors.
 #![allow(clippy::indexing_slicing)]
 
 use super::names::{Interner, Names};
@@ -166,7 +166,7 @@ fn format_number(number: f64) -> String {
     if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 
-/// Returns the row numbers of the banks in name order, and a list that maps the number of a name to the row of its bank.
+/// Returns the row numbers of the banks, sorted by name. Also returns a list with the row of the bank for each name number.
 fn sort_banks_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
     for row in 0..banks.len() {

@@ -20,7 +20,7 @@ use super::{NodeId, Ranking, Tree};
 pub struct Charged<'a> {
     tree: &'a Tree,
     ranking: &'a Ranking,
-    /// The children of each bank, sorted by quotient.
+    /// The children of each bank, sorted by usage / shares.
     sorted: HashMap<u32, Vec<Sibling>>,
     has_parent_shares: Option<bool>,
     /// A copy of the tree, ranked with the usage of a request.
@@ -129,7 +129,7 @@ impl<'a> Charged<'a> {
             let before = siblings.get(at).map(|next| next.ahead);
             let count_through = |last: &Sibling| last.ahead + count_ranked(sums, tree, last.node);
             let mut before = before.or_else(|| siblings.last().map(count_through)).unwrap_or(0);
-            // The siblings before the new position may include the node itself, at its current usage.
+            // The node must not be counted as its own sibling.
             if self::usage_per_share(tree, node, sums.usage_of(tree, node)) < quotient {
                 before -= count_ranked(sums, tree, node);
             }
@@ -193,8 +193,8 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
         return true;
     }
     let (a, b) = (scale / a, scale / b);
-    // All weights above `highest` count as equal. The bounds below are about a thousand times the tolerance
-    // of any policy.
+    // Weights above `highest` count as equal. The tolerances here are about a thousand times larger than the
+    // tolerance of any ranking policy.
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))

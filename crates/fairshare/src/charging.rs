@@ -38,7 +38,7 @@ impl ChargeBy {
     /// All rules.
     pub const ALL: [ChargeBy; 2] = [ChargeBy::Sum, ChargeBy::Max];
 
-    /// Returns the name in the configuration.
+    /// Returns the name of the charging rule in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             ChargeBy::Sum => "sum",
@@ -106,7 +106,7 @@ impl ChargeHistory {
         true
     }
 
-    /// Returns this history with `changes` in place of its changes of the charging rule.
+    /// Replaces all changes of the charging rule by `changes`. The changes of charge factors stay the same.
     pub fn with_rules(mut self, mut changes: Vec<ChargeByChange>) -> ChargeHistory {
         changes.sort_by(|one, other| one.since.total_cmp(&other.since));
         self.rules.clear();
@@ -121,7 +121,7 @@ impl ChargeHistory {
         self.queues.contains_key(queue)
     }
 
-    /// Returns all changes, by queue and time.
+    /// Returns all changes of charge factors, sorted by queue and time.
     pub fn changes(&self) -> impl Iterator<Item = ChargeChange> + '_ {
         self.queues.iter().flat_map(|(queue, changes)| {
             let change = |&(since, factor)| ChargeChange { queue: queue.clone(), since, factor };

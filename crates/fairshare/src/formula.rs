@@ -5,7 +5,7 @@
 use super::sums::{Sums, ratio};
 use super::tree::{Flags, NodeId, Tree};
 
-/// The numbers that a node passes down to its children.
+/// The values that a formula computes for a node, and that the node's children need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Numbers {
     /// The target: the fraction of the site's shares to which the node is entitled.
@@ -25,19 +25,19 @@ pub(super) struct Step {
     pub norm_usage: f64,
     /// The usage of all siblings that have their own shares, this node included, as a fraction of the site's usage.
     pub siblings_norm_usage: f64,
-    /// True if the node competes right below the root.
+    /// True if the nearest bank above the node that has its own shares is the root.
     pub below_root: bool,
-    /// The numbers of the nearest bank above that has shares of its own.
+    /// The [`Numbers`] of the nearest bank above the node that has its own shares.
     pub parent: Numbers,
 }
 
 /// The formula of a policy.
 pub(super) trait Formula {
-    /// Returns the numbers of the root.
+    /// Returns the [`Numbers`] of the root.
     fn root(&self) -> Numbers;
     /// Returns the numbers of a node other than the root.
     fn step(&self, step: &Step) -> Numbers;
-    /// Returns the fair-share for the numbers of a node.
+    /// Computes the fair-share of a node from its [`Numbers`].
     fn factor(&self, numbers: Numbers) -> f64;
     /// Returns the absolute usage of a node.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
@@ -70,7 +70,7 @@ pub(super) fn compute_all(
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
-/// Returns the numbers of `node`, given the numbers of all banks.
+/// Computes the [`Numbers`] of `node`. `banks` has the numbers of all banks.
 pub(super) fn node_numbers(
     formula: &dyn Formula,
     tree: &Tree,
@@ -93,7 +93,7 @@ pub(super) fn node_numbers(
 pub(super) struct UsageChange {
     /// The change of the node's own usage.
     pub own: f64,
-    /// The change of the usage that the banks above sum up.
+    /// The change of the usage of all banks above the node.
     pub above: f64,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn charged_factor(
     added: UsageChange,
 ) -> f64 {
     let root_usage = formula.usage(tree, sums, tree.root()) + added.above;
-    // The numbers of each bank on the path that has its own shares.
+    // The banks on the path, each with its computed values.
     let mut numbers_of_banks = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {

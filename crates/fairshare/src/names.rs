@@ -3,14 +3,14 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
-/// The number of no name. It marks a free slot.
+/// Marks a free slot. No name has this number.
 const NONE: u32 = u32::MAX;
 
 /// Distinct names, numbered in the order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     text: String,
-    /// The end of each name in `text`.
+    /// The positions in `text` at which the names end.
     ends: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Names {
         self.ends.len()
     }
 
-    /// Returns the bytes of the text and of the index.
+    /// Returns the allocated bytes of `text` and of `ends`.
     #[cfg(test)]
     pub fn memory(&self) -> (usize, usize) {
         (self.text.capacity(), bytes(&self.ends))
@@ -48,7 +48,7 @@ pub(super) struct Interner {
     is_full: bool,
 }
 
-/// The number of a name and a part of its hash (the tag). If the tags differ, the names need not be read from memory.
+/// A slot of the hash table: the number of a name, and a part of the name's hash. If two hashes differ, the names need not be compared.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
@@ -86,7 +86,7 @@ impl Interner {
         &self.names
     }
 
-    /// Returns the names, or `None` if there are more than a u32 can number.
+    /// Returns all names that were added. Returns `None` if there are too many names for a u32.
     pub fn finish(mut self) -> Option<Names> {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();

@@ -9,7 +9,7 @@ use super::{Comparison, Level, NodeId, Ranking, Shares};
 /// enough alone, if the rest of the site does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overtake {
-    /// The node of [`Comparison::decisive`] whose shares or usage would change.
+    /// The node whose shares or usage must change. It is one of the two nodes of [`Comparison::decisive`].
     pub node: NodeId,
     /// The fewest shares that suffice; `None` if no number does.
     pub shares: Option<u64>,
@@ -35,13 +35,13 @@ impl Ranking {
     /// Returns how many other associations have the same rank as `node`.
     pub fn count_ties(&self, node: NodeId) -> usize {
         let (Some(rank), Some(place)) = (self.rank(node), self.place(node)) else { return 0 };
-        // The order is sorted by descending rank.
+        // The nodes are sorted from the highest to the lowest rank.
         let from = self.order().get(place - 1..).unwrap_or_default();
         from.partition_point(|other| self.rank(*other) >= Some(rank)).saturating_sub(1)
     }
 
-    /// Returns the shares or usage that would reverse `comparison`. Returns `None` if the two are tied or not
-    /// ranked, if the members of merged banks decide, or under a formula policy, where all levels count.
+    /// Returns the shares or the usage that would reverse the order of the two associations in `comparison`. Returns
+    /// `None` if no such change can be computed, for example because the associations are tied.
     pub fn overtake(&self, comparison: &Comparison) -> Option<Overtake> {
         let is_comparable = self.policy().is_rank() && self.policy().compares_quotients();
         if !is_comparable || comparison.decisive.0.node != comparison.fork.0.node {
@@ -68,15 +68,15 @@ impl Level {
     }
 }
 
-/// Returns the shares or usage with which `low` would come before `high`. Returns `None` if the shares of a
-/// level are not a number. Both levels are compared by shares / usage, so common divisors cancel.
+/// Returns the shares or the usage with which `low` would come before `high`. Returns `None` if one of the nodes uses
+/// the shares of its parent.
 fn find_overtaking_changes(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;
     };
     let (own_usage, others_usage) = (low.detail.usage, high.detail.usage);
-    // The node that is ahead has shares. If that node has no usage, `equal_shares` is infinite and no number
-    // of shares suffices. An f64 above 2^53 has no next integer.
+    // If the node ahead has no usage, `equal_shares` is infinite, and no number of shares is enough. Numbers above
+    // 9e15 are rejected too, because an f64 does not represent all larger integers exactly.
     let equal_shares = more as f64 * own_usage / others_usage;
     let shares = (equal_shares < 9e15).then(|| equal_shares.floor() as u64 + 1);
     let usage = (own > 0 && others_usage > 0.0).then(|| others_usage * own as f64 / more as f64);

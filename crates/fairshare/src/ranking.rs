@@ -21,7 +21,7 @@ pub struct Ranking {
     order: Vec<NodeId>,
     /// The fair-share of each node under a formula policy; empty under a rank policy.
     factor: Vec<f64>,
-    /// The numbers of each bank under a formula policy.
+    /// The normalized shares and the effective usage of each bank under a formula policy.
     pub(super) numbers: Vec<Numbers>,
     pub(super) visit: Visit,
 }
@@ -29,7 +29,7 @@ pub struct Ranking {
 /// All numbers of one node. Numbers that the policy does not use are `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeDetail {
-    /// The shares of the input.
+    /// The node's shares, as the site defines them.
     pub shares: Shares,
     /// Under rank policies and `pbs`, the fraction of the siblings' shares. Under `classic` and `depth-oblivious`, the product of
     /// the fractions of the node and of all banks above it. 1 for the root. For a node with [`Shares::Parent`], the value of the
@@ -53,7 +53,7 @@ pub struct NodeDetail {
     /// The fair-share, from 0 to 1; a larger one is better. `None` for a node without a rank. Formula policies also
     /// compute a fair-share for banks.
     pub fairshare: Option<f64>,
-    /// The numbers under OpenPBS's names; `None` under other policies than `pbs`.
+    /// OpenPBS's values for the node. `None` if the policy is not `pbs`.
     pub pbs: Option<PbsDetail>,
 }
 
@@ -220,7 +220,8 @@ impl Ranking {
         self.visit.rank_by_value(tree, &self.factor, &mut self.rank, &mut self.order);
     }
 
-    /// Adds the numbers of a node among its siblings to `detail`.
+    /// Sets the values in `detail` that compare a node with its siblings: effective usage, normalized shares
+    /// and level fair-share.
     pub(super) fn add_sibling_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
         if tree.parent(node).is_none() {
             return;
@@ -229,8 +230,8 @@ impl Ranking {
         let counted_fraction = if self.sums.is_left_out(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted_fraction, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
-            // As in Slurm, the node has the value of the bank under which it competes, or 0 if this bank is the
-            // root.
+            // As in Slurm, a node with parent shares has the normalized shares of the bank under which it
+            // competes. The value is 0 if this bank is the root.
             let arena = tree.bank_node(self.sums.find_competing_bank_of_node(tree, node));
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
@@ -244,7 +245,8 @@ impl Ranking {
         detail.level_fs = Some(level(shares, sibling_shares, detail.usage, sibling_usage));
     }
 
-    /// Adds the numbers of a formula policy to `detail`, and returns them.
+    /// Sets the values in `detail` that the formula computes. Returns the normalized shares and the effective
+    /// usage of the node.
     pub(super) fn add_formula_numbers(
         &self,
         formula: &dyn Formula,

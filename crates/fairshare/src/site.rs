@@ -49,7 +49,8 @@ pub struct Association {
     pub active: bool,
 }
 
-/// A whole site. The order of the two lists only decides ties under [`super::Ties::SlurmProgram`].
+/// The banks and associations of a site. Their order matters only for ties under
+/// [`super::Ties::SlurmProgram`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// All banks.

@@ -21,7 +21,7 @@ pub(super) struct Sums {
     pub shares: Vec<f64>,
     /// Sum of the usage of all nodes that compete under the bank and have their own shares.
     pub usage: Vec<f64>,
-    /// Number of ranked associations below.
+    /// The number of ranked associations below each bank.
     pub ranked: Vec<u32>,
     /// Exact sums of `shares`, used only by [`Sums::fill`].
     exact: Vec<u128>,
@@ -66,7 +66,7 @@ impl Sums {
         }
     }
 
-    /// Returns true for an association that all sums leave out.
+    /// Returns true if the sums exclude the shares and the usage of an association.
     pub fn is_left_out(&self, tree: &Tree, node: NodeId) -> bool {
         tree.flags[node.index()].has(self.ignored)
     }
@@ -82,7 +82,7 @@ impl Sums {
         self.arena[bank as usize]
     }
 
-    /// Returns true if the children of `bank` compete in a bank above it.
+    /// Returns true if `bank` has parent shares, so that its children compete with its siblings.
     pub fn vanishes(&self, bank: u32) -> bool {
         self.arena[bank as usize] != bank
     }

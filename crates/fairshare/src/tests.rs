@@ -99,7 +99,7 @@ fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
         ("leaf.2.1", "account2", "1.25", "0.714286"),
         ("leaf.2.2", "account2", "0.333333", "0.571429"),
         ("leaf.3.2", "account3", "0.0909091", "0.857143"),
-        // The document shows this value as 1.84467e+19.
+        // flux-accounting's document shows the weight of this leaf as 1.84467e+19.
         ("leaf.3.1", "account3", "18446744073709551616", "1.0"),
     ];
     for (user, bank, weight, fairshare) in rows {

@@ -71,9 +71,9 @@ pub struct Tree {
     pub(super) list: Vec<u32>,
     /// The index of the first association of each bank, and finally the number of associations.
     pub(super) leaf_start: Vec<u32>,
-    /// The number of the first child bank of each bank, and finally the number of banks.
+    /// For each bank, the bank number of its first child bank. The last element is the number of banks.
     pub(super) bank_start: Vec<u32>,
-    /// Bank numbers in name order.
+    /// The bank numbers, sorted by the names of the banks.
     pub(super) by_name: Vec<u32>,
     pub(super) names: Names,
 }
@@ -222,9 +222,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces a node's usage without marking it as recorded. Under `pbs`, an association without a record
-    /// has the minimum usage plus `usage`. The usage is limited to 0 to [`MAX_USAGE`]; NaN becomes 0. Returns
-    /// true if the usage changed.
+    /// Replaces the usage of a node, and returns true if the usage changed. Limits `usage` to 0 to
+    /// [`MAX_USAGE`], and replaces NaN by 0.
+    /// If the input has no usage for an association, `pbs` still adds the minimum usage to the new usage.
     pub fn accrue(&mut self, node: NodeId, usage: f64) -> bool {
         let usage = if usage > 0.0 { usage.min(MAX_USAGE) } else { 0.0 };
         self.usage.get_mut(node.index()).is_some_and(|own| std::mem::replace(own, usage) != usage)

@@ -14,10 +14,12 @@ pub(super) trait SiblingRule {
     fn is_equal(&self, a: f64, b: f64) -> bool;
     /// True if the policy may treat different values as tied.
     const APPROXIMATE: bool;
-    /// True if the first association below a bank shares the rank of an equal sibling right before the bank.
+    /// Matters only for a bank that is tied with the sibling before it. If true, the first association in the
+    /// bank has the same rank as the association before the bank.
     const BANK_INHERITS_TIE: bool;
-    /// True if equal banks are visited as one. If false, they are visited in the order of the input, and a
-    /// bank without ranked associations is visited too and ends a tie.
+    /// If true, the children of equal banks are sorted in one list, as if the banks were one bank. If false,
+    /// equal banks are visited in the order of the input. A bank without ranked associations then separates
+    /// its neighbours, so that they are not tied.
     const MERGES_BANKS: bool;
     /// The value of a bank with parent shares. It is used only if [`SiblingRule::MERGES_BANKS`] is false.
     const VANISHED: f64 = 0.0;
@@ -27,17 +29,17 @@ pub(super) trait SiblingRule {
 /// banks, then by name or list order, then by node id. This is fast for a million associations.
 type Entry = u128;
 
-/// The siblings of one level of the visit, as a range of the buffer.
+/// Siblings that are visited at one level of the tree: the elements `start` to `end` of [`Visit::entries`].
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     start: usize,
     next: usize,
     end: usize,
-    /// True if the first sibling shares the last assigned rank.
+    /// True if the first sibling has the same rank as the association that was visited last.
     is_tied: bool,
 }
 
-/// Buffers of a visit, reused by the next one.
+/// The buffers for a visit of the tree. The next visit uses the same buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Visit {
     entries: Vec<Entry>,
@@ -96,9 +98,8 @@ impl Visit {
                 self.advance_frame(after);
                 self.open_frame(rule, tree, frame_start, is_tied && R::BANK_INHERITS_TIE);
             } else {
-                // If BANK_INHERITS_TIE is false, an association can be tied only with another association.
-                // The order of entries and `move_associations_first` put associations before equal banks, so
-                // the sibling before this association is an association too.
+                // If BANK_INHERITS_TIE is false, only two associations can be tied. Among equal siblings,
+                // associations come before banks, so the sibling before this association is not a bank.
                 if !is_tied {
                     current = left;
                 }
@@ -172,7 +173,7 @@ impl Visit {
         }
     }
 
-    /// Sorts the entries from index `start` on, and visits them next.
+    /// Sorts the entries from index `start` on, and makes them the siblings that are visited next.
     fn open_frame<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, is_tied: bool) {
         let end = self.entries.len();
         let Some(siblings) = self.entries.get_mut(start..) else { return };
@@ -184,7 +185,7 @@ impl Visit {
     }
 }
 
-/// Moves associations before banks within each run of tied but different values.
+/// If siblings are equal for the rule, moves the associations among them before the banks.
 fn move_associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
     let equal = |a: &Entry, b: &Entry| rule.is_equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {

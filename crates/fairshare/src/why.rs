@@ -12,7 +12,7 @@ pub struct Level {
     pub node: NodeId,
     /// Depth below the root, which has 0.
     pub depth: usize,
-    /// All numbers of the node.
+    /// The values of the node in the ranking.
     pub detail: NodeDetail,
     /// Sum of the shares of the siblings, this node included; 0 for the root.
     pub sibling_shares: f64,
@@ -38,14 +38,14 @@ pub struct Explanation {
     pub worst: Option<usize>,
 }
 
-/// Which of two associations is ahead.
+/// The result of a comparison of two associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first association.
     First,
     /// The second association.
     Second,
-    /// Neither: their fair-shares are equal.
+    /// The two associations have equal fair-shares.
     Tied,
 }
 
@@ -56,12 +56,13 @@ pub struct Comparison {
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
-    /// The two children of the ancestor on the paths to the associations. Under rank policies, their values
-    /// decide. If tied banks were merged, the nodes of [`Comparison::decisive`] are further down.
+    /// The children of the common ancestor on the paths to the two associations. Under rank policies, the
+    /// values of these children give the order, unless the children are tied banks.
     pub fork: (Level, Level),
-    /// Under rank policies, the pair of nodes whose values decide.
+    /// Under rank policies, the two nodes whose values give the order of the associations.
     pub decisive: (Level, Level),
-    /// Under rank policies, true if the policy treats the values of the decisive pair as equal.
+    /// Under rank policies, true if the policy treats the values of the nodes in [`Comparison::decisive`] as
+    /// equal.
     pub equal: bool,
     /// All levels of both associations.
     pub chains: (Explanation, Explanation),
@@ -177,7 +178,7 @@ impl Ranking {
         tree.is_bank(node) || self.rank(node).is_some()
     }
 
-    /// Returns true if two banks were visited as one.
+    /// Returns true if the policy treats two equal banks as one bank and compares their children.
     fn were_banks_merged(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
         !self.policy.uses_list_order(&self.options)
             && tree.is_bank(pair.0.node)

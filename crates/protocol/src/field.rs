@@ -64,7 +64,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Returns a field with a column of the same name that must exist.
+    /// Returns a field whose database column has the same name and must exist.
     pub(crate) const fn new(key: &'static str, kind: Kind) -> Field {
         Field { key, kind, column: Some(key), substitute: None }
     }
@@ -85,9 +85,9 @@ pub type Fault = (&'static str, String);
 pub trait Record: Sized {
     /// The engine's type for the record.
     type Accepted;
-    /// The name of the record's array in a push.
+    /// The name of the array that holds records of this type in a push.
     const ARRAY: &'static str;
-    /// The table of the database.
+    /// The database table that holds records of this type.
     const TABLE: &'static str;
     /// The fields that a record must have.
     const FIELDS: &'static [Field];

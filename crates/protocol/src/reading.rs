@@ -51,8 +51,8 @@ pub struct Reader {
     names: Interner,
     /// The warnings so far.
     pub warnings: Warnings,
-    /// The number of records of each array in the parts so far. Messages about the next part count its
-    /// records from there on.
+    /// The number of records of each array in the parts that were read. Messages about the next part continue
+    /// this numbering.
     read: BTreeMap<&'static str, usize>,
     /// The number of records of each array that no job can match.
     left_out: BTreeMap<&'static str, usize>,
@@ -160,7 +160,8 @@ fn to_text(value: &RawValue) -> Option<String> {
     }
 }
 
-/// Returns a message about a record: the array, the index, `what`, and the names in `who`.
+/// Returns an error message about record `index` of an array. `what` is the error, and `who` contains names
+/// that identify the record.
 fn describe_fault<R: Record>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
     let who: Vec<String> = who
         .into_iter()

@@ -16,7 +16,7 @@ const MAX_EXPLAINED: usize = 100;
 const MAX_JOBS: usize = 2000;
 const DEFAULT_JOBS: usize = 500;
 const MAX_STANDINGS: usize = 100;
-/// The maximum number of rows of any other page.
+/// The maximum number of rows on a page for which no other maximum is defined here.
 const MAX_ROWS: usize = 1000;
 /// The maximum number of identical jobs in a request `check_job`.
 const MAX_CHECKED: u64 = 1_000_000;
@@ -96,7 +96,7 @@ pub fn read_tree_page(payload: Option<&str>) -> Read<(usize, usize)> {
     Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
 }
 
-/// Reads the jobs in a request `priorities`, `hand_over` or `rest`.
+/// Reads which jobs a request selects: a list of job ids, or a page.
 pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
     let request = Request::parse(payload)?;
     let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);

@@ -49,7 +49,8 @@ type Set = fn(&mut Settings, &RawValue) -> Option<()>;
 enum Read {
     /// The values that are accepted, in words.
     Value(&'static str, Set),
-    /// A table, or an array of tables. The last argument of the function is the place to name in error messages.
+    /// A function that reads a table or an array of tables. The last argument of the function is the name of the
+    /// table for error messages.
     Table(fn(&mut Settings, &RawValue, &str) -> Result<(), String>),
 }
 

@@ -181,7 +181,7 @@ pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(P
 pub struct Beginning {
     /// True if the commit only reports the differences.
     pub dry_run: bool,
-    /// True if switches that are in no part keep their values.
+    /// True if switches that the push does not contain keep their values.
     pub keeps_config: bool,
     /// The seconds without a part after which the push is aborted.
     pub expires: u64,

@@ -88,12 +88,12 @@ fn the_usage_of_a_job_equals_values_computed_by_hand() {
         assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
         assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
     }
-    // After one half-life, the usage is half of its limit w * h/ln2.
+    // If the job runs indefinitely, its usage approaches rate * half-life / ln 2. After one half-life, the usage is half of this value.
     let usage = make_run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, make_half_life(20.0));
     assert!(is_near(usage, 40.0 / LN_2), "{usage}");
 }
 
-/// The usage that committed mode adds must be scaled too.
+/// In committed mode, a running job is also charged for the rest of its time limit. This usage must be scaled too.
 #[test]
 fn scaled_usage_converts_back_to_plain_usage() {
     let (scale, run) = (Scale::new(0.0, make_half_life(100.0)), make_run(4.0, 100.0, None, 300.0));
@@ -141,8 +141,8 @@ proptest! {
         let until = end.map_or(now, |end| end.min(now));
         let used = rate * integral(start, until, now, decay.seconds());
         prop_assert!(is_near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
-        // Committed mode adds the usage in the rest of the time limit. The stored end of the job is rounded,
-        // so the time limit is computed as a difference.
+        // Committed mode adds the usage until the job's time limit. The end of the job is rounded, so the length of
+        // the job is computed from the rounded end.
         let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };

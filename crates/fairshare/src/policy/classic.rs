@@ -17,7 +17,7 @@ impl Policy {
 /// A ranking policy of Slurm with effective usages.
 pub(super) struct SlurmPolicy {
     pub(super) name: &'static str,
-    /// Returns the effective usage of a node below a bank with a parent, from its numbers and its norm shares.
+    /// Computes the effective usage of a node from the formula's input and from the node's normalized shares.
     pub(super) effective_usage: EffectiveUsage,
 }
 

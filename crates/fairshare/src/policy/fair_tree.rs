@@ -74,11 +74,10 @@ impl RankingPolicy for FairTree {
     }
 }
 
-/// Visits siblings as Slurm does. If `MERGES_BANKS` is true, equal accounts are visited as one, as Slurm's
-/// documentation describes. If it is false, equal accounts are visited one after the other, as in Slurm's
-/// program. The program intends to merge them, but its check for a tie with the next account never succeeds.
-/// The first child of the second account still inherits the tie. An account without users, or with
-/// `Shares::Parent`, also inherits the tie and ends it.
+/// Visits the children of an account in Slurm's order. If `MERGES_BANKS` is true, the children of equal
+/// accounts are sorted in one list. Slurm's documentation describes this order.
+/// If `MERGES_BANKS` is false, equal accounts are visited one after the other. Slurm's program does this,
+/// because its check for equal accounts never succeeds.
 struct SlurmVisitRule<const MERGES_BANKS: bool>;
 
 impl<const MERGES_BANKS: bool> SiblingRule for SlurmVisitRule<MERGES_BANKS> {

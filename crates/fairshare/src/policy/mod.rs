@@ -147,7 +147,6 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
 pub struct Policy(&'static dyn RankingPolicy);
 
 impl Policy {
-    /// Makes a value from the rules of a ranking policy.
     pub(crate) const fn new(rules: &'static dyn RankingPolicy) -> Policy {
         Policy(rules)
     }

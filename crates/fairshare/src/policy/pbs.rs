@@ -20,7 +20,7 @@ impl Policy {
     pub const Pbs: Policy = Policy::new(&Pbs);
 }
 
-/// The numbers of a node under OpenPBS's names.
+/// The values that OpenPBS computes for a node. The fields have OpenPBS's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PbsDetail {
     /// The target: the node's fraction of the siblings' shares, multiplied by that of each bank above it.
@@ -138,7 +138,7 @@ impl Formula for Rule {
     }
 
     fn step(&self, step: &Step) -> Numbers {
-        // If a group has no target, its members have no fraction of it.
+        // The members of a group without a target have no target either.
         let part = if step.parent.norm_shares == 0.0 { 0.0 } else { step.part.unwrap_or(0.0) };
         let effective_usage = if step.below_root {
             step.norm_usage
@@ -183,9 +183,10 @@ pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering
 }
 
 impl Ranking {
-    /// Returns the order of the associations in OpenPBS's scheduler if it has no job sort formula. Returns `None` if
-    /// the policy is not `pbs`. The pairwise rule ([`Ranking::compare_by_pbs_walk`]) is not transitive for equal leaves at
-    /// different depths. This order ranks a leaf next to an equal bank together with the best leaf below that bank.
+    /// Returns the order in which OpenPBS's scheduler visits the associations if it has no job sort formula. Returns
+    /// `None` if the policy is not `pbs`.
+    /// If an association and a bank are equal siblings, the association has the same rank as the best association in
+    /// the bank. [`Ranking::compare_by_pbs_walk`] alone would give no order, because it is not transitive.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
         if !self.policy.has_scheduler_walk() {
             return None;
@@ -211,10 +212,11 @@ impl Ranking {
         Some(if target > 0.0 { detail.usage / target } else { f64::INFINITY })
     }
 
-    /// Compares two associations by OpenPBS's pairwise walk. At the first level where the paths differ the smaller
-    /// usage / perc is more deserving (`Less`). A perc of 0 loses against any other; if both are 0, the two are tied.
-    /// If the quotients are equal, the next level decides, and at the end of the shorter path the two are tied. The
-    /// comparison is not transitive for leaves at different depths. Returns `None` if the policy is not `pbs`.
+    /// Compares two associations level by level, as OpenPBS's scheduler does. At each level, the node with the
+    /// smaller usage divided by target comes first (`Less`). A node with the target 0 comes last.
+    /// The first level with different quotients decides the order. If the shorter path has no such level, the
+    /// associations are equal. The comparison is not transitive for leaves at different depths. Returns `None` if the
+    /// policy is not `pbs`.
     pub fn compare_by_pbs_walk(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
         if !self.policy.has_scheduler_walk() {
             return None;

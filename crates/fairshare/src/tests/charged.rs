@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the fair-share under another usage with the fair-share of a full ranking.
+//! Compares the fair-shares that [`Charged`] computes with the fair-shares of a full ranking.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,6 @@ proptest! {
     }
 }
 
-/// If all usages differ, no request needs a full ranking.
 #[test]
 fn charging_associations_with_different_usages_needs_no_full_ranking() {
     let mut builder = Builder::default();
@@ -88,10 +87,12 @@ fn quotients_are_near_if_their_level_values_may_be_tied() {
         (1.0, 1.0 + 5e-12, 1e6, false),
         (1.0, 1.0 + 5e-12, 0.1, true),
         (1.0, 1.0 + 5e-11, 0.1, false),
-        // The first row has two level values above the highest weight, and the second row has one.
+        // `is_near` compares `scale` / a with `scale` / b. In the first row both quotients are above 1e17. In
+        // the second row only one quotient is above 1e17.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
-        // An infinite level value is nearly equal only to very large values.
+        // If a is 0, the first quotient is infinite. An infinite quotient is only near to quotients above
+        // 1e17.
         (0.0, 1e-18, 1.0, true),
         (0.0, 1.0, 1.0, false),
         (1.0, 0.0, 1.0, false),
@@ -103,8 +104,8 @@ fn quotients_are_near_if_their_level_values_may_be_tied() {
     }
 }
 
-/// Returns true if charging user u1 with `usage` needs a full ranking. The active users u1, u2 and u3 have 1,
-/// 1 and 2 shares. u2 has used 1,000, u3 nothing, and the inactive user u4 `unused`.
+/// Returns true if only a full ranking can compute the fair-share of user u1 after a charge of `usage`. The
+/// inactive user u4 has the usage `unused`.
 fn needs_ranking(usage: f64, unused: f64) -> bool {
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Extreme sizes and values.
+//! Ranks very large trees, and trees with very large or very small shares and usages.
 
 use super::make_tree;
 use crate::*;
@@ -99,6 +99,6 @@ fn a_ranking_needs_at_most_100_bytes_of_memory_for_each_leaf() {
     assert!(names >= LEAVES * "user".len());
     let per_leaf = (columns + ranking.memory()) as f64 / LEAVES as f64;
     assert!(per_leaf <= 100.0, "{per_leaf} bytes per leaf");
-    // A smaller sum means that `memory` leaves out a column.
+    // If `memory` left out a column, the result would be smaller.
     assert!(per_leaf >= 45.0, "{per_leaf} bytes per leaf");
 }

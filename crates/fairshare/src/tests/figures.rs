@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Numbers computed by hand: details of nodes, changes of order, usage of jobs, memory.
+//! Compares rankings, usages of jobs and memory sizes with numbers computed by hand.
 
 use super::super::outlook::Overtake;
 use super::super::policy::pbs;
@@ -11,7 +11,8 @@ fn rank_tree(tree: &Tree, policy: Policy) -> Ranking {
     tree.rank(policy, &Options::default()).expect("a ranking")
 }
 
-/// Returns the shares or usage with which the worse of two users in one bank would come first. Each user is (shares, usage).
+/// Ranks two users of one bank, who are given as (shares, usage). Returns the name of the worse user, and the shares or
+/// the usage with which this user would come first.
 fn find_overtake_of_pair(
     policy: Policy,
     x: (u64, f64),
@@ -30,13 +31,14 @@ fn find_overtake_of_pair(
 fn overtake_returns_the_shares_and_usage_computed_by_hand() {
     let x = |shares, usage| Some(("x".to_owned(), shares, usage));
     for (own, other, wanted) in [
-        // With 8/2 = 4 shares, x would equal y, so x needs 5. With a usage below 2, x would come first.
+        // At first, x comes second. With 4 shares x would be tied with y, so x needs 5 shares to come first.
+        // With a usage below 2, x would also come first.
         ((1, 8.0), (1, 2.0), x(Some(5), Some(2.0))),
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
         // Neither usage nor shares can beat a user without usage.
         ((1, 8.0), (1, 0.0), x(None, None)),
         ((2, 8.0), (3, 0.0), x(None, None)),
-        // A user without shares needs shares.
+        // A user without shares cannot come first by a smaller usage.
         ((0, 8.0), (1, 2.0), x(Some(5), None)),
         ((0, 0.0), (1, 2.0), x(Some(1), None)),
         // From 9e15 on f64 has no next integer.
@@ -52,7 +54,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
             assert_eq!(find_overtake_of_pair(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
-        // Under formula policies, all levels count, so no single change is returned.
+        // Formula policies combine the values of all levels, so `overtake` returns no change.
         assert_eq!(find_overtake_of_pair(Policy::Classic, own, other), None);
     }
     let swapped = find_overtake_of_pair(Policy::FairTree, (1, 2.0), (1, 8.0));
@@ -62,7 +64,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
 #[test]
 fn the_even_usage_equals_values_computed_by_hand() {
     for (users, even) in [
-        // x has a quarter of the shares, so its usage is even at a third of the usage of y.
+        // x has a quarter of the shares. With a usage of 2, x also has a quarter of the usage.
         ("x A 1 9\ny A 3 6", Some(2.0)),
         ("x A 3 0\ny A 1 6", Some(18.0)),
         ("x A 1 9", None),
@@ -175,8 +177,8 @@ fn siblings_without_shares_have_the_usage_of_their_bank() {
     }
 }
 
-/// With `ties=slurm-program` equal banks are visited one after the other, and the banks decide. Otherwise
-/// equal banks are merged, and their members decide.
+/// With `ties=slurm-program`, equal banks are visited one after the other, so all users of the first bank
+/// come first. Otherwise the users of equal banks are compared with each other.
 #[test]
 fn equal_banks_decide_the_order_if_slurm_visits_one_after_the_other() {
     let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
@@ -315,14 +317,15 @@ fn each_option_applies_to_the_policies_that_use_it() {
     }
 }
 
-/// The sums take at least 48 bytes for each of 3 banks. The ranking stores two numbers for each of 4 associations.
+/// The sums need at least 48 bytes for each of the 3 banks. The ranking itself has two numbers of 4 bytes for each
+/// of the 4 associations.
 #[test]
 fn memory_of_a_ranking_includes_all_its_buffers() {
     let tree = make_tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
     let ranking = rank_tree(&tree, Policy::FairTree);
     let (sums, visit) = (ranking.sums.memory(), ranking.visit.memory());
     assert!((3 * 48..=2 * 3 * 48).contains(&sums), "{sums}");
-    // The visit sorted four entries of 16 bytes, and stored frames of at least 16 bytes.
+    // The visit needs a buffer for four entries of 16 bytes, and at least one frame of 16 bytes.
     assert!((4 * 16 + 16..=16 * 64).contains(&visit), "{visit}");
     let (own, nodes) = (ranking.memory() - sums - visit, tree.len());
     assert!((2 * 4 * 4..=nodes * 64).contains(&own), "{own}");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ranks changed trees to check the association just ahead, the shares and usage that reverse an order, and the even usage.
+//! Tests predictions of a ranking: which shares or usage reverse the order of two associations. Also tests which usage
+//! makes a node's fraction of the usage equal to its fraction of the shares. The tests change the tree and rank it
+//! again.
 
 use proptest::prelude::*;
 
@@ -39,7 +41,7 @@ fn the_pbs_walk_compares_users_of_equal_groups() {
         [place("a", "g1"), place("d", "g2"), place("c", "g2"), place("b", "g1"), place("s", "root")],
         [Some(1), Some(2), Some(3), Some(4), Some(5)]
     );
-    // The usage is 150, and the target is 1/6.
+    // b has the usage 150 and the target 1/6, so the quotient is 900.
     let b = tree.leaf("b", "g1").expect("leaf");
     assert_eq!(ranking.usage_over_target(&tree, b).map(f64::round), Some(900.0));
     assert!(tree.rank(Policy::Classic, &Options::default()).expect("a ranking").pbs_walk(&tree).is_none());
@@ -86,7 +88,8 @@ proptest! {
                 prop_assert!(is_ahead(&tree), "{} shares", shares);
                 tree.set_shares(change.node, Shares::Count(shares - 1));
                 let less = rank(&tree).compare(&tree, a, b);
-                // Equal banks are merged, so their members decide.
+                // If the banks are equal, their members are compared next, and either association may come
+                // first.
                 if less.is_some_and(|less| less.fork == less.decisive) {
                     prop_assert!(!is_ahead(&tree), "{} shares", shares - 1);
                 }
@@ -104,7 +107,6 @@ proptest! {
         }
     }
 
-    /// At its even usage, a node has the same fraction of the usage as of the shares.
     #[test]
     fn with_its_even_usage_a_node_has_equal_fractions_of_usage_and_shares(rows in any_rows()) {
         let mut tree = build_tree(&rows);

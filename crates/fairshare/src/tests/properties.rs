@@ -138,7 +138,8 @@ proptest! {
                 prop_assert!(detail.rank.is_none_or(|rank| rank >= 1 && rank as usize <= n));
                 prop_assert_eq!(detail.fairshare.is_some(), is_ranked || (tree.is_bank(node) && !policy.is_rank()));
             }
-            // In this order, neither the rank nor the fair-share increases.
+            // The order begins with the best association. A better association has a larger rank and a larger
+            // fair-share.
             for pair in ranking.order().windows(2) {
                 prop_assert!(ranking.rank(pair[0]) >= ranking.rank(pair[1]));
                 prop_assert!(ranking.fairshare(pair[0]) >= ranking.fairshare(pair[1]));
@@ -190,7 +191,7 @@ proptest! {
 
     #[test]
     fn scaling_the_shares_of_siblings_does_not_change_fair_shares(
-        // All shares are numbers: the children of a bank with parent shares would have other siblings, which are not scaled.
+        // All shares are numbers. With parent shares, a node would also compete with nodes whose shares are not scaled.
         site in any_site(Kind::Counted),
         (options, bank, scale) in (any_options(), any::<prop::sample::Index>(), 2..1000u64),
     ) {
@@ -309,7 +310,6 @@ proptest! {
         }
     }
 
-    /// The order of ranks agrees with comparisons.
     #[test]
     fn comparisons_of_associations_agree_with_their_ranks((kind, site) in any_kind(), options in any_options()) {
         for policy in list_policies_for_kind(kind) {

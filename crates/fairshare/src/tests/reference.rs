@@ -289,7 +289,7 @@ struct Walk {
     ties: Ties,
     left: usize,
     rank: usize,
-    /// The ranks, not yet divided by their number.
+    /// The ranks of the associations. They are not yet divided by the number of associations.
     out: FairShares,
 }
 

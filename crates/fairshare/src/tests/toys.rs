@@ -99,7 +99,7 @@ fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
         list_names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),
         ["root", "B", "c", "d", "A", "b", "a"]
     );
-    // If c has used 8, B has used 9, so A comes first.
+    // With a usage of 8 for c, bank B has a usage of 9. Bank A has used less, so the users of A come first.
     assert_eq!(Charged::new(&tree, &ranking).fairshare(c, 8.0), Some(1.0 / 3.0));
     assert_eq!((policy.to_string(), policy == Policy::FairTree), ("least-used".to_owned(), false));
     assert!(ranking.pbs_walk(&tree).is_none() && policy.table_columns(true).is_empty());

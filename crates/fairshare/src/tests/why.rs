@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the comparison of two associations: the pair of nodes that decides, and the sums of each level.
+//! Tests the comparison of two associations, and the values that `explain` returns for each level.
 
 use super::super::*;
 use super::{flux_example, make_tree};
@@ -40,7 +40,6 @@ fn worst_is_none_if_no_level_used_more_than_its_share() {
     }
 }
 
-/// If banks are merged, the nodes below them decide the comparison.
 #[test]
 fn compare_descends_through_merged_banks() {
     let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
@@ -67,7 +66,8 @@ fn explain_divides_by_the_shown_usage_of_the_siblings() {
     let pbs = make_tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
     assert_parts(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
     assert_parts(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
-    // The stored sum excludes nodes with parent shares. The shown sum includes their usage.
+    // The ranking's sum of usages excludes nodes with parent shares. The sum in the explanation includes
+    // them.
     let parent = make_tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
     assert_parts(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
     let ranking = pbs.rank(Policy::Pbs, &options).expect("a ranking");

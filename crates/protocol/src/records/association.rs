@@ -85,15 +85,15 @@ pub struct AssociationRecord<S = String> {
 /// An association as the plugin reads it.
 pub type BorrowedAssociation<'a> = AssociationRecord<Text<'a>>;
 
-/// An association and its leaf. The association is missing if no job can match the record; the leaf is
-/// missing if the record has no leaf.
+/// The association and the leaf of the tree that one record describes. The association is `None` if no job
+/// can match the record. The leaf is `None` if the record does not describe a leaf.
 pub type AssociationWithLeaf = (Option<accounts::AssociationRecord>, Option<Leaf>);
 
 impl<S: AsRef<str>> Record for AssociationRecord<S> {
     type Accepted = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const TABLE: &'static str = "association_table";
-    /// A column without a substitute exists in all databases that the plugin supports.
+    /// A supported database may lack a column only if the field has a substitute.
     const FIELDS: &'static [Field] = &[
         Field::new("userid", Kind::UserId),
         Field::new("bank", Kind::Name),
@@ -253,8 +253,8 @@ impl<'a> BorrowedAssociation<'a> {
         AssociationRecord {
             username: Some((*leaf.name).into()),
             shares: Some(from_shares(leaf.shares)),
-            // Both values are always present. The usage is 0 if the leaf has none, and the watermark is the
-            // earliest time if no job was counted.
+            // The record always has a usage and a watermark. The usage is 0 if it was never set. If no job
+            // was counted, the watermark is the earliest time.
             usage: Some(leaf.usage.unwrap_or(0.0)),
             counted_until: Some(leaf.counted.end().max(-MAX_TIME)),
             ..self

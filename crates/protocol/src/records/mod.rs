@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records of a site document. Each record has one description: its type names the keys, and its [`Field`]s add
-//! the columns of flux-accounting's database. The modules also convert records to the types of the engine and back.
+//! The types of the records in a site document. A record type defines the keys, and its [`Field`]s define the columns
+//! in flux-accounting's database. The modules also convert records to the types of the engine and back.
 //!
-//! The plugin reads records from pushes and writes them to its snapshot. The command reads records from the database and sends
-//! them.
+//! The plugin reads records from pushes and writes them to its snapshot. The command reads records from the database
+//! and sends them.
 
 mod association;
 mod bank;
@@ -65,7 +65,7 @@ mod tests {
     use serde::Serialize;
     use std::collections::BTreeSet;
 
-    /// Asserts that the table of fields names the keys of a record that has all optional fields.
+    /// Asserts that `record` has all required keys of `R`, and no key that `R` does not define.
     fn assert_keys<R: Record + Serialize>(record: &R) {
         let value = serde_json::to_value(record).unwrap();
         let keys: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
