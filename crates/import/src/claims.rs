@@ -10,7 +10,7 @@ pub enum Claimant {
     Association(usize),
 }
 
-/// The meaning of a value. `Display` writes its name in Slurm or PBS.
+/// What a value measures. `Display` writes the name that Slurm or PBS uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Quantity {
     /// Slurm's FairShare, with six decimals.
@@ -29,7 +29,7 @@ pub enum Quantity {
     GroupUsage,
 }
 
-/// A value of the source system.
+/// A value that Slurm or PBS computed for a node and printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     /// The bank or association that the value belongs to.

@@ -82,7 +82,7 @@ pub(super) fn describe_content(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Reads the plain document.
+/// Reads a JSON document with a list of banks and a list of associations.
 pub(super) fn read_tree(text: &str) -> Result<Builder, String> {
     let document: PlainDocument = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut builder = Builder::default();

@@ -33,7 +33,7 @@ pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
 
 const SREPORT: &str = "looks like a report of sreport, which has no shares and prints usage without decay";
 
-/// Returns a sentence about a text of an unknown format, if its content is recognized.
+/// If the text is a known document that cannot be imported, returns what it is and what the user can do.
 pub(super) fn describe_text(text: &str) -> Option<String> {
     if is_sreport(text) {
         return Some(format!("{SREPORT}: {SSHARE}"));
@@ -91,7 +91,7 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     Some(hint)
 }
 
-/// Returns a sentence about bytes that are not text.
+/// Returns the error message for a file that is not UTF-8 text.
 pub(super) fn describe_bytes(bytes: &[u8]) -> &'static str {
     match bytes {
         [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', ..] => {

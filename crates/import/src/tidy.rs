@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The maximum number of lines before the output.
+/// The maximum number of lines that may come before the output of a program.
 pub(super) const MAX_LINES_BEFORE: usize = 40;
 /// The start of the line that a program prints above the output of each cluster, if there are several.
 pub(super) const CLUSTER: &str = "CLUSTER:";

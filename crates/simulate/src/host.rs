@@ -93,7 +93,7 @@ pub(super) struct Host<'a> {
     slices: bool,
     refused: Option<String>,
     pub(super) meter: Meter,
-    /// Index of the bank of each party.
+    /// The index of each party's bank in `banks`. A party is a user, a bank and a queue.
     bank_of: Vec<usize>,
     banks: Vec<BankName>,
     pub(super) refreshes: u64,
@@ -179,7 +179,8 @@ impl<'a> Host<'a> {
         let submission = self.job(self.next).map(|job| job.submit);
         let end = self.ends.peek().map(|Reverse((Time(end), _))| *end);
         let next_of_job = submission.into_iter().chain(end).reduce(f64::min);
-        // At the start of a window only pending jobs can start.
+        // At the start of a window, pending jobs may start. Without pending jobs, the replay skips this
+        // event.
         let window = self.window_starts.last().copied().filter(|_| self.active.len() > self.ends.len());
         let Some(next) = next_of_job.into_iter().chain(window).reduce(f64::min) else {
             return self.refresh_once_more();
@@ -251,8 +252,9 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // Each refresh may affect the next start if a job fits or has priority 0, or if held jobs wait until
-        // running jobs have less time left. Otherwise only the last refresh before `next` can.
+        // A refresh can change the next start if a pending job fits or has priority 0. It can also change the
+        // next start if jobs are held until running jobs have less time left. In all other cases, only the
+        // last refresh before `next` has an effect.
         let may_change_next_start = waiting > 0
             && (self.updates_time_left
                 || self.jobs_with_priority_0 > 0

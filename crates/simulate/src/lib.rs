@@ -35,7 +35,7 @@ use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::SitePart;
 use host::Host;
 
-/// The rules under which a history is replayed.
+/// The site data and settings with which the recorded jobs are replayed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Associations, limits and weights, as in a push.

@@ -202,7 +202,7 @@ fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
         by_start.sort_by(|a, b| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
         let mut oldest = by_submission.iter().copied().peekable();
         for number in by_start.into_iter().filter(|number| start(*number) < NEVER) {
-            // No later start overtakes these jobs, because they start at this time or earlier.
+            // Drops the jobs that have started by the start of job `number`. No later job can overtake them.
             while oldest.next_if(|old| start(*old) <= start(number)).is_some() {}
             if let Some(old) = oldest.peek().copied().filter(|old| *old < number) {
                 worst = worst.max(start(number) - submit(old));
@@ -252,7 +252,8 @@ mod tests {
             trace.jobs()[0]
         };
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
-        // At 30 the last job overtakes the first, which has the same size. The job with two cores does not count.
+        // The last job starts at time 30, before the first job, which has the same size. The job with two cores
+        // is ignored, because its size differs.
         assert_eq!(find_longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
         assert_eq!(find_longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
         assert_eq!(

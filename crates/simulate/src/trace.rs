@@ -54,7 +54,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Adds a job of a party.
+    /// Adds a job that `party` submits.
     pub fn push(&mut self, party: Party, submit: f64, (run, walltime): (f64, f64), size: [u32; 3]) {
         let next = self.parties.len() as u32;
         let number = match self.numbers.get(&party) {
@@ -87,7 +87,8 @@ impl Trace {
         &self.jobs
     }
 
-    /// Returns the mean values of the jobs, or `None` if there are fewer than two jobs. The jobs are in the order of submission.
+    /// Returns the mean run time, the mean number of cores and the mean time between submissions. Returns `None` if
+    /// there are fewer than two jobs. The jobs must be in the order of submission.
     pub fn means(&self) -> Option<Means> {
         let [first, .., last] = self.jobs.as_slice() else { return None };
         let many = self.jobs.len() as f64;
@@ -104,7 +105,7 @@ impl Trace {
         &self.parties
     }
 
-    /// Returns the index of the job's party.
+    /// Returns the index of the association that submitted `job`.
     pub fn party_of(&self, job: &Job) -> usize {
         job.party as usize
     }

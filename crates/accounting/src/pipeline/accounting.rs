@@ -87,7 +87,7 @@ fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
         if group.newest.is_empty() {
             group.number = number;
         }
-        // If the stored time is not a number, the row counts no job.
+        // If the time of the newest counted job is invalid, the run counts no more jobs of this group.
         group.newest.push(counted.newest.unwrap_or(f64::INFINITY));
     }
     groups

@@ -38,7 +38,7 @@ pub(super) fn count_bins(
         if let Some(value) = values.get_mut(job.age as usize) {
             let period_start = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
             let used = job.continuous * growth_factor(run, job.ended - period_start);
-            // The sum would be negative if flux-accounting had counted the job in another bin.
+            // If flux-accounting counted this job in another period, the sum could be negative.
             *value =
                 (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
         }
@@ -46,8 +46,8 @@ pub(super) fn count_bins(
     values
 }
 
-/// Returns the bins with continuous decay of the last run, or `None` if the stored usage is not the usage that the last
-/// run stored.
+/// Returns the usage with continuous decay that the last sync stored for an association. Returns `None` if another
+/// program has changed the usage since, or if a recount is due.
 pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous> {
     let marks = run.marks.filter(|_| run.start.recount.is_none() && !run.is_foreign(at))?;
     marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)

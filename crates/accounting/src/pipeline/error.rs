@@ -41,7 +41,7 @@ pub enum PipelineError {
         /// Time of the last run.
         was: f64,
     },
-    /// The stored end and half-life do not give valid periods.
+    /// The end and the half-life in the database do not define valid half-life periods.
     #[error(
         "end_half_life_period {end} and priority_decay_half_life {half_life} define no usage periods; nothing was changed"
     )]
@@ -51,8 +51,8 @@ pub enum PipelineError {
         /// Half-life in seconds.
         half_life: f64,
     },
-    /// By flux-accounting's rule, an association has new jobs but no bins. flux-accounting's program fails in
-    /// this case.
+    /// An association has new jobs, but the database has no usage periods for the association. flux-accounting's own
+    /// program fails in this case too.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The exact rule: a bin is the sum of the jobs that ended in its period, decayed once for each boundary since.
+//! Computes the usage of each association in each half-life period.
 //!
-//! A record counts in the run that reads it first, in the period in which its job ended. The marks (`store/marks.rs`)
-//! contain the last record that was read. If flux-accounting has counted since, or if there are no marks,
-//! `last_job_timestamp` of each association separates counted from new records, and bin 0 belongs to the current
-//! period.
+//! The usage of a period (a "bin") is the sum of the usage of all jobs that ended in the period. At each later period
+//! boundary, this usage is multiplied by the decay factor.
 //!
-//! The rule corrects one fault of databases that flux-accounting wrote: right after a boundary flux-accounting adds
-//! an association's past usage to bin 0 and keeps it in the older bins too. In this case the stored usage equals bin
-//! 0.
+//! Each sync counts the job records that no earlier sync has read. The table in `store/marks.rs` stores the last
+//! record that was read. If flux-accounting has counted usage since, or if the table is empty, the sync counts the
+//! records that are newer than the association's `last_job_timestamp`. In this case, bin 0 is the current period.
+//!
+//! A sync also repairs a fault of flux-accounting. Right after a period boundary, flux-accounting adds an
+//! association's past usage to bin 0, but also keeps it in the older bins. The sync detects this fault if the stored
+//! usage equals bin 0.
 
 use super::credits::Credits;
 use super::fetch::RunningJob;
@@ -23,7 +25,7 @@ use crate::store::{
 };
 use fairshare::accrual::{HalfLife, zero_negligible};
 
-/// If only the time of the run is new, the marks are rewritten at most this often.
+/// If nothing else has changed, a sync stores its time at most once in this many seconds.
 const REWRITE_SECONDS: f64 = 600.0;
 
 /// Input of a run.
@@ -34,9 +36,9 @@ pub(super) struct Run<'a> {
     /// The present period.
     pub(super) current: i64,
     pub(super) ledger: &'a Ledger,
-    /// The key of each association in the marks.
+    /// The stored state of the last sync identifies each association by this key ([`Marks::key`]).
     pub(super) keys: Vec<u64>,
-    /// The end of each association's newest counted job, as the last run of the exact rule stored it.
+    /// For each association, the time when its newest counted job ended, as stored by the last sync.
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
@@ -259,8 +261,8 @@ fn shift_removed_bins(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<
     new.filter(|(bin, value)| bin.value != *value).collect()
 }
 
-/// If bin 0 also contains the past usage, subtracts it and returns true. The head of the file describes the
-/// cause.
+/// flux-accounting may have added the usage of past periods to the present period. In this case, subtracts it and
+/// returns true.
 fn subtract_duplicate_past_usage(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
@@ -272,8 +274,9 @@ fn subtract_duplicate_past_usage(values: &mut [f64], usage: f64) -> bool {
 }
 
 impl Run<'_> {
-    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin. The number of
-    /// stored bins takes precedence, because flux-accounting's programs round the number differently.
+    /// Returns the number of half-life periods that an association has. `oldest` is its oldest period in the
+    /// database. flux-accounting's programs round this number differently, so the number in the database is
+    /// preferred.
     pub(super) fn bin_count(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
@@ -310,7 +313,8 @@ impl Run<'_> {
         has_same_end && is_counted && self.start.period < period && period <= self.current
     }
 
-    /// Returns true if all credits must be counted again, because a credit was added, or because associations or cut-offs changed.
+    /// Returns true if all credits must be counted again. This is the case after a change of the credits, the
+    /// associations or the `ignore_older_than` of a bank.
     fn has_new_credits(&self) -> bool {
         let Some(marks) = self.marks else { return self.credits.last > 0 };
         let has_other_associations =
@@ -329,7 +333,7 @@ impl Run<'_> {
         HalfLife::new(self.decay_time).unwrap_or_default()
     }
 
-    /// Returns the end of the newest counted job of an association, as the last run of the exact rule stored it.
+    /// Returns the time when the newest counted job of an association ended, as stored by the last sync.
     pub(super) fn known_newest(&self, at: usize) -> f64 {
         self.known.get(at).copied().unwrap_or(0.0)
     }
@@ -356,7 +360,7 @@ impl Run<'_> {
         if is_ahead && self.start.is_requested() { self.now } else { ended }
     }
 
-    /// Returns a hash of the associations and of the cut-offs of their banks.
+    /// Returns a hash of all associations and of the `ignore_older_than` times of their banks.
     pub(super) fn hash_associations(&self) -> u64 {
         let mix = |word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
@@ -368,7 +372,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the marks for the next run, or `None` if the stored marks are up to date.
+/// Returns the state to store for the next sync, or `None` if the stored state is up to date.
 fn build_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Selects the records that the exact rule counts in a run, and the period of each. If the marks are lost, also determines whether
-//! the stored usage includes jobs that name no bank, which only the exact rule counts.
+//! Selects the job records that a sync counts, and finds the half-life period of each record.
+//!
+//! If the stored state of the last sync is lost, this module also determines whether the stored usage includes jobs
+//! without a bank. flux-accounting does not count these jobs.
 
 use std::collections::HashSet;
 
@@ -14,15 +16,16 @@ use super::{Result, Tally, periods, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
 
-/// Maximum number of entries in each list of names or job ids that a run reports.
+/// A sync reports at most this many names or job ids in each list.
 const MAX_NAMES: usize = 10;
 
 /// The records that a run counts.
 pub(super) struct RecordSelection<'a> {
     tally: &'a mut Tally,
     accounts_by_job: AccountIndex<'a>,
-    /// By association: true if another program has counted its jobs, or if the marks are lost. The run then
-    /// counts all records after the association's newest counted job, also in rows that were read before.
+    /// For each association, true if flux-accounting has counted its jobs since the last sync, or if the state of the
+    /// last sync is lost. In this case, the sync counts every record that is newer than the association's newest
+    /// counted job.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
@@ -30,9 +33,10 @@ pub(super) struct RecordSelection<'a> {
     oldest_kept: i64,
     /// True if records have a column for the bank.
     names_banks: bool,
-    /// True if associations and cut-offs of banks are the same as in the last run of the exact rule.
+    /// True if the associations and the `ignore_older_than` of their banks are the same as in the last sync.
     is_same: bool,
-    /// Whether jobs of each association count if they name no bank. Only set if there are no marks.
+    /// For each association, whether its jobs without a bank are counted. `None` if the stored state of the last sync
+    /// is known.
     nameless: Option<Vec<bool>>,
 }
 
@@ -67,8 +71,8 @@ impl<'a> RecordSelection<'a> {
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            // After a boundary these records are read again, because records that are too old no longer wait for
-            // an association.
+            // The jobs in `unplaced` have no association yet. After a period boundary they are read again, because
+            // some are now too old to count.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
                 passed_on = self.unplaced.len();
@@ -164,12 +168,14 @@ impl<'a> RecordSelection<'a> {
         self.jobs.push(CountedJob { group, age, ended, usage, continuous });
     }
 
-    /// Returns true for a record that flux-accounting never counts: a record without a bank, or of a job that ended
-    /// before the newest job that the exact rule had counted. If the exact rule has not read such a record, no bin
-    /// contains its usage. The exception is a recount by flux-accounting after `clear-usage`. It changes the cut-off
-    /// of the bank, so `is_same` is false. A second `clear-usage` with the same cut-off is not noticed.
+    /// Returns true if flux-accounting never counts this record. flux-accounting skips a record that names no bank.
+    /// It also skips the record of a job that ended before the newest job that the last sync counted.
+    ///
+    /// After `clear-usage`, flux-accounting counts old records again. `is_same` is false in this case. A second
+    /// `clear-usage` with the same time is not detected.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
-        // If the stored end is earlier than in the marks, `clear-usage` removed the usage of the jobs that the exact rule had counted.
+        // If the stored end is earlier than the end that the last sync stored, `clear-usage` has removed the usage of
+        // the counted jobs.
         let was_read = run.start.last_row.is_some() && run.read_stored_newest_end(at) >= run.known_newest(at);
         let is_late = self.is_same && was_read && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
@@ -206,8 +212,8 @@ impl<'a> RecordSelection<'a> {
     }
 }
 
-/// Returns for each association whether its stored usage equals the usage of all its jobs when jobs without a bank
-/// are counted.
+/// Returns a flag for each association. The flag is true if the stored usage includes the association's jobs without
+/// a bank.
 pub(super) fn find_accounts_with_jobs_without_bank(
     run: &Run<'_>,
     accounts_by_job: &AccountIndex<'_>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Sorts counted jobs by association and end time.
 
-/// A job that counts in this run.
+/// A job whose usage the sync counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CountedJob {
-    /// Index of the association. In flux-accounting's rule, index of the group of associations.
+    /// Index of the job's association. With `Rule::FluxAccounting`, index of the job's group of associations.
     pub(super) group: u32,
     /// The number of period boundaries since the end of the job.
     pub(super) age: u32,

@@ -48,16 +48,15 @@ pub enum Rule {
     /// Each job counts once, in the period in which it ended, and all usage decays once at each period boundary.
     #[default]
     Exact,
-    /// flux-accounting's rule, including its faults.
+    /// Counts usage exactly as flux-accounting does, including flux-accounting's faults.
     FluxAccounting,
 }
 
-/// Returns the error for an unknown rule.
 fn unknown_rule(_: &str) -> String {
     "known rules are exact and flux-accounting".to_owned()
 }
 
-/// Counts of the records of one run.
+/// The numbers of job records that a sync read, counted and left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Records that no earlier run has read.
@@ -82,7 +81,7 @@ pub struct Tally {
     pub unplaced: Vec<(i64, String, usize)>,
     /// Number of records that have no association yet, including those of earlier runs.
     pub waiting: usize,
-    /// Number of credits that the rule of flux-accounting ignores.
+    /// Number of credits that were not counted, because [`Rule::FluxAccounting`] ignores credits.
     pub ignored_credits: usize,
     /// Number of period boundaries that this run crossed.
     pub boundaries: usize,
@@ -97,18 +96,18 @@ pub struct Tally {
 pub struct Plan {
     /// Associations and banks before the run.
     pub ledger: Ledger,
-    /// Bins before the run. If the run did not need the bins, there are none.
+    /// The usage by half-life period before the sync. It is empty if the sync did not read it.
     pub bins: Bins,
     /// Changes of usage.
     pub changes: UsageChanges,
-    /// New marks of the exact rule, if they change.
+    /// The new state for the next sync. `None` if the stored state does not change.
     pub marks: Option<Marks>,
     /// The numbers of records that the run read, counted and left out.
     pub tally: Tally,
 }
 
 impl Plan {
-    /// Computes one run at the time `now`, in seconds since the epoch.
+    /// Computes the changes of all usages at the time `now`, in seconds since the epoch.
     pub fn new(snapshot: &Snapshot<'_>, rule: Rule, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Plan> {
         snapshot.check_usage_schema()?;
         match rule {

@@ -11,8 +11,8 @@ pub fn round5(number: f64) -> f64 {
         return number;
     }
     let scaled = number * SCALE;
-    // Below 2^52, dividing two exact numbers gives the f64 nearest to the decimal. The product is wrong by at
-    // most half a unit in the last place, so rounding can only fail if `scaled` is this close to a tie.
+    // Below 2^52, `scaled` can be rounded directly unless it is very close to a half. Close to a half, the rounding
+    // error of the multiplication could change the result.
     let is_near_tie = ((scaled - scaled.floor()) - 0.5).abs() <= scaled.abs() * 4.0 * f64::EPSILON;
     if scaled.abs() < 4_503_599_627_370_496.0 && !is_near_tie {
         return scaled.round() / SCALE;
@@ -117,7 +117,8 @@ mod tests {
         }
         assert_eq!(Periods::new(0.0, 0.0), None);
         assert_eq!(Periods::new(f64::NAN, 1.0), None);
-        // At 9.2e18 the distance between two f64 is larger than a period, so boundaries would coincide.
+        // Near 9.2e18, neighbouring f64 values are more than one period apart, so two periods could begin at the same
+        // value.
         assert_eq!(Periods::new(9.2e18, 1_000.0), None);
         let coarse = Periods::new(-1e17, 1_000.0).expect("sound");
         assert!((-5..5).all(|index| coarse.index(coarse.start(index)) == index));

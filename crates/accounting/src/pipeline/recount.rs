@@ -36,8 +36,8 @@ pub struct Difference {
 }
 
 impl Recount {
-    /// Counts by the exact rule at the time `now`, in seconds since the epoch. Uses the current half-life and decay for
-    /// the whole history.
+    /// Counts all usage again at the time `now`, in seconds since the epoch. Uses the current half-life and decay for
+    /// all job records.
     pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;
         let next = plan_changes_of_next_run(snapshot, now, progress)?;
@@ -50,9 +50,11 @@ impl Recount {
     }
 }
 
-/// Returns the usage that the exact rule would store for each association, with its user and bank, if the half-life became `half_life`
-/// seconds at the time `now`. As after flux-accounting's `edit-config`, all records count again, and a period begins at `now`. With
-/// `running`, returns the usage that the plugin would have after the next sync: with continuous decay, and including the running jobs.
+/// Returns the user, the bank and the usage of each association after a change of the half-life to `half_life`
+/// seconds at the time `now`. The change causes a recount of all records, and a new half-life period begins at `now`.
+///
+/// If `running` is given, returns the usage that the plugin would have after the next sync. This usage decays
+/// continuously and includes the running jobs.
 pub fn compute_usages_with_half_life(
     snapshot: &Snapshot<'_>,
     half_life: f64,
@@ -61,7 +63,8 @@ pub fn compute_usages_with_half_life(
 ) -> Result<Vec<(String, String, f64)>> {
     snapshot.check_usage_schema()?;
     let settings = snapshot.usage_settings_with(half_life, now)?;
-    // If there are no marks, changed settings do not cause a recount, so it is requested.
+    // If no sync has stored its state, the next sync can't notice the new settings. Therefore this function requests
+    // a recount.
     let (is_requested, credits) = (snapshot.marks()?.is_none(), snapshot.credits()?);
     let jobs = running.unwrap_or_default();
     // The run is one second later than `now`, because rounding could assign `now` to the period before.

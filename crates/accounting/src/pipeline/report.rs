@@ -22,7 +22,7 @@ pub enum By {
     Day,
 }
 
-/// The selection of a report.
+/// The time interval, the users and the banks of a usage report.
 pub struct Query<'a> {
     /// Start of the interval.
     pub since: f64,
@@ -31,7 +31,7 @@ pub struct Query<'a> {
     /// If true, count jobs that ended in the interval with their whole run time; if false, count the run time inside
     /// the interval.
     pub whole: bool,
-    /// The key to sum by.
+    /// How the report groups usage, for example by bank.
     pub by: By,
     /// The running jobs, which count until `now`. If a job also has a record, only the record counts.
     pub running: &'a [RunningJob],
@@ -67,7 +67,7 @@ pub struct Used {
 /// The lines of a report, and their total. The key of a line is a user and a bank, or a name and an empty text.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// The sums by key.
+    /// The usage of each line of the report.
     pub lines: BTreeMap<(String, String), Used>,
     /// The total. A job that is in several lines counts once.
     pub total: Used,

@@ -26,7 +26,7 @@ struct Execution<'a> {
     starttime: Option<f64>,
 }
 
-/// A set of ranks. All nodes of the set have the same children.
+/// An entry of `R_lite`. All nodes of the entry have the same cores and GPUs.
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]
@@ -144,8 +144,8 @@ pub(super) fn count_job(job: &EndedJob<'_>) -> Option<(Resources, Option<f64>)> 
     job.running.map_or_else(|| read_resources_and_start(job.r?), |(resources, _)| Some((resources, None)))
 }
 
-/// Counts the resources in an R, and returns the start of the job in seconds since the epoch, or `None` if R has no valid start.
-/// Returns `None` if R is invalid.
+/// Counts the resources in an R. Also returns the start of the job in seconds since the epoch, if R has a valid
+/// start. Returns `None` if R is invalid.
 fn read_resources_and_start(r: &str) -> Option<(Resources, Option<f64>)> {
     // Reject an array, which serde would read as an object.
     if r.trim_start().starts_with('[') {

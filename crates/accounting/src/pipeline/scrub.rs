@@ -11,7 +11,7 @@ pub struct Scrubbed {
     pub removed: usize,
     /// Number of records that are old enough but were not removed, because usage or a budget needs them.
     pub needed: usize,
-    /// True if records stay because of a budget.
+    /// True if a budget needs some of the old records, so that they were not removed.
     pub is_for_budget: bool,
     /// Records of jobs that ended before this time were removed.
     pub before: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the state before a run of the exact rule: the period of bin 0, and the records that are counted
-//! already.
+//! Determines the state before a sync: the period of the newest stored usage, and the records that are already
+//! counted.
 
 use super::PipelineError;
 use super::exact::Run;
@@ -16,7 +16,7 @@ const SAME_CHANGE: f64 = 5.0;
 const REQUESTED: &str = "requested by the user";
 const CHANGED: &str = "the half-life, the decay or the reset period has changed";
 
-/// The state before a run.
+/// The state of the stored usage before a sync.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Start {
     /// The period that bin 0 belongs to.
@@ -36,8 +36,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Determines the state from the marks. If there are none, uses flux-accounting's tables. If `recount` is true,
-    /// all usage is counted again. Returns an error if the clock went back.
+    /// Reads the state that the last sync stored. If there is none, derives the state from flux-accounting's tables.
+    /// If `recount` is true, all usage is counted again. Returns an error if the clock is earlier than the last sync.
     pub(super) fn new(run: &Run<'_>, snapshot: &Snapshot<'_>, now: f64, recount: bool) -> Result<Start> {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();
@@ -88,8 +88,8 @@ impl Start {
         self.recount == Some(REQUESTED)
     }
 
-    /// Returns the period of bin 0 of users that were removed from their bank. Their jobs no longer count, so a
-    /// recount of the other bins only decays theirs, from this period on.
+    /// Returns the newest period of the usage of users who were removed from their bank. A recount does not count
+    /// their jobs again. It only decays their stored usage, beginning with this period.
     pub(super) fn find_period_of_removed_users(&self, run: &Run<'_>) -> i64 {
         let Some(why) = self.recount else { return self.period };
         match run.marks {
@@ -103,14 +103,14 @@ impl Start {
     }
 }
 
-/// Returns the period of bin 0 according to the marks. Returns `None` if the end of the half-life period has
-/// changed since the last run.
+/// Returns the period of the newest stored usage, as the last sync stored it. Returns `None` if flux-accounting has
+/// changed the end of the half-life period since.
 fn find_period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
-/// Returns the period of bin 0 according to flux-accounting: the period that begins at the stored end, or the first
-/// period before it.
+/// Returns the newest period of the usage that flux-accounting has stored. Period 0 begins at the stored end of the
+/// half-life period. Before that time, the newest period is the current period.
 fn find_period_in_flux_accounting(current: i64) -> i64 {
     current.min(0)
 }
@@ -123,7 +123,7 @@ pub struct StoredPeriods {
 }
 
 impl StoredPeriods {
-    /// Reads the mapping that the next run of the exact rule uses. `now` is in seconds since the epoch.
+    /// Reads when each stored half-life period begins. `now` is in seconds since the epoch.
     pub fn read(snapshot: &Snapshot<'_>, now: f64) -> Result<StoredPeriods> {
         let settings = snapshot.usage_settings()?;
         let (end, half_life) = (settings.period_end, settings.half_life);

@@ -144,7 +144,7 @@ impl Site {
         self.store_credit(&credit);
     }
 
-    /// Runs the exact rule and stores the result.
+    /// Runs a sync with the default rule for counting usage, and stores the result.
     fn run(&self, now: f64) -> Result<Tally, PipelineError> {
         self.run_sync_by_rule(Rule::Exact, now)
     }

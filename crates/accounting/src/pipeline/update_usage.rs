@@ -20,7 +20,7 @@ pub(super) struct NewJobs {
     pub(super) any: bool,
     /// Sum of the usages of the new jobs, added in the order in which the jobs ended.
     pub(super) usage: f64,
-    /// Time when the last new job ended.
+    /// End time of the job that ended last.
     pub(super) last: f64,
 }
 
@@ -136,7 +136,7 @@ mod tests {
             update_values(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()),
             (Some(7.0), vec![0.0, 4.0, 3.0])
         );
-        // If the period ends exactly now, update-usage takes no special case and adds up all bins.
+        // If a half-life period ends exactly now, flux-accounting's update-usage adds up the usage of all periods.
         let just = Clock { now: 2_000.0, ..CLOCK };
         assert_eq!(
             update_values(just, [8.0, 4.0, 2.0], NewJobs::default()),

@@ -15,7 +15,7 @@ pub struct StoredBin {
     pub period: i64,
     /// Usage of the period.
     pub value: f64,
-    /// User id in the row of the bin.
+    /// User id in the database row of this usage.
     pub userid: i64,
     /// Row number.
     row: i64,
@@ -45,7 +45,7 @@ pub struct UsageChanges {
     pub removed: Vec<(StoredBin, f64)>,
     /// Association and first period of bins that are deleted.
     pub dropped: Vec<(usize, i64)>,
-    /// Bank and new usage.
+    /// New usage of banks, each with the index of its bank.
     pub banks: Vec<(usize, f64)>,
     /// New end of the half-life period.
     pub period_end: Option<f64>,
@@ -79,7 +79,7 @@ impl Bins {
 }
 
 impl Snapshot<'_> {
-    /// Reads the bins of all associations, and of pairs that are no longer associations.
+    /// Reads the stored usage of all periods, including the usage of users who are no longer in their bank.
     pub fn bins(&self, ledger: &Ledger) -> StoreResult<Bins> {
         let columns = self.bin_columns()?;
         let mut bins =

@@ -100,11 +100,11 @@ impl Snapshot<'_> {
         Ok(changes.into_iter().collect::<ChargeHistory>().with_rules(rules))
     }
 
-    /// Stores the changes of factors in `reported` that are later than the stored changes. If the last
-    /// factors or the last rule still differ from the configured ones, also stores these changes, with the
-    /// time `now`. Returns the new changes.
+    /// Stores the changes of charge factors that the plugin has seen since the last stored change. If the newest
+    /// stored factors or the stored rule still differ from the configuration, also stores the configured values with
+    /// the time `now`. Returns the new changes.
     ///
-    /// No change applies before the last count, because jobs that ended before it are counted already.
+    /// A change never applies to a time before the last usage count, because earlier jobs are already counted.
     pub fn add_charges(&self, reported: &ReportedCharges, now: f64) -> StoreResult<NewCharges> {
         let stored = self.charge_history()?;
         let counted = self.marks()?.map_or(0.0, |marks| marks.ran);

@@ -25,7 +25,8 @@ pub(super) const INTERRUPTED: &str = "its owner must first roll back an interrup
 /// Time between two checks for a file that another process may be about to remove.
 const CHECK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A database file. Its path contains no links, because SQLite places the other files next to the file itself.
+/// A database file. Its path contains no symbolic links, because SQLite places the journal and the log next to the
+/// file itself.
 #[derive(Debug)]
 pub(super) struct DatabaseFile {
     pub(super) path: PathBuf,
@@ -38,11 +39,11 @@ pub(super) struct DatabaseFile {
 /// The mode in which a reader opens a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenMode {
-    /// Opens for writing, to roll back an interrupted write and to create and remove the files of a log.
+    /// Opens the database for writing. SQLite may roll back an interrupted write, and may create or remove the log.
     ReadWrite,
     /// Opens for reading only. SQLite returns an error if a write has to be rolled back.
     ReadOnly,
-    /// As immutable, without locks and without a log.
+    /// Opens the database as immutable, without locks and without a write-ahead log.
     WithoutLog,
 }
 
@@ -56,7 +57,8 @@ impl DatabaseFile {
             Journal::WriteAhead if self.trusts_owner() => OpenMode::ReadWrite,
             Journal::WriteAhead if self.own == 0 => OpenMode::ReadOnly,
             Journal::WriteAhead if !self.has_companion("-wal") => OpenMode::WithoutLog,
-            // The index exists while a process uses the log. A new index would belong to this user.
+            // While a process uses the write-ahead log, the index file (`-shm`) exists. If it is missing, SQLite
+            // would create an index file that belongs to the caller.
             Journal::WriteAhead if !self.has_companion("-shm") => return Err(Reason::ReadOnly(INTERRUPTED)),
             Journal::WriteAhead => OpenMode::ReadOnly,
         })
@@ -138,8 +140,8 @@ mod tests {
         let Some(user) = change_owner(&journal) else { return };
         let (other, interrupted) = (user + 1, Reason::ReadOnly(INTERRUPTED));
         let foreign = Some(Reason::Beside { suffix: "-journal", user });
-        // Owner of the database; caller; reason why the caller can't read and can't write; mode with a rollback
-        // journal and with a write-ahead log.
+        // Each row has the owner of the database and the caller. Then follow the reasons against reading and writing,
+        // and the open modes with a journal and with a write-ahead log.
         let rows = [
             (user, user, [None, None], [OpenMode::ReadWrite; 2]),
             (0, user, [None, None], [OpenMode::ReadWrite; 2]),
@@ -157,7 +159,7 @@ mod tests {
                 [Journal::Rollback, Journal::WriteAhead].map(|journal| file.open_mode(journal).unwrap());
             assert_eq!(found, modes, "{file:?}");
         }
-        // A link to a journal is treated like a journal, and an empty journal is ignored.
+        // A symbolic link to a journal must be refused too. An empty journal is ignored.
         std::fs::rename(&journal, directory.path().join("elsewhere")).unwrap();
         symlink("elsewhere", &journal).unwrap();
         let _ = lchown(&journal, Some(12_345), None);
@@ -187,7 +189,8 @@ mod tests {
         assert_eq!(modes(7, 8)[1], Err(Reason::ReadOnly(INTERRUPTED)), "a new index would be needed");
         write(directory.path().join("a.db-shm"), "x").unwrap();
         assert_eq!(modes(7, 8)[1], Ok(OpenMode::ReadOnly));
-        // If root opened the log, SQLite would make the owner of the database its owner. For other users the owner stays.
+        // If root opens the log, SQLite gives the log to the owner of the database. If another user opens the log,
+        // the owner of the log does not change.
         let Some(user) = change_owner(&log) else { return };
         let obstacle =
             |owner, own| DatabaseFile { path: path.clone(), owner, own }.find_obstacle(Access::Read);

@@ -39,13 +39,13 @@ pub struct Credit {
     pub bank: String,
     /// True if the amount is the usage that the association then had; false if the amount is added.
     pub is_set: bool,
-    /// The amount as the author typed it.
+    /// The amount in the form in which it was typed.
     pub amount: String,
     /// Unit of the amount.
     pub unit: String,
     /// Usage that is added, with decay at period boundaries; negative if usage is subtracted.
     pub usage: f64,
-    /// Usage that is added, with continuous decay. If `is_set` is false, it equals `usage`.
+    /// The usage that the credit adds, with continuous decay. This usage equals `usage` unless `is_set` is true.
     pub live_usage: f64,
     /// The credit decays like a job that ended at this time, in seconds since the epoch.
     pub from: f64,
@@ -82,7 +82,7 @@ impl Snapshot<'_> {
         self.read_project_table(TABLE, NAMES, Credit::read)
     }
 
-    /// Returns the credits that no run of the exact rule has counted, in the order in which they were added.
+    /// Returns the credits that are not counted yet, in the order in which they were added.
     pub fn uncounted_credits(&self) -> StoreResult<Vec<Credit>> {
         let mut credits = self.credits()?;
         let marks = if credits.is_empty() { None } else { self.marks()? };

@@ -119,7 +119,7 @@ impl StoreError {
         Self::new(path, reason)
     }
 
-    /// Sets the state of the file according to the purpose of the access.
+    /// Notes in the error whether the database was opened for writing.
     pub(super) fn with_access(self, access: Access) -> Self {
         let left = if access == Access::Write { Left::Unchanged } else { Left::Alone };
         StoreError { left, ..self }
@@ -152,8 +152,8 @@ fn find_reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     }
 }
 
-/// Returns the state of the file as the end of an error text. Returns an empty text if the file was not
-/// opened, or if the access was only to read.
+/// Returns the last part of an error message, about whether the database was changed. Returns an empty text if the
+/// database was not opened or was only read.
 fn describe_outcome(reason: &Reason, left: Left) -> &'static str {
     let was_opened = !matches!(
         reason,

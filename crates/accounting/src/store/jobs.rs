@@ -74,7 +74,7 @@ pub struct EndedJob<'a> {
     pub jobspec: Option<&'a str>,
     /// Time limit in seconds, 0 if the job has none; `None` if the record has no such column.
     pub time_limit: Option<f64>,
-    /// Resources and queue of a running job. A running job has neither R nor jobspec. `None` for a record.
+    /// Resources and queue of a running job, which has no record yet. `None` for an ended job.
     pub running: Option<(Resources, Option<&'a str>)>,
 }
 
@@ -83,7 +83,7 @@ pub struct EndedJob<'a> {
 pub enum Which<'a> {
     /// All records.
     All,
-    /// Records in rows after this one.
+    /// Records whose row number is greater than this number.
     After(i64),
     /// Records with these job ids, if they exist.
     Ids(&'a [u64]),

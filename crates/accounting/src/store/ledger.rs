@@ -46,7 +46,7 @@ pub struct Account {
     pub is_default: bool,
     /// The stored usage.
     pub usage: f64,
-    /// Row in the factor table, if there is one.
+    /// The association's row in flux-accounting's `job_usage_factor_table`; `None` if there is no such row.
     pub counted: Option<Counted>,
 }
 
@@ -341,8 +341,8 @@ impl Snapshot<'_> {
         Ok(former)
     }
 
-    /// Returns a table, and an SQL query of these columns and the row number, sorted by row number. Fails if rows
-    /// have no row numbers.
+    /// Returns a table, and an SQL query that selects `columns` and the row number. The rows are sorted by row
+    /// number. Fails if the table has no row numbers.
     pub(super) fn select_with_row_numbers(
         &self,
         name: &'static str,
@@ -357,7 +357,8 @@ impl Snapshot<'_> {
         Ok((table, format!("{select} ORDER BY {number}")))
     }
 
-    /// Returns the name of the row number of a table. Fails if the table has none.
+    /// Returns the name of the column that contains the row number, such as `rowid`. Fails if the table has no row
+    /// numbers.
     pub(super) fn row_number(&self, name: &'static str) -> StoreResult<&'static str> {
         self.required_table(name)?.row_number().ok_or_else(|| {
             self.error(Reason::Schema(format!(

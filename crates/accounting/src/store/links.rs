@@ -39,7 +39,7 @@ mod tests {
         symlink(&first, &second).unwrap();
         let own = std::fs::metadata(&file).unwrap().uid();
         assert_eq!([&file, &first, &second].map(|path| find_foreign_link(path, own)), [None; 3]);
-        // The links belong to `own`, so the user `own + 1` must reject them, unless the tests run as root.
+        // The links belong to `own`. For another user the links are foreign, unless the tests run as root.
         let found = [&file, &first, &second].map(|path| find_foreign_link(path, own + 1));
         assert_eq!(found, [None, Some(own), Some(own)].map(|user| user.filter(|user| *user != 0)));
         // As root, the test can give the link to another user.

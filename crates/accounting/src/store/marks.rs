@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Reason, Snapshot, StoreResult};
 
-/// The state that a run of the exact rule stores.
+/// The state that `sync` stores after it has counted usage. The next sync continues from this state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     /// Start of the period of bin 0.
@@ -40,7 +40,7 @@ pub struct Marks {
     pub continuous: Vec<Continuous>,
     /// Job ids of records without an association.
     pub unplaced: Vec<u64>,
-    /// Hash of the associations and of the cut-offs of their banks.
+    /// Hash of the associations and of the `ignore_older_than` times of their banks.
     pub associations: u64,
     /// Number of the newest credit in the database; 0 if there was none.
     pub last_credit: i64,
@@ -55,7 +55,7 @@ pub struct CreditedUsage {
     pub key: u64,
     /// Usage with continuous decay at the time `period_start`. It is negative if credits subtract more usage than they add.
     pub live: f64,
-    /// Usage of each bin, with decay at boundaries, the current period first.
+    /// The usage of each half-life period, the current period first. This usage decays only at period boundaries.
     pub bins: Vec<f64>,
 }
 
@@ -75,7 +75,7 @@ pub struct Continuous {
 pub struct FetchMarks {
     /// Time of the fetch.
     pub fetched: f64,
-    /// End of the oldest job that was on record at any fetch; `None` if there was none.
+    /// End of the oldest job that ever had a record; `None` if no job had one.
     pub oldest: Option<f64>,
 }
 
@@ -165,13 +165,13 @@ fn read_bins(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64,
     })
 }
 
-/// Returns the words that [`read_bins`] reads.
+/// Encodes the usage of an association by period as 64-bit words. [`read_bins`] decodes these words.
 fn write_bins(key: u64, number: f64, bins: &[f64]) -> impl Iterator<Item = u64> + '_ {
     [key, number.to_bits(), bins.len() as u64].into_iter().chain(bins.iter().map(|bin| bin.to_bits()))
 }
 
 impl Snapshot<'_> {
-    /// Reads the marks, or `None` if the exact rule has never run.
+    /// Reads the state that the last sync stored. Returns `None` if no sync has stored its state.
     pub fn marks(&self) -> StoreResult<Option<Marks>> {
         let Some(table) = self.table(MARKS)? else { return Ok(None) };
         let missing = NEW_COLUMNS.iter().filter(|name| !table.has_column(name));
@@ -188,7 +188,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// Writes the marks. They are stored when the snapshot is committed.
+    /// Writes the state of a sync. The state is stored when the snapshot is committed.
     pub fn write_marks(&self, marks: &Marks) -> StoreResult<()> {
         let encode_words =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();

@@ -23,7 +23,7 @@ pub struct Pace {
     pub longest: u32,
     /// Time of a boundary in seconds since the epoch; `None` if the database has none.
     pub boundary: Option<f64>,
-    /// Number of boundaries that passed and are not counted yet.
+    /// Number of period boundaries that have passed, but at which the stored usage has not decayed yet.
     pub due: u32,
     /// Usage of one second of a node, a core and a GPU.
     pub weights: Weights,
@@ -76,8 +76,8 @@ impl Pace {
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
     }
 
-    /// Returns the decay of an association whose oldest row is of period `oldest`. flux-accounting's programs round
-    /// the number of periods differently; counting uses the number of stored rows.
+    /// Returns the decay for an association whose oldest stored period is `oldest`. The number of periods is the
+    /// number of stored rows, because flux-accounting's programs round it differently.
     pub fn for_rows(self, oldest: Option<i64>) -> Pace {
         let rows = oldest.and_then(|oldest| u32::try_from(oldest.saturating_add(1)).ok());
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
@@ -95,7 +95,8 @@ impl Pace {
         self.remaining(bins, self.due.saturating_add(crossed))
     }
 
-    /// Returns the usage that remains of the bins after `boundaries` boundaries. A bin is a pair of period and usage.
+    /// Returns the usage that remains after `boundaries` period boundaries. `bins` has pairs of a period and its
+    /// usage.
     pub fn remaining(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
         let is_kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
         let factor = self.factor.powi(i32::try_from(boundaries).unwrap_or(i32::MAX));

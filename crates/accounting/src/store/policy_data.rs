@@ -45,7 +45,8 @@ pub struct PolicyData {
     /// Changes of the resources that jobs are charged for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charge_by: Vec<ChargeByRecord>,
-    /// Budgets in each of their windows. [`crate::pipeline::budgets::add_to_push`] adds them.
+    /// The budgets. A budget has one record for each of its time windows. [`crate::pipeline::budgets::add_to_push`]
+    /// adds the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetRecord>,
     /// How the tree of banks and associations is ranked; `None` if they do not form a tree.
@@ -110,8 +111,8 @@ pub struct ConfigRecord {
     /// True if jobs in unknown queues are rejected.
     #[serde(default)]
     pub deny_unknown_queues: bool,
-    /// The meaning of a score of 0 or less. It is sent only if the database has it, because flux-accounting's
-    /// plugin has no such setting.
+    /// How the plugin treats a job whose score is 0 or less. `None` if the database has no such setting, as in
+    /// flux-accounting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_score: Option<String>,
 }

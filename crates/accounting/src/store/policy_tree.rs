@@ -80,9 +80,10 @@ impl Snapshot<'_> {
         self.last_count(marks.as_ref(), &pace, now)
     }
 
-    /// Returns the time of the last run of the exact rule, or `None` if flux-accounting has counted later. Such a
-    /// count changes the end of the half-life period, or the newest job of an association ended after the run. An
-    /// end in the future does not matter, because it only shows that a clock is wrong.
+    /// Returns the time of the last sync that stored its state, or `None` if flux-accounting has counted usage since.
+    ///
+    /// flux-accounting has counted usage if the end of the half-life period has changed, or if a counted job ended
+    /// after the last sync. A job with an end in the future is ignored, because it only shows that a clock is wrong.
     fn last_count(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> StoreResult<Option<f64>> {
         const NAME: &str = "job_usage_factor_table";
         let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
@@ -149,8 +150,8 @@ impl Snapshot<'_> {
         Ok(cut_offs)
     }
 
-    /// Returns the cut-off of the site. The stored usages do not include jobs that ended at or before the cut-off. If
-    /// the marks have the current `reconfigure_time`, the cut-off is their `since`, otherwise `reconfigure_time`.
+    /// Returns the time up to which the stored usages ignore all jobs. If `reconfigure_time` has not changed since
+    /// the last sync, this is the time `since` that the last sync stored. Otherwise, this is `reconfigure_time`.
     fn site_cut_off(&self, marks: Option<&Marks>) -> StoreResult<f64> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;
@@ -192,7 +193,7 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
-    // If a boundary is overdue by more than a period, no program counts usage.
+    // If a period boundary is overdue by more than one period, no program counts usage at this site.
     if passed >= 2.0 {
         return;
     }
@@ -204,11 +205,14 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
     }
 }
 
-/// Returns the time until which the jobs of an association are counted: usually `newest`, the end of the newest counted job.
-/// No count includes a job that ends later than the count. So if `newest` is far later than the count, a clock was wrong, and
-/// the time of the count is returned. Otherwise the plugin would drop all jobs that end before `newest`.
+/// Returns the time until which the jobs of an association are counted. This is usually `newest`, the end of the
+/// newest counted job.
+///
+/// If `newest` is much later than the sync that counted the job, a clock was wrong. The function then returns the
+/// time of the sync, because the plugin ignores all jobs that end before the returned time.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
-    // If the marks have another end, another program stored `newest`. It may have counted until `now`.
+    // If the last sync stored another time than `newest`, another program stored `newest` and may have counted until
+    // `now`.
     let own_marks = marks.filter(|marks| marks.newest(key) == newest);
     let counted = own_marks.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }

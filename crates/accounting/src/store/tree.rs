@@ -14,7 +14,7 @@ use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 pub struct StoredTree {
     /// Banks and associations in the order of the tables.
     pub builder: Builder,
-    /// The associations, in the order of the builder.
+    /// The associations, in the same order as in `builder`.
     pub associations: Vec<StoredAssociation>,
     /// Inactive banks that are not in the tree.
     pub left_out: Vec<String>,
@@ -125,8 +125,8 @@ impl Snapshot<'_> {
         Ok(bins)
     }
 
-    /// Returns user, bank and usage by period of each association whose credits the last run counted. If `of`
-    /// is given, returns only this association.
+    /// Returns the user, the bank and the credited usage by period of each association that has counted credits. If
+    /// `of` is a user and a bank, returns only their association.
     pub fn read_credited_bins(
         &self,
         of: Option<(&str, &str)>,
@@ -147,8 +147,8 @@ impl Snapshot<'_> {
         Ok(names.into_iter().filter_map(list_bins).collect())
     }
 
-    /// Calls `take` with user, bank and usage of every stored bin, and then of each period's credits. If `of`
-    /// is given, visits only this association. The first bin of each association is the current period.
+    /// Calls `take` with the user, the bank and the usage of each stored period, and then with the usage from
+    /// credits. If `of` is a user and a bank, visits only their association. Period 0 is the current period.
     pub fn visit_usage_bins(
         &self,
         of: Option<(&str, &str)>,
@@ -171,7 +171,7 @@ impl Snapshot<'_> {
         if self.table("job_usage_per_association_table")?.is_some() {
             outcome = each("period", "value", "job_usage_per_association_table");
         } else if let Some(old) = self.table("job_usage_factor_table")? {
-            // Before schema 36: one column per period.
+            // Before schema 36, the table has one column for each period.
             let columns = (0..1000).map(|period| (period, format!("usage_factor_period_{period}")));
             for (period, column) in columns.take_while(|(_, column)| old.has_column(column)) {
                 outcome = outcome.and_then(|()| each(&period.to_string(), &column, "job_usage_factor_table"));

@@ -14,7 +14,7 @@ pub struct UnknownColumn {
     pub table: &'static str,
     /// Name of the column.
     pub column: String,
-    /// SQL literal of its default; `NULL` if it has none.
+    /// The default value of the column as an SQL literal; `NULL` if the column has no default.
     pub default: String,
     /// Number of rows whose value is not the default.
     pub rows: usize,

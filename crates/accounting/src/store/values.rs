@@ -21,7 +21,7 @@ pub(super) struct Cells<'a, 'stmt> {
 
 impl<'a> Cells<'a, '_> {
     fn value(&self, index: usize) -> ValueRef<'a> {
-        // The caller takes the indices from its own query.
+        // The index is always valid, because the caller takes it from the columns of its own query.
         self.row.get_ref(index).unwrap_or(ValueRef::Null)
     }
 

@@ -63,7 +63,7 @@ impl UsageList {
     }
 }
 
-/// The first 9 bytes of the scheduler's file.
+/// The first 9 bytes of the usage file of PBS's scheduler.
 const MAGIC: &[u8; 9] = b"PBS_MAG!\0";
 /// Offsets of the version (an f64, aligned to 8 bytes) and of the first record. The time of the last decay is in
 /// between.

@@ -14,7 +14,7 @@ pub(super) const ALL: &str =
 pub(super) const ALL_OF_SACCTMGR: &str =
     "\"sacctmgr show assoc tree -P\" lists all users; run it without conditions such as user= and account=";
 
-/// The shares listed in one account, and a row that shows the true sum.
+/// The sum of the listed shares of an account, and a row that can prove that shares are missing.
 #[derive(Clone, Copy)]
 struct Level {
     /// Sum of the listed shares.
@@ -23,7 +23,7 @@ struct Level {
     witness: Option<(u64, f64)>,
 }
 
-/// Returns an error if the sheet lacks a row.
+/// Returns an error if rows are missing in the output of Slurm.
 pub(super) fn check_all_rows_present(sheet: &Sheet) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {
@@ -67,7 +67,8 @@ pub(super) fn check_all_rows_present(sheet: &Sheet) -> Result<(), String> {
         if (level.sum as f64) < smallest_sum * (1.0 - 1e-9) {
             let true_sum = (shares as f64 * account_fraction / norm).round();
             let (name, sum) = (&account.name, level.sum);
-            // A missing row changes the sum by at least 1.
+            // If a row of the account were missing, the true sum would be larger than the sum of the listed
+            // shares.
             if true_sum <= sum as f64 {
                 let right = shares as f64 * account_fraction / sum as f64;
                 let text =

@@ -48,7 +48,7 @@ struct Account {
 
 struct User {
     name: String,
-    /// The index of the user's account in the sheet.
+    /// The index of the user's account in `Sheet::accounts`.
     account: usize,
     /// The partition of the association; empty if the association is for all partitions.
     partition: String,
@@ -57,7 +57,7 @@ struct User {
     printed: Printed,
 }
 
-/// Slurm's formula policies. Its output does not always show which of them Slurm used.
+/// The formula policies of Slurm. Slurm's output does not always show which of the two policies was used.
 pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious];
 
 /// All rows of a document. Each account comes after its parent.
@@ -78,8 +78,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Converts the sheet to a tree. If the document has no usages, takes them from `usages`, which names
-    /// users as `user` or `user/account`.
+    /// Builds a tree from the rows. If the rows have no usage, takes the usage from `usages`. The names in
+    /// `usages` are `user` or `user/account`.
     fn into_document(self, usages: &[(String, f64)]) -> Result<Document, String> {
         if self.accounts.is_empty() {
             // Building the tree will return the error that there are no banks.

@@ -6,7 +6,7 @@ use super::complete::find_competing_account;
 use super::{HALF_UNIT, Sheet};
 use fairshare::Shares;
 
-/// The ranking policy of Slurm, as far as a document shows it.
+/// The ranking policy that Slurm's printed values reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     FairTree,
@@ -51,7 +51,8 @@ pub(super) fn find_rule(sheet: &Sheet) -> Rule {
     }
 }
 
-/// A row whose shares are not "parent": the account in which it competes, its shares and its printed values.
+/// The printed values of a user or account whose shares are a number. `level` is the index of the account
+/// under which the user or account competes.
 struct Row {
     level: usize,
     shares: u64,
@@ -124,7 +125,7 @@ fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
     }
 }
 
-/// Returns true if a row has an effective usage that differs from the classic formula.
+/// Returns true if a printed effective usage differs from the result of Slurm's classic formula.
 pub(super) fn is_depth_oblivious(sheet: &Sheet) -> bool {
     let rows = list_rows(sheet);
     let sums = sum_shares(sheet, &rows);

@@ -220,7 +220,7 @@ fn indent_width(field: &str) -> usize {
     field.chars().take_while(|letter| letter.is_whitespace()).count()
 }
 
-/// The position in the tree while rows are read.
+/// The accounts that were read so far, and the accounts above the current row.
 #[derive(Default)]
 struct ReaderPosition<'a> {
     indents: Indents,

@@ -5,8 +5,8 @@
 use super::{Account, Sheet};
 use fairshare::{Shares, group_all};
 
-/// Returns the indices of the accounts in the order of the sheet, except that tied siblings are in the order in
-/// which Slurm visited them. The ranks of the users below show that order.
+/// Returns the indices of the accounts in the order of the document. Tied siblings are in the order in which
+/// Slurm visited them. The ranks of their users show this order.
 pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_ranks_below(sheet);

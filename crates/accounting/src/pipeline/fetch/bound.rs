@@ -24,9 +24,9 @@ pub fn find_newest_complete_end(snapshot: &Snapshot<'_>, now: f64) -> Result<Opt
     }
 }
 
-/// Returns the range of end times in which jobs without a record were stored before and then removed. It reaches
-/// from the oldest end that was ever on record to the oldest end on record now. A job that ended before the range
-/// never had a record, because it ended while the clock of a new site was behind. Such a job is fetched.
+/// Returns the range of end times of jobs whose records were removed from the database. The range begins at the end
+/// of the oldest job that ever had a record, and ends at the end of the oldest job that has a record now. A job that
+/// ended before the range never had a record, so it is still fetched.
 pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
         return Ok(0.0..0.0);

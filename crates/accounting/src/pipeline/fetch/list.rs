@@ -125,8 +125,8 @@ fn fetch_page(
     Ok(page.jobs)
 }
 
-/// Returns the request for a page. With `before`, the constraint on `t_inactive` selects inactive jobs by itself, so
-/// `states` is omitted: Flux limits the number of comparisons to a million.
+/// Returns the request for a page of jobs. A job without `t_inactive` never matches the constraint with `before`, so
+/// this constraint needs no `states`. This matters because Flux limits the number of comparisons to a million.
 fn build_request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),

@@ -68,8 +68,8 @@ pub enum FetchError {
     Store(#[from] StoreError),
 }
 
-/// Returns a hint to append to the text of `error`. The hint is empty unless Flux rejects users other than the
-/// instance owner.
+/// If Flux rejected the request because the caller is not the instance owner, returns a hint for the error message.
+/// Otherwise, returns an empty text.
 fn make_owner_hint(error: &FluxError) -> &'static str {
     match error {
         FluxError::Request { errno: libc::EPERM, .. } => ": only the instance owner may fetch jobs",
@@ -207,7 +207,7 @@ struct Lookups<'a> {
     requests: Requests<'a, Lookup>,
     /// The result of each lookup whose record is not delivered yet; `None` until the response arrives.
     order: VecDeque<Option<Result<JobRecord, Unreadable>>>,
-    /// Number of the first lookup in `order`.
+    /// The sequence number of the first lookup in `order`.
     first: u64,
 }
 

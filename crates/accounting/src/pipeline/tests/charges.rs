@@ -143,7 +143,8 @@ fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
     assert_eq!(store(ChargeBy::Sum, 40, BEGIN), None);
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 100.0), Some(BEGIN + 100.0));
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 150.0), None);
-    // Sum: 1 node + 0.5 * 4 cores = 3. Maximum: 0.5 * 4 of 5 cores, scaled to the 10 nodes, = 4.
+    // Each job has 1 node and 4 cores, and a core weighs 0.5. The sum is 1 + 0.5 * 4 = 3. The site has 10 nodes and 5
+    // cores, so the maximum is 0.5 * 4 / 5 * 10 = 4.
     add_job(&site, 1, 1, None, (BEGIN + 99.0, BEGIN + 199.0));
     add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
     site.run(BEGIN + 300.0).expect("a run");

@@ -42,7 +42,7 @@ fn a_recount_repairs_the_usage_after_a_clock_was_far_ahead() {
     site.add_job(3, 1, "A", FIRST + 4.0, 2.0);
     assert_eq!(site.run(FIRST + 5.0).expect("a run").counted, 1);
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
-    // The boundaries of periods are unchanged, also for flux-accounting.
+    // The half-life periods still end at the same times as before.
     site.run(END - 1.0).expect("a run");
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
     site.run(END + 1.0).expect("a run");
@@ -94,12 +94,12 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
     assert_eq!(counted_until(FIRST), FIRST + 30.0);
     newest(FIRST + day);
     assert_eq!([FIRST, FIRST + 5.0, FIRST + day].map(counted_until), [FIRST, FIRST + 5.0, FIRST + day]);
-    // The exact rule counted at FIRST, so it has counted no later job.
+    // The last sync was at FIRST, so no later job is counted.
     newest(0.0);
     site.add_job(1, 1, "A", FIRST + day, 10.0);
     site.run(FIRST).expect("a run");
     assert_eq!([FIRST + 1.0, FIRST + 500.0].map(counted_until), [FIRST; 2]);
-    // flux-accounting has counted later jobs since.
+    // flux-accounting has counted a job that ended at FIRST + 400.
     newest(FIRST + 400.0);
     assert_eq!(counted_until(FIRST + 500.0), FIRST + 400.0);
 }
@@ -120,8 +120,8 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
     assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
 }
 
-/// If the end is that large, the computed start of its period is later than the end itself. Each run would
-/// then find the last run in the future.
+/// With an end of 9.2e18, rounding makes the half-life period begin after its own end. Each sync would then find that
+/// the last sync was in the future.
 #[test]
 fn a_period_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");

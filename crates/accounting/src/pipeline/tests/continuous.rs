@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A push contains usage with continuous decay (live 2), even if flux-accounting counted the usage.
+//! A push contains usage with continuous decay, even for jobs that flux-accounting counted.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
     );
 }
 
-/// Returns the usage at `now` of one node that ran for `used` seconds until `ended`, by rules #1 and #2 in "live 2".
+/// Returns the usage at `now` of a job that used one node for `used` seconds and ended at `ended`. The usage decays
+/// continuously.
 pub(super) fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
@@ -74,8 +75,8 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     assert_eq!(pushed_usages(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
-/// An older version stored no continuous decay, and neither does an administrator who edits a usage. A
-/// recount adds it.
+/// An older version of this program stored no usage with continuous decay. Such usage decays from the end of its
+/// newest job until a recount.
 #[test]
 fn stored_usage_without_continuous_decay_decays_from_its_newest_job() {
     let site = make_site("older");
@@ -110,8 +111,8 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
-    // flux-accounting's first decay is one half-life too late (fault U5 of `docs/design/usage.md`). Then the
-    // usage decays at each boundary.
+    // flux-accounting's first decay is one half-life late (fault U5 of `docs/design/usage.md`). Later, the usage
+    // decays at the end of each half-life period.
     site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
         site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");

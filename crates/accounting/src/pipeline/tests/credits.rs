@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A credit counts like usage that accrued at its time, in any order of jobs, credits and runs.
+//! A credit has the same effect as a job that ended at the time of the credit. The order in which jobs and credits
+//! are added does not matter.
 
 use proptest::prelude::*;
 
@@ -225,7 +226,7 @@ fn a_database_of_a_version_without_credits_is_read() {
     assert_eq!(site.usages()[0], 100.0);
 }
 
-/// A job or a credit of a user, and the half-lives until it is recorded.
+/// A job or a credit of the test. `delay` is the number of half-lives until the entry is recorded.
 #[derive(Clone, Debug)]
 struct Entry {
     user: i64,

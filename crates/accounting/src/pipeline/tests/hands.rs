@@ -81,8 +81,8 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     let tally = site.run(FIRST + 10.0).expect("a run");
     assert_eq!((tally.counted, tally.in_default_bank), (2, 1));
     assert_eq!(site.banks(), [13.0, 10.0, 3.0]);
-    // flux-accounting skips jobs without a bank. The exact rule must count such a job even if flux-accounting
-    // has counted later jobs.
+    // flux-accounting skips jobs without a bank. A sync must still count such a job, even after flux-accounting has
+    // counted later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
     site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
@@ -113,7 +113,7 @@ fn our_sync_counts_a_late_record_that_flux_accounting_skipped() {
         site.run(FIRST + 6.0).expect("a run");
         site.add_job(2, 1, "A", FIRST + 8.0, 20.0);
         site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
-        // Job 3 ended before the newest job that the exact rule counted, so flux-accounting skips it.
+        // Job 3 ended before the newest counted job, so flux-accounting skips job 3.
         site.add_job(3, 1, bank, FIRST, 4.0);
         site.run(FIRST + 10.0).expect("a run");
         assert_eq!(site.usages()[0], 34.0, "{name}");
@@ -128,7 +128,8 @@ fn after_clear_usage_a_bank_counts_only_later_jobs() {
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
-    // This has the effect of `flux account clear-usage`, with a time before which no job counts.
+    // These statements change the same values as `flux account clear-usage`. Jobs of bank A that ended before FIRST +
+    // 2 no longer count.
     site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
@@ -172,8 +173,8 @@ fn new_period_lengths_recount_all_usage_from_the_job_records() {
     site.add_job(2, 1, "A", END + 10.0, 40.0);
     site.run(END + 20.0).expect("a run");
     assert_eq!(site.usages()[0], 80.0);
-    // This has the effect of `flux account edit-config` with half of the half-life and as many bins as
-    // before.
+    // The SQL statements change the same values as `flux account edit-config`. They halve the half-life and keep the
+    // number of periods.
     let now = END + 30.0;
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let predicted =
@@ -200,7 +201,7 @@ fn new_period_lengths_recount_all_usage_from_the_job_records() {
     assert_eq!(site.bins(1), [0.0, 20.0, 20.0, 0.0]);
     let found: Vec<f64> = predicted.expect("usages").into_iter().map(|(_, _, usage)| usage).collect();
     assert_eq!(found, site.usages(), "the prediction before the change");
-    // A site without marks must get the same bins.
+    // A site that has lost the state of the last sync must get the same usage.
     let fresh = Site::new("lengths_fresh");
     std::fs::copy(&copy.path, &fresh.path).expect("a copy");
     fresh.run_sql("DROP TABLE fairshare_usage_marks");
@@ -214,7 +215,7 @@ fn remaining_records_count_once_after_other_records_were_removed() {
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 10.0);
     site.run(FIRST + 20.0).expect("a run");
-    // The marks refer to the last record, which is removed.
+    // The stored state names job 2 as the last counted record. The test removes this record.
     site.run_sql("DELETE FROM jobs WHERE id = '2'");
     site.add_job(3, 1, "A", FIRST + 30.0, 5.0);
     site.run(FIRST + 40.0).expect("a run");
@@ -278,7 +279,7 @@ fn existing_usage_is_not_recounted_after_a_reconfiguration() {
 #[test]
 fn a_record_whose_end_is_before_its_start_adds_no_usage() {
     let site = Site::new("backwards");
-    // An archive may have records without end times. The clock was set back while job 2 ran.
+    // Job 1 has no end time, as in some archives. The clock was set back while job 2 ran.
     site.add_job(1, 1, "A", 0.0, -FIRST);
     site.add_job(2, 1, "A", FIRST, -10.0);
     site.add_job(3, 1, "A", FIRST + 1.0, 4.0);
@@ -340,7 +341,7 @@ fn a_recount_removes_bins_beyond_the_reset_period() {
 
 #[test]
 fn recount_marks_each_difference_that_the_next_sync_corrects_as_due() {
-    // The program of flux-accounting skips the first boundary, so its next run does not correct the usage.
+    // flux-accounting skips the end of the first half-life period, so its next run would not correct the usage.
     for (rule, now) in [(Rule::Exact, END + 2.0), (Rule::FluxAccounting, FIRST + 20.0)] {
         let site = Site::new("due");
         site.add_job(1, 1, "A", FIRST, 10.0);
@@ -401,7 +402,7 @@ fn the_period_of_bin_0_is_known_after_flux_accounting_crossed_a_boundary() {
         let snapshot = database.snapshot().expect("a snapshot");
         StoredPeriods::read(&snapshot, now).expect("periods").start(0)
     };
-    // No program has counted since END, so the bins still belong to the first period.
+    // No program has updated the usage since END, so the newest stored usage still belongs to the first period.
     assert_eq!([start_of_bin_0(END - 1.0), start_of_bin_0(END + 1.0)], [END - H; 2]);
     site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 2.0), END + H);

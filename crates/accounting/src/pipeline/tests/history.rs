@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{END, H, Site};
 
-/// A job, and the delay of its record in half-lives.
+/// A job of the test. Its record arrives `delay` half-lives after the job ended.
 #[derive(Clone, Debug)]
 struct Job {
     user: i64,
@@ -25,8 +25,7 @@ fn any_jobs() -> impl Strategy<Value = Vec<Job>> {
     proptest::collection::vec(job, 0..25)
 }
 
-/// Generates times of runs in half-lives since the start. Some runs are close together, and some are far
-/// apart.
+/// Generates the times at which the test runs a sync, in half-lives since the start of the test.
 fn any_run_times() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
         runs.sort_by(f64::total_cmp);
@@ -53,7 +52,7 @@ proptest! {
         let site = Site::new("history");
         let end = END + 5.5 * H;
         let mut pending: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
-        // Job ids are in any order too.
+        // The jobs are sorted by the arrival of their records, so their ids are not in order.
         pending.sort_by(|a, b| (a.1.ended + a.1.delay * H).total_cmp(&(b.1.ended + b.1.delay * H)));
         let times = runs.iter().map(|run| END - H + run * H).chain([end]);
         for (number, now) in times.enumerate() {
@@ -67,7 +66,7 @@ proptest! {
             if number == 2 && vacuum {
                 site.run_sql("VACUUM");
             }
-            // A second run at the same time counts nothing.
+            // A second sync at the same time counts no record again.
             prop_assert_eq!(site.run(now).expect("a run").counted, 0);
         }
         let expected: Vec<f64> = (1..=3).map(|user| usage_by_definition(&jobs, user, end)).collect();

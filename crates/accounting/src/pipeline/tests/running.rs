@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Running jobs in reports and in the rates of budgets.
+//! Running jobs count in usage reports and in the mean rates of budgets.
 
 use super::budgets::{add_deposit, budget, make_site};
 use super::continuous::{make_site as make_pushable_site, pushed_usages, usage_by_definition};

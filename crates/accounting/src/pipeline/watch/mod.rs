@@ -30,7 +30,7 @@ pub trait World {
 
     /// Returns the time since an arbitrary instant. This time never decreases.
     fn now(&self) -> Duration;
-    /// Returns the state of the database and of Flux, and whether the user requests a step.
+    /// Returns the state of the database and of Flux. Also returns whether the user has requested a sync.
     fn observe(&mut self) -> Observation<Self::Stamp>;
     /// Runs a step. An error states why nothing was done.
     fn run_step(&mut self, cause: Cause) -> Result<Done, String>;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Why a step runs.
+/// The reason why the watch runs a sync now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Cause {
     /// The watch started.
@@ -18,10 +18,10 @@ pub enum Cause {
     /// Flux is reachable again. The instance and its plugin may be new.
     #[strum(serialize = "Flux is back")]
     Flux,
-    /// The user requested a step (SIGHUP).
+    /// The user has requested a sync with SIGHUP.
     #[strum(serialize = "requested")]
     Asked,
-    /// Nothing happened for a while. Usage decays anyway, and a plugin may have been loaded without data.
+    /// No sync has run for a while. Usage has decayed since, and Flux may have loaded a plugin that has no data yet.
     #[strum(serialize = "interval elapsed")]
     Time,
     /// The last step failed.
@@ -29,7 +29,7 @@ pub enum Cause {
     Again,
 }
 
-/// The state of the surroundings at one moment.
+/// The state of the database and of Flux at one moment.
 #[derive(Clone, Debug)]
 pub struct Observation<S> {
     /// A value that changes with the database, or the reason why the database can't be read.
@@ -40,7 +40,7 @@ pub struct Observation<S> {
     pub asked: bool,
 }
 
-/// Shortest time between two steps if another program keeps writing to the database.
+/// Shortest pause between two syncs while another program keeps writing to the database.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time between two steps.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
@@ -50,7 +50,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// The data that decide when the next step runs.
 #[derive(Debug)]
 pub(super) struct Schedule<S> {
-    /// The shortest time between two steps that run because jobs have ended.
+    /// Ended jobs cause at most one sync in this time.
     jobs_every: Duration,
     /// `None` before the first step.
     last: Option<LastStep<S>>,
@@ -105,7 +105,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
             let pause = MIN_PAUSE.saturating_mul(1 << last.failures.min(10)).min(MAX_RETRY_PAUSE);
             return (now >= last.ended + pause).then_some(Cause::Again);
         }
-        // If another program writes to the database all the time, steps run for at most half of the time.
+        // If another program writes all the time, the pause is at least as long as the last sync took.
         let pause = MIN_PAUSE.max(last.ended - last.began);
         if *database != last.database && now >= last.ended + pause {
             return Some(Cause::Database);
@@ -114,7 +114,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
-        // If the clock is behind, new jobs may end before the newest end on record. A step then runs although no later end is seen.
+        // If a part of the last sync failed, another sync runs after a while, even if no later job has ended.
         if last.is_partial && now >= last.began + self.jobs_every.max(MAX_RETRY_PAUSE) {
             return Some(Cause::Jobs);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The surroundings of a watch in a daemon: the database file, Flux, signals, and systemd if it is running.
+//! Connects a watch to the real system: the database file, Flux, signals and systemd.
 //!
-//! The file and Flux are checked once per second, with two `stat` calls and one small request. This takes
-//! less time than file system watches and Flux's journal, which ends at each restart of Flux.
+//! The file and Flux are checked once per second with two `stat` calls and one small request. This is cheaper than
+//! file system watches. Flux's journal is not used, because it ends at each restart of Flux.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +34,8 @@ pub struct Stamp {
 /// Device, inode, size, and the time of the last change.
 type FileStamp = (u64, u64, u64, i64, i64);
 
-/// The surroundings of a daemon. `step` runs a step, and `print_line` prints a line.
+/// Connects a watch that runs as a daemon to the real system. The function `step` runs a sync, and `print_line`
+/// prints a line.
 pub struct System<F, T> {
     path: PathBuf,
     uri: Option<String>,

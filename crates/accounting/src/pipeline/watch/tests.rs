@@ -40,9 +40,9 @@ struct Script {
     failure: Option<&'static str>,
     partial_problem: Option<&'static str>,
     takes: u64,
-    /// The database and the newest job at the last successful step.
+    /// The state of the database and the end of the newest job at the last successful sync.
     known: (Option<u32>, Option<f64>),
-    /// The printed lines and the steps, each with its second.
+    /// The printed lines and the syncs, each with the second when it happened.
     lines: Vec<(u64, String)>,
 }
 
@@ -109,7 +109,7 @@ impl World for Script {
     }
 }
 
-/// Runs a watch until second `until` and returns its steps and lines, each with its second.
+/// Runs a watch until the time `until`, in seconds. Returns the syncs and the printed lines, each with its time.
 fn run_watch(until: u64, events: &[(u64, TestEvent)]) -> Vec<String> {
     let mut script = Script {
         second: 0,
