@@ -26,7 +26,7 @@ pub(super) fn translate_column(name: &str) -> &str {
 /// the brackets.
 pub(super) const COMMANDS: &str = include_str!("commands.txt");
 
-/// The commands that do the same as `sacctmgr modify`. Each row begins with a key of sacctmgr and, if the command depends on it, a resource.
+/// The commands that replace `sacctmgr modify`. Each row begins with a key of sacctmgr, for example `grptres=cpu`.
 const SACCTMGR: &str = include_str!("sacctmgr.txt");
 
 /// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing. Each key, and each resource of a list, is a
@@ -57,10 +57,11 @@ fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
     commands.into_iter().chain(unknown).reduce(|one, other| format!("{one}; {other}"))
 }
 
-/// The end of a command that changes a single user, if sacctmgr changes a bank.
+/// This text ends a hint if sacctmgr changes a whole bank, but our command changes a single user.
 const FOR_EACH: &str = ", for each user of the bank";
 
-/// Returns the command for a `key` of sacctmgr and its value or a resource with its value, `part`. `reason` is the text for our logs.
+/// Returns the command that replaces a setting of sacctmgr. `key` is the name of the setting. `part` is its value, or
+/// one resource with its value, such as `cpu=100`. `reason` is the text for our logs.
 fn translate_change(words: &[String], key: &str, part: &str, reason: &str) -> Option<String> {
     // sacctmgr accepts the beginning of a key, such as MaxWall.
     let is_meant = |row: &&str| {
@@ -157,7 +158,7 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
     let fill = |part: &str| replace_placeholders(part, &values);
     let is_typed = |part: &str| match values.iter().find(|(name, _)| part.ends_with(name)) {
         Some((_, value)) => value.is_some(),
-        // The long name of the option begins with the same letter.
+        // A long option begins with the letter of its short option, for example `--partition` and `-p`.
         None => words.iter().any(|word| {
             word.starts_with('-') && word.trim_start_matches('-').starts_with(part.trim_start_matches(" -"))
         }),
@@ -223,7 +224,8 @@ pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString>
     arguments
 }
 
-/// Options that another system has and a command lacks or spells differently: the commands, the options, and the hint.
+/// Options of Slurm and other systems that our commands lack or spell differently. Each row has the commands, the
+/// options and a hint.
 const OPTIONS: &str = include_str!("options.txt");
 
 /// Returns a hint about an option that another system has and `command` lacks or spells differently. Returns `None` for any other option.

@@ -39,8 +39,8 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// Adds to the text of a failure that all changes are stored, because the exit status does not show this. Does not change a
-/// closed pipe, which is reported as a success.
+/// Adds to the text of a failure that all changes are stored, because the exit status does not show this. A closed
+/// pipe is reported as a success, so its text does not change.
 pub(crate) fn mark_stored(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),

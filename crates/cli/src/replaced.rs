@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces a file atomically: a reader sees the old text or the new text, never a mix. A page replaces only a regular file, and does
-//! not follow a symbolic link.
+//! Replaces a file atomically: a reader sees the old text or the new text, never a mix.
+//!
+//! An HTML page replaces only a regular file. It never replaces the target of a symbolic link.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ use crate::outcome::{Result, failure};
 fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    // The temporary file has a random name. Programs that collect files by their suffix, such as *.prom, ignore it because of its own suffix.
+    // The name of the temporary file ends with `.part`. Programs that read files with another suffix, such as
+    // `*.prom`, ignore this file.
     let mut temporary = tempfile::Builder::new()
         .prefix(".flux-fairshare.")
         .suffix(".part")

@@ -338,7 +338,7 @@ pub(super) fn make_name_cells(budget: &BudgetRecord) -> [Cell; 3] {
 const GIVE_UP: &[&str] =
     &["created", "author", "job", "lasts_until", "rate_ms", "start", "spent_ms", "deposited_ms"];
 
-/// Prints deposits, budgets, or both. `jobs` are the running jobs that the rates include.
+/// Prints deposits, budgets, or both. The mean rates of the budgets include the running jobs `jobs`.
 fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Running>) -> io::Result<()> {
     let describe = |jobs: &Running| {
         let counted = jobs.as_ref().err().map_or("PerDay counts running jobs too".to_owned(), |reason| {

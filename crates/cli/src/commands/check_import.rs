@@ -41,7 +41,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A value of the other system and our value for the same node and quantity.
+/// A value that the imported document states, and the value that we compute for the same node.
 struct Pair {
     node: NodeId,
     quantity: Quantity,
@@ -58,7 +58,7 @@ enum ValueMatch {
     Different,
 }
 
-/// The compared values under one policy with one set of options.
+/// The result of comparing all values under one policy and one set of options.
 struct Trial {
     policy: Policy,
     options: Options,
@@ -113,7 +113,8 @@ fn describe_uncomputed_fairshares(number: usize) -> String {
     )
 }
 
-/// Returns the policies to try, with their options: the policy that `args` name, or all that the other system may have used.
+/// Returns the policies to try, each with its options. This is the policy of the command line, or all policies that
+/// fit the document.
 fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
@@ -195,7 +196,8 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
     }
     let off = (ours - claim.value).abs();
     let single = matches!(claim.quantity, Quantity::TreePercentage | Quantity::TreeUsage);
-    // Slightly more than half a unit, because the printed number is itself rounded to a double.
+    // The tolerance is slightly more than half a unit in the last printed digit, because the printed number is itself
+    // rounded to a double.
     let unit = claim.half_unit * 1.000_001 + if single { SINGLE } else { 1e-12 } * ours.abs().max(1.0);
     // NaN, or infinity on one side only, is a difference.
     if !off.is_finite() {
@@ -254,22 +256,22 @@ pub(super) struct ImportFacts {
     policy: PolicyFacts,
     #[serde(flatten)]
     total: Agreement,
-    /// The number of values that agree within the rounding of the other system.
+    /// The number of values that differ from our values only because the document rounds usages to whole numbers.
     within_rounding: usize,
-    /// The number of values that the other system had not computed.
+    /// The number of values that the scheduler had not computed yet when the document was exported.
     not_computed: usize,
     /// Messages about input that is not in the tree.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: Vec<String>,
-    /// The number of values that agree, by kind of value.
+    /// For each kind of value, how many values of the document agree with our values.
     quantities: BTreeMap<String, Agreement>,
 }
 
-/// The number of values that agree.
+/// How many values of the document agree with our values.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Agreement {
-    /// The number of values that agree.
+    /// The number of values that agree with our values.
     agree: usize,
     /// The number of compared values.
     of: usize,

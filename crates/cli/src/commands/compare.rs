@@ -178,7 +178,7 @@ pub(super) fn association_columns(policies: &[&'static str]) -> Vec<Column<'stat
     named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Count))).collect()
 }
 
-/// Returns the columns of banks: the mean place by each policy.
+/// Returns the columns of the table of banks. Each policy has a column with the mean place of the bank's users.
 pub(super) fn bank_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
     let named = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
     named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Mean))).collect()
@@ -196,7 +196,7 @@ pub(super) struct TwoPolicies {
     source: SourceFacts,
 }
 
-/// The JSON document for more policies, without the rows.
+/// The JSON document of a comparison of several policies, except its rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SeveralPolicies {

@@ -106,7 +106,8 @@ fn list_names(kind: Kind) -> Vec<String> {
     names
 }
 
-/// Returns the banks or the users in the standings of the caller's associations. `own` is the name of the caller.
+/// Returns the banks or the users that the plugin shows for the caller's associations. `own` is the name of the
+/// caller.
 fn list_names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
     let is_wanted = |node: &&Sibling| (node.kind == "bank") == (kind == Kind::Banks);
     let levels = standings.iter().flat_map(|association| &association.levels);

@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.push {
         sync::sync_database(&args.database, args.now, args.output.is_table()).map_err(mark_stored)?;
     }
-    // The credit is stored, so a locked database is no failure.
+    // The credit is already stored. If the database is locked now, only this note is left out.
     let sum = database.snapshot().ok().and_then(|now| sum_usage(&now, &wanted, clock::now(args.now)));
     let sums = reduction.zip(sum);
     if let Some((reduction, after)) = sums {
@@ -173,10 +173,10 @@ fn live_standing(user: u32, bank: &str) -> Option<(f64, Option<RankShown>)> {
     Some((association.usage?, association.rank))
 }
 
-/// A smaller sum differs from 0 only by rounding.
+/// A sum that is closer to 0 than this differs from 0 only by rounding.
 const LEAST: f64 = 1e-9;
 
-/// Returns what a credit changes. `sums` are the sums of usage before and after the credit.
+/// Describes how a credit changes the usage of an association. `sums` has the usage before and after the credit.
 fn describe_sums(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> String {
     let Wanted { user, bank, .. } = wanted;
     let [before, after] = sums;
@@ -243,7 +243,8 @@ impl Wanted<'_> {
         Ok(Wanted { user, bank, amount, number, reason, from, now })
     }
 
-    /// Returns what follows if `credit` reduces usage and has no date of its own, with the command that dates it. `one` is one unit.
+    /// Returns a note if `credit` reduces usage and the caller gave no date. The note shows the command with a date.
+    /// `one` is the usage of one unit.
     fn describe_late(
         &self,
         args: &Args,
@@ -264,7 +265,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// Builds the credit. For `set`, computes the difference from the stored usage.
+    /// Builds the credit from the arguments. For `credit set`, the credit is the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
         let usage = self.number * compute_usage_of_one_unit(args.unit, &settings)?;
@@ -396,7 +397,7 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
         ]
     });
     let rows = Rows { key: "credits", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
-    // Usage is the amount in another unit.
+    // The column Usage shows the credit's amount in another unit, so it may be left out.
     let look = Look { give_up: &["usage", "kind"], ..Look::WHOLE };
     args.output.print_as(Report { rows, ..Report::default() }, look, Progress::none())
 }

@@ -194,7 +194,8 @@ fn request_limits_of_plugin(flux: &Flux) -> Option<Vec<LimitUse>> {
     Some(read_plugin_state(flux, &name).ok()?.limits)
 }
 
-/// Returns the limits of the database and of its queues. `loaded` are the limits of the plugin.
+/// Returns the limits in the database, including the limits of its queues. If the plugin answers, `loaded` has the
+/// limits that the plugin enforces.
 fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<Vec<ListedLimit>> {
     let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(|limit| (limit, "database"));
     let of_queues = snapshot.list_queue_limits().map_err(failure)?.into_iter().map(|limit| (limit, "queue"));
@@ -206,7 +207,8 @@ fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<V
     };
     let keys: Vec<[String; 4]> = all.iter().map(|(limit, _)| key(limit)).collect();
     let list_limit = |((limit, source), key): (&(StoredLimit, &'static str), &[String; 4])| {
-        // If limits differ only in their values, a push sends the lowest value.
+        // Several limits may apply to the same resource of the same user, bank or association. A push then sends the
+        // lowest value.
         let same = all.iter().zip(&keys).filter(|(_, other)| *other == key);
         let value = same.map(|((other, _), _)| other.value).min();
         let is_it = |known: &LimitUse| {

@@ -146,7 +146,7 @@ impl PolledPlugin<'_> {
     }
 }
 
-/// Adds the command that a guest may use to a refusal.
+/// If the plugin refuses the request, adds a hint about a command that guests may use.
 fn add_guest_hint(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::No(text) => failure(format!(

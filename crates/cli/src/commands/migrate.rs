@@ -69,7 +69,7 @@ fn describe_migration_outcome(job: &HandOverJob) -> &'static str {
     }
 }
 
-/// Returns true if the job should be parked but can't be.
+/// Returns true if the job should get urgency 0 but can't, because another plugin blocks the job.
 fn cannot_be_parked(job: &HandOverJob, all: bool) -> bool {
     job.is_kept && (all || is_lost(job))
 }
@@ -89,8 +89,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let is_parkable = |job: &HandOverJob| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
-    // While jobs were parked, other plugins may have blocked a job. So the plugin is asked for the jobs
-    // again.
+    // While the command changed urgencies, other plugins may have blocked more jobs. So the command lists the held
+    // jobs again.
     let kept: Vec<HandOverJob> =
         list_held_jobs(&flux)?.into_iter().filter(|job| cannot_be_parked(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
@@ -226,7 +226,8 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandOverJob>) -> Outcome {
         parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
         let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
-            // A user who overwrites the script now would lose the urgencies.
+            // The script contains the jobs' urgencies. If the user overwrites the script with a second run, the
+            // urgencies are lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run the command again with >> to append to the script",
                 describe_parked_jobs(parked_jobs.len())

@@ -104,7 +104,8 @@ pub(super) struct ShowFacts {
     source: SourceFacts,
 }
 
-/// The note about columns that compare a node with different sets.
+/// A note about the columns. Some columns compare a node with its siblings, and others compare it with the whole
+/// site.
 const SIBLINGS: &str = "NormShares and Served compare a bank or user with its siblings only; NormUsage is a part of the site's usage.";
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -152,7 +153,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::give_up() } else { Vec::new() };
-    // `pace` is set only for a database, and only a database stores fair-shares.
+    // `loaded.pace` is set only if the tree is from a database. Fair-shares are stored only in a database.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
         ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };

@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     snapshot.commit().map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
-        // The fair-shares are stored: a closed standard error is not a failure.
+        // The fair-shares are already stored, so the command does not fail if standard error is closed.
         let _ = writeln!(
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
@@ -103,7 +103,7 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
     column("change", "Change", Style::Change),
 ];
 
-/// The JSON document without the moves.
+/// The JSON document of `update`, except the list of changed fair-shares.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UpdateFacts {

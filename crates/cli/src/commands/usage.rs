@@ -305,7 +305,8 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         for bin in credits.get(&(account.user.clone(), bank.to_owned())).into_iter().flatten() {
             *usages.entry(bin.period).or_default() += bin.usage;
         }
-        // If credits make a period negative, the other periods have more than the whole usage, so none has a part.
+        // If credits make the usage of a period negative, fractions of the total usage have no meaning. They are left
+        // out.
         let has_parts = account.usage > 0.0 && usages.values().all(|usage| *usage >= 0.0);
         let period_count = usages.keys().next_back().map_or(1, |period| period + 1);
         for (period, usage) in usages.into_iter().filter(|(_, usage)| *usage != 0.0) {
@@ -358,7 +359,8 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         notes,
         ..Report::default()
     };
-    // The note names the time of Decays, and To is the half-life after From.
+    // The columns `decays` and `to` may be left out, because the note and the column `from` give the same
+    // information.
     let look = Look { give_up: &["bar", "decays", "to"], ..Look::WHOLE };
     args.output.print_as(report, look, Progress::none())?;
     Ok(Answer::Yes)

@@ -35,7 +35,7 @@ const PREFIX: &str = "flux_fairshare_";
 const UNITS: [&str; 4] = ["weighted_seconds", "seconds", "ratio", "hours"];
 
 impl Family {
-    /// Returns a family without samples.
+    /// Returns a metric family without samples.
     pub(crate) fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
         Family { name, kind, help, samples: Vec::new() }
     }

@@ -111,7 +111,7 @@ pub(crate) fn build_down_families() -> Vec<Family> {
     vec![gauge("up", "Whether the plugin answered", 0.0)]
 }
 
-/// Returns the families with labels per user, which are exported only on request.
+/// Returns the metric families with a label for each user. They are exported only on request.
 pub(crate) fn user_families(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare = Family::new("association_fairshare", Gauge, "Fair-share of an association");
     let mut usage = Family::new(

@@ -88,7 +88,6 @@ fn metrics_omit_values_that_do_not_exist_yet() {
     assert_metric_line(&text, "flux_fairshare_banks 0");
 }
 
-/// Frequent requests neither grow the window nor change its result.
 #[test]
 fn frequent_requests_do_not_grow_the_metrics_window() {
     let mut stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");

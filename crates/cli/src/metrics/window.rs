@@ -37,7 +37,7 @@ struct BankState {
     has_associations: bool,
 }
 
-/// The shares of a bank over the window.
+/// The promised and the delivered share of a bank, averaged over the time window of the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BankShares {
     pub(crate) bank: String,
@@ -50,7 +50,7 @@ pub(crate) struct BankShares {
 }
 
 impl Window {
-    /// Returns an empty window of `seconds` seconds.
+    /// Returns a time window without observations. It keeps the observations of the last `seconds` seconds.
     pub(crate) fn new(seconds: f64) -> Window {
         Window { seconds, observations: VecDeque::new() }
     }
@@ -84,7 +84,7 @@ impl Window {
         self.observations.len()
     }
 
-    /// Returns the shares of each bank of the last observation.
+    /// Returns the promised and the delivered share of each bank, averaged over the time window.
     pub(crate) fn bank_shares(&self) -> Vec<BankShares> {
         let Some(last) = self.observations.back() else { return Vec::new() };
         let spans = self.spans();

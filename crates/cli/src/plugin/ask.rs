@@ -56,7 +56,7 @@ impl From<Refusal> for Failure {
 }
 
 impl Refusal {
-    /// Turns [`Refusal::No`] into the answer no of the command.
+    /// Turns a refusal into a failure of the command. [`Refusal::No`] becomes [`Failure::No`].
     pub(crate) fn into_answer(self) -> Failure {
         match self {
             Refusal::No(text) => Failure::No(text),

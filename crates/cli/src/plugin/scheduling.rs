@@ -280,9 +280,12 @@ fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     Some(ranks)
 }
 
-/// Compares a request with the nodes of a queue that satisfy the job's constraint, including nodes that are down. Returns why they are too
-/// few, and how many of them are free. The second text is `None` if the constraint is unknown. A node is free if it is up and has enough
-/// free cores and GPUs for the job. For a job that requests no nodes, counts cores instead. Returns `None` if a resource set is invalid.
+/// Compares a request with the nodes of a queue that satisfy the job's constraint. Nodes that are down are included.
+/// Returns two texts: why the queue has too few of these nodes, and how many of these nodes are free.
+///
+/// A node is free if it is up and has enough free cores and GPUs for the job. If the job requests no nodes, the
+/// function counts cores. If the constraint is unknown, the second text is `None`. If a resource set is invalid, the
+/// function returns `None`.
 fn compare_resources(
     queue: Option<&str>,
     request: &ResourceRequest,
@@ -384,7 +387,7 @@ pub(crate) fn describe_list(one_queue_list: Option<bool>, queue: Option<&QueueNa
     }
 }
 
-/// Returns how texts name a queue; `None` is the queue without a name.
+/// Returns the name of a queue for messages. `None` means the queue without a name.
 pub(crate) fn queue_label(name: Option<&str>) -> String {
     name.map_or("the queue".to_owned(), |name| format!("queue {name}"))
 }
@@ -588,7 +591,7 @@ mod tests {
     fn a_request_lists_the_nodes_of_its_jobspec() {
         let shape = |resources: Value| ResourceRequest::new([0, 0], Some(&json!({ "resources": resources })));
         let core = |count: u64| json!({"type": "core", "count": count});
-        // The cores of a slot outside of nodes may be on several nodes.
+        // If a slot is not in a node, its cores may be on several nodes.
         let slots =
             shape(json!([{"type": "slot", "count": 2, "with": [core(64), {"type": "gpu", "count": 3}]}]));
         assert_eq!((slots.gpus, slots.shapes), (6, vec![]));

@@ -50,7 +50,7 @@ pub(crate) fn option_values(options: &Options) -> OptionValues {
 pub(crate) struct SourceFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<UsageSource>,
-    /// The parts of the input that are not in the tree.
+    /// Messages about records of the input that are not in the tree.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: Vec<String>,
 }

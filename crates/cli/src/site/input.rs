@@ -343,13 +343,13 @@ pub(crate) struct Loaded {
     pub policy: Policy,
     /// The options of the site. Options of the command line take precedence.
     pub options: Options,
-    /// The numbers that the system of the document computed itself.
+    /// The results that the document contains, such as fair-shares that Slurm computed.
     pub claims: Vec<Claim>,
     /// The error that asks the user for the policy. `None` if the document shows its policy.
     undecided: Option<String>,
     /// Notes on parts of the document that are not in the tree.
     notes: Vec<String>,
-    /// The number of FairShares that the system of the document had not computed yet.
+    /// The number of fair-shares that the scheduler had not computed yet when the document was exported.
     pub uncomputed: usize,
     /// The unit of the usages.
     pub unit: Unit,
@@ -420,7 +420,7 @@ impl Loaded {
         if let Some(text) = &self.undecided { Err(failure(text.clone())) } else { Ok(self.policy) }
     }
 
-    /// Returns true if the document does not show its policy.
+    /// Returns true if the document does not state its ranking policy.
     pub(crate) fn lacks_policy(&self) -> bool {
         self.undecided.is_some()
     }

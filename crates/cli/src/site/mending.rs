@@ -120,7 +120,7 @@ pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
         )
     };
     let mut lost: Vec<String> = limits.iter().map(message).collect();
-    // The limits are sorted, so equal messages are next to each other.
+    // The limits are sorted, so `dedup` removes all duplicate messages.
     lost.dedup();
     lost
 }

@@ -26,7 +26,7 @@ pub(crate) struct Move {
     pub(crate) gain: i64,
 }
 
-/// The moves of all associations.
+/// How the place of each association changes between two rankings.
 pub(crate) struct Moves<'a> {
     before: RankedTree<'a>,
     after: RankedTree<'a>,
@@ -136,7 +136,8 @@ impl<'a> Moves<'a> {
         ]
     }
 
-    /// Returns the sums over all associations below each bank. If `moved_only` is set, leaves out banks in which no association moves.
+    /// Returns a row for each bank, which sums the place changes of the associations below the bank. If `moved_only`
+    /// is set, leaves out banks without place changes.
     fn bank_rows(&self, moved_only: bool) -> Rows<'_> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];
@@ -170,7 +171,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// The columns of the sums below each bank.
+/// The columns of the table of banks. Each row sums the place changes of the associations below a bank.
 pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
     column("bank", "Bank", Style::Text),
     column("users", "Users", Style::Count),
@@ -179,7 +180,7 @@ pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
     column("change", "Places", Style::Count),
 ];
 
-/// The sums over all associations.
+/// The totals of the place changes of all associations.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct MoveTotals {

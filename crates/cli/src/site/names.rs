@@ -47,14 +47,14 @@ pub(crate) fn find_associations(tree: &Tree, name: &str) -> Vec<NodeId> {
     with_bank.map_or_else(|| tree.list_leaves_of_user(name).collect(), |leaf| vec![leaf])
 }
 
-/// Returns the failure that a command needs one of several associations of a user.
+/// Returns the error for a user who is in several banks. The message asks for one of the associations.
 pub(crate) fn describe_ambiguous_bank(tree: &Tree, name: &str, several: &[NodeId]) -> Failure {
     let names: Vec<String> = several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
     let text = format!("{name} is in several banks: say {}", names.join(" or "));
     failure(printable(&text).into_owned())
 }
 
-/// Returns the associations below a node, or the node itself.
+/// Returns the associations below a bank. If `node` is an association, returns only `node`.
 pub(crate) fn list_associations_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
     let (mut leaves, mut todo) = (Vec::new(), vec![node]);
     while let Some(node) = todo.pop() {

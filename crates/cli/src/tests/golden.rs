@@ -11,13 +11,13 @@ use unicode_width::UnicodeWidthStr;
 use crate::ui::screen::Screen;
 use crate::ui::words::Words;
 
-/// The time of the plugin's answers.
+/// The current time in the test answers of the plugin, in seconds since the epoch.
 pub(crate) const NOW: f64 = 1_763_776_000.0;
 
 /// A bank's name with characters that control a terminal.
 pub(crate) const EVIL: &str = "ev\u{1b}[31mil\nbank\u{202e}";
 
-/// Returns names that do not depend on the machine.
+/// Returns a formatter for users, job ids and times. Its results do not depend on the machine.
 pub(crate) fn make_words() -> Words<'static> {
     let user = |user| match user {
         5001 => Some("ann".to_owned()),

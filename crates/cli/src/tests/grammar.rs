@@ -115,7 +115,7 @@ fn each_hint_for_a_command_of_another_system_names_a_command() {
     }
 }
 
-/// The test fails if an option has no row, or if a row names an option that does not exist.
+/// The table must have a row for each option, and no row for an option that does not exist.
 #[test]
 fn the_reference_has_the_table_of_options() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");

@@ -177,7 +177,7 @@ fn list_banks(stats: &Stats) -> Vec<BankLine> {
         below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
     let mut banks = Vec::new();
     while let Some((at, depth)) = walk.pop() {
-        // The bound ends the walk if a bank is its own parent.
+        // If a bank is its own parent, this limit on the number of banks ends the loop.
         let Some(bank) = stats.banks.get(at).filter(|_| banks.len() < stats.banks.len()) else { continue };
         banks.push(BankLine {
             depth,
@@ -214,7 +214,7 @@ fn list_visible_banks(standing: &Standings) -> Vec<BankLine> {
     let name = |node: &Sibling| printable(&node.name).into_owned();
     let is_bank = |node: &&Sibling| node.kind == "bank";
     for association in &standing.associations {
-        // The index after the bank one level above.
+        // Index in `banks` at which the banks of this level begin.
         let mut first = 0;
         for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| is_bank(&&level.node))
         {

@@ -57,8 +57,9 @@ struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    /// Returns the question to send for `wish`, and marks it as unanswered. Returns `None` if `wish` needs no
-    /// question, or if the plugin has not answered a question of this kind yet. `width` is the width of the terminal.
+    /// If the user's action `wish` needs data from the plugin, returns the question to send and marks it as
+    /// unanswered. Returns `None` if an earlier question for the same data is still unanswered. `width` is the width
+    /// of the terminal.
     fn open(&mut self, wish: &Wish, width: u16) -> Option<Question> {
         match wish {
             Wish::Refresh if self.refresh.is_none() => {
@@ -119,7 +120,8 @@ pub(crate) fn print_bank_page(
     Ok(())
 }
 
-/// Answers questions until the screen ends. Connects again after a failure, because the instance may have restarted.
+/// Sends each question to the plugin and passes on the answer, until the user leaves the screen. If a request fails,
+/// connects again, because the instance may have restarted.
 fn answer_questions(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
     let text = |failure: &Failure| printable(&failure.to_string()).into_owned();
     let mut connection = None;

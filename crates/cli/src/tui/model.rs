@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     pub(crate) held: Vec<(String, u64)>,
     /// How long refreshes and pushes take. Empty if the caller may not see it.
     pub(crate) cost: Vec<(String, String)>,
-    /// Whether the plugin has more associations than `standings`.
+    /// Whether the plugin has more associations than the list `standings` contains.
     pub(crate) more_standings: bool,
     /// Whether the plugin has more pending jobs than `jobs`.
     pub(crate) more_jobs: bool,
@@ -43,7 +43,7 @@ pub(crate) struct BankLine {
     pub(crate) held: Option<u64>,
 }
 
-/// The standing of an association.
+/// The row of an association: its place, fair-share, share and usage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StandingLine {
     pub(crate) user: String,

@@ -204,7 +204,7 @@ pub(crate) fn measure_height_of_banks(model: &Model, width: u16) -> u16 {
 /// is the width of the figures.
 const SIDE: (u16, u16) = (150, 44);
 
-/// The greatest number of rows of figures below the banks on a screen. A printed page shows all figures.
+/// A screen shows at most this many rows of statistics below the banks. A printed page shows all rows.
 const MOST_FIGURES: usize = 7;
 
 /// Draws the banks, and below or beside them the held jobs by limit, and the time of refreshes and pushes.
@@ -395,7 +395,7 @@ fn draw_table(
         }
     }
     let mut spare = (room + 1).saturating_sub(needed(&columns));
-    // Widen the columns that are always shown before the others.
+    // First widen the columns that are always shown, and then the optional columns.
     for is_optional in [false, true] {
         for (at, column) in
             columns.iter_mut().enumerate().filter(|(_, column)| (column.leave > 0) == is_optional)

@@ -10,7 +10,7 @@ use super::figures::rfc3339;
 /// Keys of times in seconds since the epoch.
 const TIMES: &str = "now since submitted latest if_started when even_at half_at gone_at refreshed at estimated_start updated last_sync \
     next_boundary records_since as_of";
-/// Keys of job ids.
+/// The keys of JSON members that contain a job id.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 
 /// Adds `KEY_time` to each time in `document`, and `KEY_f58` and `KEY_decimal` to each job id. `f58` formats a job id as Flux shows it.
@@ -28,7 +28,8 @@ pub(crate) fn add_companion_members(document: &mut Value, f58: &dyn Fn(u64) -> S
 
 /// Returns true if the value of `key` is a time. `members` are all members of the object.
 fn is_time(key: &str, members: &Map<String, Value>) -> bool {
-    // `by` is a time in jobs that use headroom. `until` is a time if it is the end of an interval. Other objects have texts with these keys.
+    // `by` is a time only in an object with `amount`. `until` is a time only in an object with `since`. In all other
+    // objects, these keys have texts.
     TIMES.split(' ').any(|time| time == key)
         || (key == "by" && members.contains_key("amount"))
         || (key == "until" && members.contains_key("since"))
@@ -52,7 +53,8 @@ fn list_companion_members(members: &Map<String, Value>, f58: &dyn Fn(u64) -> Str
     added
 }
 
-/// Adds the companions of the properties to each object in a schema.
+/// Adds the schemas of the additional members to each object in a schema. For example, a time also has a member in
+/// RFC 3339 format.
 #[cfg(test)]
 pub(crate) fn add_companion_schemas(schema: &mut Value) {
     match schema {
@@ -68,7 +70,7 @@ pub(crate) fn add_companion_schemas(schema: &mut Value) {
     }
 }
 
-/// Returns the schemas of the companions of properties.
+/// Returns the schemas of the additional members, such as `KEY_time` for a time.
 #[cfg(test)]
 fn companion_schemas(properties: &Map<String, Value>) -> Map<String, Value> {
     let text = |about: String| json!({"type": ["string", "null"], "description": about});

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time, Zoned}
 pub(crate) enum Unit {
     /// Node-seconds, as in flux-accounting. Tables show node-hours.
     NodeSeconds,
-    /// The unit of another system, shown without a name.
+    /// The unit of a document from another scheduler. Tables show no name for this unit.
     #[default]
     Unknown,
 }
@@ -19,7 +19,6 @@ pub(crate) enum Unit {
 const HOUR: f64 = 3600.0;
 
 impl Unit {
-    /// Returns the unit for node-seconds, or the unknown unit.
     pub(crate) fn new(is_node_seconds: bool) -> Unit {
         if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
     }
@@ -155,7 +154,8 @@ pub(crate) fn percent(part: f64) -> String {
     }
 }
 
-/// Formats the ratio that siblings are compared by. A very large ratio only shows that almost nothing was used.
+/// Formats the ratio by which siblings are compared. Above a million, the exact ratio has no meaning and is not
+/// shown.
 pub(crate) fn ratio(number: f64) -> String {
     match number {
         0.0 => "0".to_owned(),

@@ -29,12 +29,13 @@ pub(crate) fn strip_error_number(text: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// Parts of remedies that only administrators can use.
+/// If a clause of a message contains one of these texts, it suggests something that only administrators can do.
 const ADMINISTRATION: &str = "flux account|flux jobtap|sqlite3 |read access|fairshare budget|fairshare limit|\
     fairshare policy|fairshare push|fairshare recount|fairshare sync|fairshare update";
 
-/// Returns the message for the caller. If the caller is a guest of the instance, replaces the clauses with remedies that only
-/// administrators can use. Root can act as the instance owner.
+/// Returns the message for the caller. If the caller is a guest of the instance, removes the suggestions that only
+/// administrators can follow, and adds the advice to ask an administrator. Root can act as the instance owner, so
+/// root is never a guest.
 pub(crate) fn address(message: &str) -> Cow<'_, str> {
     let is_for_guests = |clause: &&str| !ADMINISTRATION.split('|').any(|words| clause.contains(words));
     let is_guest = || caller() != 0 && Flux::connect(None).is_ok_and(|flux| !is_owner(&flux));

@@ -23,7 +23,7 @@ pub(crate) struct Report<'a> {
     /// Members of the JSON document besides the list of rows. In other formats, only [`Report::notes`] can show them.
     pub(crate) facts: Facts,
     pub(crate) rows: Rows<'a>,
-    /// More rows of another kind, for tables and JSON.
+    /// A second list of rows, for tables and JSON.
     pub(crate) more: Option<Rows<'a>>,
     /// Lines above the table.
     pub(crate) before: Vec<String>,

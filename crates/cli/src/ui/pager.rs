@@ -29,7 +29,7 @@ impl Paper {
         Paper { out: buffered(stdout()), waiting, pager: None }
     }
 
-    /// Writes the remaining text. Dropping the paper waits for the end of the pager.
+    /// Writes the remaining text. When `Paper` is dropped, it waits until the user closes the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.write_stored_text(false)?;
         self.out.flush()

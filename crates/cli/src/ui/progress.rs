@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_millis(100);
 const ROWS: u64 = 4096;
 
 impl Progress {
-    /// Returns a progress that shows nothing.
+    /// Returns a progress bar that is never shown.
     pub(crate) fn none() -> Progress {
         Progress { shown: None }
     }
@@ -45,7 +45,8 @@ impl Progress {
             return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        // The command does not call this module while it reads or sorts, so another thread shows the bar.
+        // While the command reads or sorts, it does not update the progress bar. Therefore another thread shows the
+        // bar after a delay.
         let (cancel_delay, cancelled) = channel();
         let delay_thread = {
             let bar = bar.clone();
@@ -92,7 +93,7 @@ impl Progress {
         }
     }
 
-    /// Begins a phase with one step per row, and returns an iterator over the rows that moves the bar.
+    /// Begins a phase with one step per row. Returns an iterator that advances the progress bar at each row.
     pub(crate) fn over<I: Iterator>(&mut self, phase: &'static str, rows: I) -> Counted<'_, I> {
         self.phase(phase, || rows.size_hint().0 as u64);
         Counted { rows, done: 0, progress: self }
@@ -111,7 +112,7 @@ impl Drop for Progress {
     }
 }
 
-/// An iterator over rows that moves the bar.
+/// An iterator that advances the progress bar at each row.
 pub(crate) struct Counted<'a, I> {
     rows: I,
     done: u64,

@@ -42,9 +42,9 @@ pub(crate) struct Screen {
 pub(crate) const BOLD: Style = Style::new().bold();
 /// The style of lines and other marks that show no data.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// The style of usage within the share, and of gains.
+/// The style of good values, such as usage within the share.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// The style of usage beyond the share, and of losses.
+/// The style of bad values, such as usage beyond the share.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
 impl ScreenArgs {

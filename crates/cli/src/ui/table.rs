@@ -46,7 +46,7 @@ struct Lines {
 struct FormattedCell {
     end: usize,
     width: u32,
-    /// Whether the text follows the lines of the tree, which are drawn when the row is printed.
+    /// True if the text is a name in a tree. The lines of the tree before the name are drawn when the row is printed.
     in_tree: bool,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Table<'a> {
             out.write_all(buffer.as_bytes())?;
             from = cells.last().map_or(from, |cell| cell.end);
         }
-        // A bar without a title has no share, as in `usage`.
+        // The legend explains the share in a bar. A bar without a title shows no share.
         let drawn = |(column, shown): (&Column<'_>, &bool)| {
             *shown && matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
         };
@@ -235,7 +235,7 @@ impl<'a> Table<'a> {
         leave_out(self.look.give_up.iter().filter_map(find), &mut shown, widths, &mut total_width, room);
         leave_out(with_style(is_bar), &mut shown, widths, &mut total_width, room);
         shrink_name_columns(columns, &shown, widths, &mut total_width, room, shortest);
-        // A part of a time misleads, so times are not cut.
+        // A time that is cut would be misleading, so the whole column is left out.
         leave_out(with_style(|style| style == Style::Time), &mut shown, widths, &mut total_width, room);
         shown
     }
@@ -264,7 +264,8 @@ impl<'a> Table<'a> {
         self.screen.paint(FAINT, &branch)
     }
 
-    /// Writes a value in the style of its column. Returns its width, and true if it is a name after the lines of the tree.
+    /// Writes a value in the style of its column. Returns the width of the value, and true if the value is the name
+    /// of a node in the tree.
     fn format_cell(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
         let mut paint = Paint::new();
         let text = match (cell, style) {
@@ -319,7 +320,7 @@ impl<'a> Table<'a> {
         (width(&text), false)
     }
 
-    /// Escapes a text that a user chose, and cuts it to [`LONGEST_NAME`] if the line is not limited.
+    /// Escapes a text that a user chose. If the output has no maximum width, cuts the text to [`LONGEST_NAME`].
     fn format_name(&self, text: &str) -> String {
         let text = printable(text);
         if self.screen.width.is_none() && text.len() > LONGEST_NAME && width(&text) > LONGEST_NAME {

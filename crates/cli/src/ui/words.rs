@@ -10,7 +10,7 @@ use super::figures::{duration, make_time_zone_note, moment, zone_name};
 use super::printable::printable;
 use fairshare_client::{Flux, user_id, user_name};
 
-/// The functions that format job ids and user ids, and the time of the answer.
+/// Formats job ids, user ids and times for messages.
 pub(crate) struct Words<'a> {
     job: Box<dyn Fn(u64) -> String + 'a>,
     user: Box<dyn Fn(u32) -> Option<String> + 'a>,
@@ -29,7 +29,7 @@ impl<'a> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
-    /// Makes a value with the functions `job` and `user`, for tests.
+    /// Creates a formatter with the given functions, for tests.
     pub(crate) fn new(
         job: impl Fn(u64) -> String + 'a,
         user: impl Fn(u32) -> Option<String> + 'a,

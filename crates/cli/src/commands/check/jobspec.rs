@@ -65,7 +65,7 @@ fn list_queues(queues: &Map<String, Value>) -> String {
     if names.is_empty() { "no queues".to_owned() } else { format!("queues: {}", names.join(", ")) }
 }
 
-/// A job that may be submitted.
+/// The jobspec and the urgency of a job to check.
 #[derive(Debug, PartialEq)]
 pub(crate) struct JobToCheck {
     pub(crate) jobspec: Value,
@@ -124,7 +124,7 @@ impl SubmitArgs {
         self.words.first().filter(|_| self.has_no_shape())
     }
 
-    /// Returns true if options describe the job, and none of them names a queue.
+    /// Returns true if the caller gave options instead of a jobspec, and no option names a queue.
     pub(crate) fn lacks_queue(&self) -> bool {
         self.queue.is_none() && self.jobspec_path().is_none()
     }
@@ -138,7 +138,8 @@ impl SubmitArgs {
         Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(URGENCY_DEFAULT) })
     }
 
-    /// Returns the words after `flux submit` with other `options`, or `None` if a jobspec describes the job.
+    /// Returns the arguments for `flux submit` after the changes `options`. Returns `None` if the caller gave a
+    /// jobspec.
     pub(crate) fn words_with(&self, options: &[String]) -> Option<Vec<String>> {
         let mut all: Vec<String> =
             options.iter().flat_map(|option| option.split(' ')).map(str::to_owned).collect();

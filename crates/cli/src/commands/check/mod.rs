@@ -92,7 +92,7 @@ struct Question<'a> {
     json: bool,
     /// The command line before `words`.
     command: Vec<&'a str>,
-    /// The words that describe the job.
+    /// The command-line arguments that describe the job.
     words: &'a [String],
 }
 
@@ -226,7 +226,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Returns why the job would not run. The texts of the plugin come first: without a known bank, it can't check the queue.
+    /// Returns the reasons why the job would not run. The reasons from the plugin come first.
     fn rejections(self) -> Vec<String> {
         let Verdict { checked, refusal, never_fits, .. } = self;
         checked

@@ -17,13 +17,13 @@ const LONGEST: u64 = 525_600;
 pub(super) struct Suggestion {
     /// What to change, in sentences.
     pub(super) changes: Vec<String>,
-    /// The options of `flux submit` that make these changes.
+    /// The options of `flux submit` that change the job as described in `changes`.
     pub(super) options: Vec<String>,
     /// Why the job would still be rejected with these changes; empty if it would be accepted.
     pub(super) rejections: Vec<String>,
 }
 
-/// The names that a user may choose, and who would submit the job.
+/// The banks and queues from which the user may choose.
 pub(super) struct Choices {
     /// The banks of the user, the default bank first.
     pub(super) banks: Vec<String>,
@@ -73,8 +73,8 @@ impl Choices {
         (!made.is_empty()).then_some(Suggestion { changes, options, rejections })
     }
 
-    /// Returns the value of `member` with which a job is no longer rejected for the reason `why`, or `None` if none exists. Of numbers,
-    /// the value is the largest below the present one.
+    /// Finds a value of `member` with which the job is no longer rejected for the reason `why`. Returns `None` if
+    /// there is no such value. A number is lowered as little as possible.
     fn find_change(
         &self,
         jobspec: &Value,

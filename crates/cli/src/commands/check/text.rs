@@ -128,7 +128,7 @@ fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write)
     teller.line(&text, out)
 }
 
-/// Returns a sentence about the priority `made` and the place that the job would have.
+/// Returns a sentence about the job's priority and about the job's place in the queue.
 fn describe_priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
     let whose = if checked.jobs > 1 { "The first has" } else { "It has" };
     let when = if checked.holds.is_empty() { "" } else { " when no limit holds it" };

@@ -88,8 +88,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
         let remaining = changed.saturating_sub(counted.len());
-        // If a push would change no record of this kind, all values are equal, and only the texts of fields
-        // differ.
+        // If a push would change no record of this kind, the records differ only in their text, not in their values.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }
@@ -131,7 +130,7 @@ fn compare(
             found.push(difference(None, has(stored), has(loaded)));
             continue;
         };
-        // A field that only one side has is not compared.
+        // A field is compared only if both the database and the plugin have it.
         let both = database.iter().filter_map(|(field, value)| Some((field, value, plugin.get(field)?)));
         let differing = both.filter(|(_, database, plugin)| database != plugin);
         found.extend(differing.map(|(field, database, plugin)| {

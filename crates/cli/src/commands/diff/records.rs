@@ -45,7 +45,7 @@ impl RecordKind {
     }
 }
 
-/// Identifies a record on both sides.
+/// Identifies a record in the database and in the plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordId {
     pub(super) kind: RecordKind,
@@ -55,7 +55,7 @@ pub(super) struct RecordId {
 /// The name of the field that is true if the bank is the user's default bank. The plugin does not report changes of this field.
 pub(super) const DEFAULT_BANK: &str = "is_default_bank";
 
-/// The fields of a tree that are listed as settings. The options of the tree are listed too.
+/// The fields of a tree that are compared as settings. The options of the tree are compared as settings too.
 const TREE_SETTINGS: [&str; 5] = ["policy", "half_life", "node_weight", "core_weight", "gpu_weight"];
 
 /// The fields of a record by name.
@@ -79,7 +79,7 @@ impl Records {
         self.add(RecordKind::Budget, format!("{scope} {name} {unit} from {from}"), fields);
     }
 
-    /// Adds the settings of a tree of the database or of the plugin.
+    /// Adds the settings of a tree. The tree is from the database or from the plugin.
     fn add_tree(&mut self, tree: &impl Serialize) {
         let mut fields = serialize_fields(tree, &[]);
         let options = fields.remove("options").and_then(|options| options.as_object().cloned());
@@ -211,7 +211,7 @@ pub(super) fn collect_plugin_records(
     for user in &state.users {
         for snapshot in &user.banks {
             let key = (user.userid, snapshot.bank_name.as_str());
-            // If a push leaves a user's default bank unchanged, it is not compared.
+            // If a push leaves a user's default bank unchanged, the default bank is not compared.
             let is_default = defaults.get(&user.userid).map(|default| **default == snapshot.bank_name);
             let shares = shares.get(&key).copied();
             let name = association_name(user.userid.0.into(), snapshot.bank_name.as_str());

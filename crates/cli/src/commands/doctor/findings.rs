@@ -24,9 +24,10 @@ use fairshare_protocol::records::{
 
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
-/// The most names that a finding lists.
+/// For each problem, the command lists at most this many names.
 const MOST: usize = 5;
-/// A factor has no visible effect if its range is less than this part of the widest range.
+/// A priority factor has no visible effect if its range is smaller than this fraction of the widest range of any
+/// factor.
 const UNSEEN: f64 = 1e-3;
 /// Difference between two clocks that is tolerated, in seconds.
 const CLOCK: f64 = 60.0;
@@ -38,7 +39,7 @@ const CLOCK: f64 = 60.0;
 pub(super) enum Weight {
     /// The problem affects users or jobs.
     Action,
-    /// The site may intend this state.
+    /// The site may have configured this on purpose.
     Notice,
 }
 
@@ -68,7 +69,7 @@ impl Finding {
         Finding { weight: Weight::Notice, ..Finding::action(code, text, remedy) }
     }
 
-    /// Returns the finding with the names `whom`, or `None` if there are no names.
+    /// Adds the names `whom` to the finding. Returns `None` if there are no names.
     fn with_names(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
         let mut whom: Vec<String> = whom.into_iter().collect();
         let count = whom.len();
@@ -85,7 +86,7 @@ impl Finding {
 pub(super) struct DatabaseFacts {
     pub data: PolicyData,
     pub pace: Pace,
-    /// Time of the last count of usage, if the exact rule is in use.
+    /// Time of the last usage count; `None` if flux-accounting counts the usage.
     pub counted: Option<f64>,
     /// Columns that this version does not know, with values other than their defaults.
     pub unknown: Vec<UnknownColumn>,
@@ -180,7 +181,8 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
             "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
         )
     }));
-    // The stored end of a period is the start of the present period, except in a site's first period.
+    // The database's `end_half_life_period` is the start of the present half-life period. In a site's first period,
+    // it is the end of the period.
     let behind = pace.boundary.map(|boundary| now - boundary - pace.period).filter(|behind| *behind > stale);
     found.extend(behind.map(|behind| {
         Finding::action(
@@ -307,8 +309,8 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the name of a limit's target with the name of the user. In the data of a push, the name has the
-/// user's id.
+/// Returns the name of the user, bank or association that a limit applies to. In the data of a push, a user has only
+/// an id.
 fn describe_limit_target(data: &PolicyData, scope: &str, name: &str) -> String {
     let user_of = |id: &str| {
         let record = data.associations.iter().find(|record| record.userid.to_string() == id);

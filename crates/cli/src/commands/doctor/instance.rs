@@ -42,7 +42,7 @@ pub(super) struct Instance {
     pub push: Option<Result<String, String>>,
 }
 
-/// The state and the recount of the loaded plugin.
+/// The state of the loaded plugin, and the result of recounting its counters.
 pub(super) struct LoadedPlugin {
     pub state: answers::Snapshot,
     pub check: Option<Check>,

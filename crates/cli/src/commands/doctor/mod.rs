@@ -130,11 +130,11 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
     let refused = check_commands(&snapshot, now);
     let mut data = match snapshot.policy_data(now) {
         Ok(data) => data,
-        // `refused` already describes the invalid records.
+        // The error in `refused` already describes the invalid records, so no second error is returned.
         Err(_) if refused.is_some() => return Ok((None, refused)),
         Err(error) => return Err(error),
     };
-    // The check of push has already printed the messages, and `refused` has its error.
+    // The earlier check has already stored this error in `refused`.
     if budgets::add_to_push(&snapshot, &mut data, now).is_err() {
         return Ok((None, refused));
     }
@@ -142,7 +142,7 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
     Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
 
-/// Adds the path of the database to the commands of a remedy, if an option named the database.
+/// Inserts the path of the database into the suggested commands, if the user chose the database by an option.
 fn add_database_path(remedy: &str, found: &Found) -> String {
     let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));

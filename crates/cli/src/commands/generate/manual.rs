@@ -53,7 +53,8 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
     ),
 ];
 
-/// Returns the text for exit status 1: `usual` for most commands, `None` for commands that never exit with 1.
+/// Returns the manual's text about exit status 1. This is `usual` for most commands. Returns `None` if the command
+/// never exits with 1.
 pub(super) fn describe_exit_status_1<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"

@@ -59,7 +59,7 @@ fn write_files(directory: &Path, definition: fn() -> Command) -> io::Result<()> 
     let script = generate_script(Shell::Bash, definition).replace(&looked_up, &entered);
     let script = shells::NAMES.iter().fold(script, |script, kind| {
         let word = shells::placeholder(kind);
-        // Two arguments of one command may have the same names.
+        // Two arguments of one command may accept the same kind of names, such as users.
         script.replace(&format!("{word} {word}"), &word).replace(&word, &shells::bash_names(kind))
     });
     fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
@@ -264,7 +264,7 @@ fn add_value_hint(command: &str, argument: Arg, columns: &[PossibleValue]) -> Ar
             let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
             columns.iter().cloned().chain([list, walk]).collect()
         }
-        // The values of all other arguments are not file names.
+        // All arguments that take file names are handled above.
         _ => return argument.value_hint(ValueHint::Other),
     };
     argument.value_parser(PossibleValuesParser::new(values))

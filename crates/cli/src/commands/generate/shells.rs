@@ -11,7 +11,8 @@ pub(super) fn placeholder(kind: &str) -> String {
     format!("__{kind}__")
 }
 
-/// Returns the expansion to the names of `kind`, for a list of words in double quotes of bash.
+/// Returns a bash expression that expands to the names of `kind`. The expression stands inside a double-quoted list
+/// of words.
 pub(super) fn bash_names(kind: &str) -> String {
     format!(r#"$(flux fairshare complete {kind} -- "${{cur}}" 2>/dev/null)"#)
 }
@@ -26,8 +27,8 @@ pub(super) fn fish_names(kind: &str) -> String {
     format!("'(flux fairshare complete {kind} -- (commandline -ct) 2>/dev/null)'")
 }
 
-/// Flux's own script does not complete unknown commands. bash-completion loads that script on first use, and the script then
-/// registers itself, so the hook registers again.
+/// bash-completion loads Flux's own script on first use, and Flux's script then registers itself for `flux`. Flux's
+/// script does not complete our commands, so our hook must register itself again.
 pub(super) const BASH: &str = concat!("\n", include_str!("below-flux.bash"));
 
 /// The first line of the zsh script, and its replacement, which also registers the script for `flux`.

@@ -85,7 +85,7 @@ pub(super) struct Listing {
 pub(super) enum ChosenColumn {
     /// A fixed column, by its index.
     Fixed(usize),
-    /// A term, by its index; true if weighted.
+    /// The term with this index. The flag is true if the column shows the weighted term.
     Term(usize, bool),
 }
 

@@ -337,7 +337,7 @@ fn build_report<'a>(
     Ok(Report { facts, rows, notes, ..Report::default() })
 }
 
-/// Whether new priorities get these weights.
+/// The column that shows whether the plugin uses these weights for new priorities.
 pub(super) const PRESENT: Column<'static> = column("present", "Present", Style::Flag);
 
 /// The number of jobs with the same weights.

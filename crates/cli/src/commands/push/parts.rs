@@ -19,8 +19,8 @@ use fairshare_protocol::wire::BeginPushAnswer;
 /// The most records of one part. The plugin accepts more, but handles other requests only between parts.
 const RECORDS: usize = 500;
 
-/// Sends all records of `data`, and `owner`, the record of the instance owner. Returns `None` if the plugin
-/// does not accept parts.
+/// Sends all records of `data`, and the record `owner` of the instance owner. Returns `None` if the plugin can't
+/// receive a push in several parts.
 pub(crate) fn send(
     flux: &Flux,
     data: &PolicyData,
@@ -118,7 +118,8 @@ impl Sending<'_> {
         if records.is_empty() { Ok(()) } else { self.send_array(key, records) }
     }
 
-    /// Sends records, and halves them if they are too long for one part. The plugin refuses a single record that is too long.
+    /// Sends the records in one request. If the request is too long, splits the list of records in half and sends
+    /// each half.
     fn send_chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<()> {
         let payload = self.payload(key, records)?;
         if payload.len() <= self.push.max_bytes || records.len() < 2 {
@@ -197,7 +198,7 @@ impl<'a> PushDocument<'a> {
     }
 }
 
-/// Describes a preview, one line for each fact.
+/// Describes the preview of a push in one line for each effect.
 pub(crate) fn describe_preview(preview: &Preview) -> Vec<String> {
     let mut lines = vec![
         format!("the plugin would accept the push: {}", describe_difference(&preview.changes.difference)),
@@ -253,7 +254,8 @@ pub(crate) fn describe_difference(difference: &Difference) -> String {
     )
 }
 
-/// Describes the counts of the kinds of records that a push changes. Returns `None` if it changes nothing.
+/// Describes how many records of each kind a push adds, changes and removes. Returns `None` if the push changes
+/// nothing.
 pub(crate) fn describe_kinds(difference: &Difference) -> Option<String> {
     let Difference { added, changed, removed, others, .. } = *difference;
     let associations = ("associations", ChangeCounts { added, changed, removed });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The database's usage by half-life period, of each association and summed for each bank. Also predicts when the usage of the level
-//! that lowers a fair-share most is back at its share, as `why` does.
+//! The usage of associations and banks in each half-life period, as the database stores it.
+//!
+//! This module also predicts when the usage of an association's worst level has decayed to the level's share. The
+//! worst level is the level of the tree that lowers the association's fair-share most.
 
 use serde::Serialize;
 
@@ -13,7 +15,7 @@ use fairshare_accounting::pipeline::{Periods, StoredPeriods};
 use fairshare_accounting::store::{Database, Pace};
 use std::time::Duration;
 
-/// The greatest number of values of banks: one value for each bank and period. Bounds the size of the page.
+/// A page contains at most this many usage values of banks. It has one value for each bank and period.
 const MOST: usize = 1_000_000;
 /// The greatest number of values of associations: one value for each association and period.
 const MOST_OF_USERS: usize = 2_000_000;
@@ -21,9 +23,10 @@ const MOST_OF_USERS: usize = 2_000_000;
 /// The usage by period that the database stores. It includes the decay at each counted boundary.
 #[derive(Default)]
 pub(super) struct Bins {
-    /// By index of the association: (period, usage); the present period is 0.
+    /// For each association, its stored usage as pairs of period and usage. The present period is 0.
     of: Vec<Vec<(i64, f64)>>,
-    /// By index of the association: the number of periods that are kept, including empty periods.
+    /// For each association, the number of periods whose usage the database keeps. This includes periods without
+    /// usage.
     kept: Vec<u32>,
     /// When the present period began.
     began: f64,
@@ -56,7 +59,7 @@ pub(super) struct BankBins {
     length: Number,
     /// By period and bank: usage of all associations below the bank in that period, before decay.
     banks: Vec<Vec<Number>>,
-    /// By period and association: the stored usage, after the decay at counted boundaries; empty if a page would be too large.
+    /// The usage of each association in each period, as the database stores it. Empty if the page would be too large.
     users: Vec<Vec<Number>>,
 }
 
@@ -179,7 +182,8 @@ pub(super) struct Outlook {
     pub(super) lost: NodeId,
     /// The usage at which the level would have exactly its share; `None` if no usage would.
     pub(super) even_usage: Option<f64>,
-    /// Seconds until the usage of the idle level has decayed to `even_usage`; `None` if never or unknown.
+    /// Seconds until the usage of the level has decayed to `even_usage`, if nobody adds usage. `None` if this never
+    /// happens or is unknown.
     pub(super) even_in: Option<f64>,
 }
 

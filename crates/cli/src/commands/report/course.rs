@@ -16,14 +16,17 @@ use fairshare::Tree;
 use fairshare_accounting::pipeline::charges::{Charge, Charges};
 use fairshare_accounting::store::Database;
 
-/// The most steps that the page shows, the newest ones. Bars of more steps would be too thin.
+/// The page shows at most this many time steps and leaves out the oldest steps. With more steps, the bars would be
+/// too thin.
 const MOST: usize = 400;
-/// The greatest number of values of associations: three values for each association and step.
+/// A page contains at most this many numbers about associations. Each association has three numbers for each time
+/// step.
 const MOST_OF_USERS: usize = 300_000;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
-/// The step for a time span up to this length in seconds.
+/// The length of a time step depends on the length of the report. Each row has the longest report, in seconds, and
+/// its time step.
 const STEPS: [(f64, TimeStep); 4] = [
     (4.0 * DAY, TimeStep::Hour),
     (120.0 * DAY, TimeStep::Day),
@@ -50,7 +53,7 @@ pub(super) struct Course {
     labels: Vec<String>,
     /// When each step began, and when the last one ended.
     from: Vec<Number>,
-    /// By step and bank: usage of all jobs in the bank and below it.
+    /// The usage of each bank in each time step. It includes the usage of the banks below the bank.
     banks: Vec<Vec<Number>>,
     /// Triples of association, step and usage; `null` if a page would be too large.
     users: Option<Vec<Number>>,
@@ -109,7 +112,7 @@ impl Course {
     }
 }
 
-/// Returns usage by (association, step).
+/// Returns the usage of each association in each time step. The key is the pair of association and step.
 fn sum_usage_by_step(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
     let mut cells = BTreeMap::new();
     for (leaf, job) in jobs {

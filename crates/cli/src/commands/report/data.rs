@@ -33,7 +33,7 @@ pub(in crate::commands) struct Document<'a> {
     head: Option<String>,
     /// Seconds since the epoch.
     generated: Number,
-    /// `generated` by RFC 3339.
+    /// `generated` in RFC 3339 format.
     generated_time: Option<String>,
     unit: &'static str,
     policy: &'static str,
@@ -84,7 +84,7 @@ struct ForgettingDocument {
     half_life: Option<Number>,
     period: Option<Number>,
     factor: Option<Number>,
-    /// The number of kept periods of banks. `users` has the numbers for associations.
+    /// The number of half-life periods for which a bank's usage is kept.
     periods: Option<u32>,
     /// The number of past boundaries at which the stored usage has not been decayed yet.
     due: Option<u32>,
@@ -122,13 +122,14 @@ struct Users<'a> {
     #[serde(flatten)]
     nodes: Nodes<'a>,
     bank: Vec<usize>,
-    /// By policy, in the order of `policies`: the place of each association from 1, or 0 if it is not ranked.
+    /// For each policy in `policies`, the place of each association. The first place is 1; 0 means that the
+    /// association is not ranked.
     places: Vec<Vec<usize>>,
     /// Periods of usage that are kept; empty without a database.
     periods: Vec<u32>,
     /// The level that lowers the fair-share most: index of a bank, -1 for the association itself, `null` for none.
     lost: Vec<Option<i64>>,
-    /// The usage with which the level `lost` would have exactly its share.
+    /// The usage at which the level in `lost` would have used exactly its share.
     even_usage: Vec<Option<Number>>,
     /// Seconds until the usage of the level `lost` has decayed to `even_usage`.
     even_in: Vec<Option<Number>>,

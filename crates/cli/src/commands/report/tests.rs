@@ -104,8 +104,8 @@ fn the_figures_of_a_report_equal_values_computed_by_hand() {
     // The banks are equal, so their users are ranked together: ben (0.5 / 0.25), cat (1), ann (0.5 / 0.75).
     assert_eq!(users["places"][0], json!([3, 1, 2]));
     assert_eq!(users["fairshare"], json!([0.3333333, 1, 0.6666667]));
-    // ann's own level lowers the fair-share most. ben has used 100, so ann's share is 100. ann's usage of 300 is 150 in a day, and 75 a
-    // week later.
+    // ann and ben have equal shares. ben has used 100, so ann's fair part of the usage is also 100. ann's usage of
+    // 300 decays to 150 in a day, and to 75 a week later.
     assert_eq!(users["lost"], json!([-1, null, null]));
     assert_eq!(users["even_usage"], json!([100, null, null]));
     assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
@@ -119,8 +119,9 @@ fn the_level_that_lowers_the_fair_share_most_may_be_a_bank() {
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     make_site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
     let data = report_data(directory.path(), &[]);
-    // Bank A has a quarter of the shares and its sibling has used 300, so the share of A is 100. The usage of
-    // 900 becomes 450, 225 and 112.5 at the next three boundaries. The fourth boundary drops all usage.
+    // Bank A has a quarter of the shares, and its sibling has used 300. With a usage of 100, bank A would have used
+    // exactly its share. Its usage of 900 becomes 450, 225 and 112.5 at the next three period boundaries. At the
+    // fourth boundary, all usage is dropped.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
     assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
@@ -154,7 +155,7 @@ fn usage_by_period_and_bank_equals_sums_by_sql() {
     assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
 }
 
-/// Stores the period of the last run of the exact rule.
+/// Stores the period of the last sync.
 fn store_run(database: &Connection, period_start: f64, period_end: f64) {
     database
         .execute_batch(&format!(
@@ -178,7 +179,8 @@ fn a_report_begins_with_the_period_that_the_next_sync_counts() {
     assert_eq!(began(), next - week);
     store_run(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
-    // No period is stored, and the usage has not been decayed at the last two boundaries.
+    // The database stores no period of the last sync. The stored usage has not decayed at the last two period
+    // boundaries.
     database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
     let end = next - 3.0 * week;
     database.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?1", [end]).expect("a time");

@@ -191,7 +191,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Reads the history. Also returns the parameters that all scenarios share, and true if the cluster is that of the Flux instance.
+/// Reads the history of jobs and the parameters that all scenarios share. Also returns true if the size of the
+/// cluster comes from the Flux instance.
 fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Common, bool)> {
     progress.phase("reading the history", || 0);
     // If the trace states only the cores of its jobs, the header of the trace defines the nodes, because limits and weights need sizes in
@@ -255,7 +256,7 @@ fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<
     Ok(data)
 }
 
-/// Replays all scenarios in parallel and returns their measures in the order of `plans`.
+/// Replays all scenarios in parallel. Returns their results in the order of `plans`.
 fn replay_all(
     args: &Args,
     trace: &Trace,

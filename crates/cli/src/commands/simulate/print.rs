@@ -47,7 +47,7 @@ pub(in crate::commands) struct SimulationFacts {
     pub(super) nodes: u64,
     /// The cores of the cluster.
     pub(super) cores: u64,
-    /// Whether the Flux instance defines the cluster.
+    /// Whether the size of the cluster comes from the Flux instance.
     pub(super) cluster_of_instance: bool,
     /// The mean wait in the history.
     pub(super) recorded_wait_mean: Option<f64>,
@@ -78,7 +78,6 @@ pub(super) struct ScenarioSettings {
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// A scenario and its measures.
 pub(super) struct ScenarioResult {
     pub(super) name: String,
     pub(super) measures: Measures,

@@ -18,7 +18,7 @@ use fairshare_protocol::records::{FactorRecord, LimitRecord};
 use fairshare_protocol::settings::read_table;
 use fairshare_simulate::{Scenario, Scheduler};
 
-/// The most scenarios of a simulation.
+/// A simulation has at most this many scenarios.
 const MOST: usize = 10_000;
 /// Limits that are columns of an association's record.
 const RECORDS: [&str; 5] =
@@ -156,7 +156,7 @@ fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
     let value =
         serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
-    // Checks key and value before the first scenario runs.
+    // Reports an unknown key or an invalid value before the first scenario runs.
     read_table(&json!({ key: value }).to_string(), Settings::default()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.contains("unknown key") {
@@ -220,7 +220,7 @@ pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>
 /// The parameters that all scenarios share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// The table `[fairshare]` of Flux's configuration, without swept settings.
+    /// Flux's configuration table `[fairshare]`, without the settings that differ between scenarios.
     pub(super) table: Map<String, Value>,
     pub(super) scheduler: Scheduler,
     pub(super) depth: usize,
@@ -229,7 +229,8 @@ pub(super) struct Common {
 }
 
 impl Plan {
-    /// Applies the settings to `site`, and returns the scenario that the engine would get from a push.
+    /// Applies the settings to `site`. Returns the scenario to simulate, with the data that the engine would get from
+    /// a push.
     pub(super) fn scenario(&self, site: &PolicyData, common: &Common) -> Result<Scenario, String> {
         let mut data = site.clone();
         let Common { mut table, mut scheduler, depth, nodes, cores } = common.clone();

@@ -82,7 +82,7 @@ impl Teller<'_> {
         // Budgets are left out: their limits are rounded to hours, and `budgets` has the exact amounts.
         let is_set = |limit: &&LimitShown| limit.cap.is_some() && !limit.limit.starts_with("budget-");
         let set: Vec<&LimitShown> = association.limits.iter().filter(is_set).collect();
-        // The answer has an unset limit of a queue only while its counter is not 0.
+        // The plugin lists an unset limit of a queue only while jobs of the queue are counted.
         let is_unset = |limit: &&LimitShown| limit.cap.is_none() && limit.queue.is_none();
         let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {
@@ -208,7 +208,8 @@ impl Teller<'_> {
         }
     }
 
-    /// Prints the level that lowers the fair-share most, and when usage is back at the share.
+    /// Prints which level of the tree lowers the fair-share most, and when the usage of this level will have decayed
+    /// to its share.
     fn print_recovery(
         &self,
         association: &AssociationStanding,
@@ -350,7 +351,7 @@ pub(super) fn lasts_until(budget: &BudgetShown, now: f64) -> Option<f64> {
     estimate_budget_end(not_spent, budget.rate?, budget.end, now).filter(|_| budget.in_force)
 }
 
-/// Returns the measure of a limit.
+/// Returns what a limit counts, such as jobs or nodes.
 fn get_measure_name(limit: &LimitShown) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Screens of a standing.
+//! Tests of the output of `flux fairshare standing`.
 
 use super::association::describe_jobs;
 use crate::tests::golden::{check, make_deep_standing_answer, make_screen, make_standing_answer, make_words};
@@ -39,7 +39,7 @@ fn screens_of_standings_equal_the_golden_files() {
         text.find("     ann ") < text.find("   phys ") && text.find("   phys ") < text.find("   ops "),
         "{text}"
     );
-    // The answer has an unset limit of a queue only while its counter is not 0.
+    // The plugin lists an unset limit of a queue only while jobs of the queue are counted.
     let mut in_use = make_standing_answer();
     let of = &mut in_use["associations"][0];
     let used = json!({"limit": "max-run-jobs-queue", "queue": "batch", "measure": "jobs", "used": 2, "reserved": 0, "limit_is": null});

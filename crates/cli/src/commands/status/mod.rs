@@ -159,7 +159,7 @@ fn describe_query_failure(error: FluxError) -> Failure {
     }
 }
 
-/// Asks for a recount. Returns `None` if the plugin has none.
+/// Asks the plugin to recount its counters. Returns `None` if the plugin does not support this request.
 pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
@@ -326,7 +326,8 @@ pub(super) const COLUMNS: [Column<'static>; 14] = [
     column("active", "May run", Style::Flag),
 ];
 
-/// The JSON document without the selected associations. Before the first push, counts of jobs are null.
+/// The JSON document of `status`, except the list of associations. Before the first push, the counts of jobs are
+/// null.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StatusFacts<'a> {
@@ -402,7 +403,7 @@ fn print(
     selected: &[(UserId, &AssociationSnapshot)],
 ) -> std::io::Result<()> {
     let counted = |number: i64| u64::try_from(number).map_or(Cell::None, Cell::Count);
-    // If a limit is not set, a table has an empty cell, and a document has the plugin's value.
+    // In a table, the cell of an unset limit is empty. All other formats show the plugin's value.
     let limit = |limit: Limit| {
         let hidden = args.output.is_table() && limit.is_unlimited();
         if hidden { Cell::None } else { counted(limit.0) }
@@ -515,7 +516,8 @@ impl Summary {
     }
 }
 
-/// Returns the limit of a dependency, without the number that marks a repeated use.
+/// Returns the name of the limit that a dependency is for. If the dependency ends with a number, such as `.2`,
+/// removes the number.
 fn find_limit_of_dependency(dependency: &str) -> &str {
     match dependency.rsplit_once('.') {
         Some((limit, number)) if number.parse::<u32>().is_ok() => limit,

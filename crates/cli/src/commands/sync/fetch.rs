@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 /// Bytes of text that are kept in memory before the database is locked.
 const MEMORY: usize = 64 << 20;
-/// The greatest number of unreadable records that the message names.
+/// A message names at most this many unreadable records.
 const NAMED: usize = 10;
 
 /// The database that gets the fetched records, and the time of the fetch.
@@ -138,7 +138,7 @@ impl Stored {
         }
     }
 
-    /// Returns a short summary.
+    /// Returns a summary in one line, such as `5 records fetched, 2 new`.
     pub(crate) fn summary(&self) -> String {
         let removed = match self.removed {
             0 => String::new(),

@@ -103,7 +103,7 @@ pub(super) struct Done {
     pub(super) charges: NewCharges,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,
-    /// The error if usage was not counted although the other steps ran.
+    /// The error of the usage count, if the sync continued without the count.
     pub(super) uncounted: Option<PipelineError>,
 }
 

@@ -18,7 +18,7 @@ use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
-/// Passes warnings about the count to `note`.
+/// Passes warnings about the usage count to `note`.
 pub(super) fn warn_of_count_faults(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {

@@ -62,7 +62,7 @@ fn run_step(
             );
         }
     }
-    // A failed count is reported after the push, so that edits of the database reach the plugin.
+    // If the usage count failed, the push still ran, so that other changes of the database reach the plugin.
     let trouble = done.check_usage_was_counted().err().map(|error| error.to_string());
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), problem: trouble })
 }

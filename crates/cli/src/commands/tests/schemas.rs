@@ -24,7 +24,7 @@ use fairshare::Policy;
 use fairshare_accounting::pipeline::report::By;
 use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, Standings, Why};
 
-/// The other members of a document that has only rows: none.
+/// A document that contains only rows has no other members.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct NoFacts {}
@@ -108,7 +108,7 @@ fn rows_schema(lists: &[Described]) -> Value {
     json!({"type": "array", "items": {"type": "object", "properties": properties, "required": required}})
 }
 
-/// The forms that the document of a command can have.
+/// The schemas of the documents that a command can print.
 struct Forms {
     generator: SchemaGenerator,
     forms: Vec<Value>,
@@ -126,7 +126,7 @@ impl Forms {
         self
     }
 
-    /// Adds the document of a report: the members of `T`, and arrays of rows by key.
+    /// Adds the schema of a report. It has the members of `T`, and an array of rows for each key in `rows`.
     fn report<T: JsonSchema>(self, rows: &[(&str, &[Described])]) -> Forms {
         let mut forms = self.document::<T>();
         forms.forms.last_mut().into_iter().for_each(add_companion_schemas);
@@ -140,7 +140,7 @@ impl Forms {
         forms
     }
 
-    /// Adds the members of `T` to the last document.
+    /// Adds the members of `T` to the schema that was added last.
     fn and<T: JsonSchema>(self) -> Forms {
         let mut forms = self.document::<T>();
         let added = forms.forms.pop().expect("a document");
@@ -296,7 +296,8 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     ];
     let mut schemas: BTreeMap<&str, Value> =
         forms.into_iter().map(|(command, forms)| (command, forms.schema(command))).collect();
-    // For each time and job id of the plugin's answers and of reports, commands add a second member in another form.
+    // Commands print each time and each job id twice, once in a readable form. The schemas need these additional
+    // members.
     for (command, schema) in &mut schemas {
         match *command {
             "push" | "why" | "what-if" | "standing" | "check" => add_companion_schemas(schema),
@@ -313,7 +314,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     for key in ["left", "lasts_until"] {
         standing["$defs"]["BudgetShown"]["properties"][key] = json!({"type": ["number", "null"]});
     }
-    // Any other member of a row is a term of the priority.
+    // A row has an additional number for each term of the priority. The names of the terms depend on the site.
     let jobs = schemas.get_mut("jobs").expect("a schema");
     for (form, key) in [(0, "jobs"), (1, "weights")] {
         jobs["anyOf"][form]["properties"][key]["items"]["additionalProperties"] =

@@ -17,9 +17,9 @@ use fairshare::{NodeId, NodeKind, Ranking, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace, UsageBin};
 
-/// The most steps of a forecast, without the beginning.
+/// A forecast has at most this many steps after its start.
 const STEPS: usize = 8;
-/// The end of a forecast is a step of its own only if it is at least this many seconds after the last boundary.
+/// If the forecast ends less than this many seconds after the last period boundary, the end has no step of its own.
 const DAY: f64 = 86_400.0;
 /// The length of the longest line of a plot, in cells.
 const PLOT: usize = 30;
@@ -28,7 +28,8 @@ const PLOT: usize = 30;
 pub(super) struct Forecast {
     /// The nodes that --idle names.
     named: Vec<NodeId>,
-    /// The associations below these nodes, or all if --idle is not given.
+    /// The list has the associations at or below the nodes in `named`. If --idle is not given, it has all
+    /// associations.
     resting: Vec<NodeId>,
     now: f64,
     pace: UsageDecay,
@@ -76,7 +77,7 @@ struct NamedAssociation {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct UserSteps {
-    /// The association that the steps describe; null if there are several.
+    /// The association whose forecast `steps` contains; null if the forecast is for several associations.
     of: Option<NamedAssociation>,
     steps: Vec<ForecastStep>,
     #[serde(skip)]
@@ -128,7 +129,7 @@ impl Forecast {
             steps.push(ForecastStep { date, place, fairshare });
         };
         record(0.0, ranking);
-        // Steps are shown only for a single user.
+        // The forecast shows steps only for a single user. Otherwise, it shows only the end.
         let moments = if of.is_some() { self.step_times(length) } else { vec![length] };
         for at in moments {
             for (leaf, used) in self.resting.iter().zip(&start) {
@@ -150,7 +151,7 @@ impl Forecast {
         let steps = STEPS as f64;
         match &self.pace {
             UsageDecay::Bins { pace, .. } => {
-                // Usage changes only at boundaries.
+                // Usage changes only at the boundaries of half-life periods.
                 let crossed = pace.count_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
                 // The step is slightly after the boundary, so that rounding can't put it before the boundary.
@@ -182,7 +183,7 @@ impl Forecast {
                 let recorded = pace.remaining(own, 0);
                 // Credits may subtract more than all other usage.
                 let later = pace.remaining_later(own, crossed).max(0.0);
-                // Treats usage that is not in the bins as usage of the present period.
+                // Usage that the database does not assign to a period counts as usage of the present period.
                 if recorded > 0.0 && recorded <= used {
                     later + pace.remaining_later(&[(0, used - recorded)], crossed)
                 } else if recorded > 0.0 {
@@ -195,7 +196,8 @@ impl Forecast {
     }
 }
 
-/// Returns the number of boundaries that are not counted yet, and the recorded usage of all associations.
+/// Returns the number of period boundaries at which the stored usage has not decayed yet. Also returns the stored
+/// usage of all associations by period.
 fn read_bins(mut database: Database, now: f64) -> Result<(u32, PeriodUsages)> {
     let snapshot = database.snapshot().map_err(failure)?;
     let due = StoredPeriods::count_due_boundaries(&snapshot, now);
@@ -208,7 +210,7 @@ fn read_bins(mut database: Database, now: f64) -> Result<(u32, PeriodUsages)> {
 }
 
 impl UserSteps {
-    /// Describes the assumption of the forecast.
+    /// Describes what the forecast assumes about new usage.
     pub(super) fn assumption(&self, idle: &[String]) -> String {
         match idle {
             [] => "Usage decays, and no user adds any.".to_owned(),

@@ -128,7 +128,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
     let policy = args.policy.choose_policy_for_tree(&loaded)?;
-    // If the document does not show its policy, the unchanged tree is ranked by the given policy too.
+    // If the document does not state its policy, the given policy also ranks the tree without the changes.
     let policy_before = if loaded.lacks_policy() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
@@ -270,7 +270,7 @@ pub(super) struct WhatIfFacts<'a> {
     totals: MoveTotals,
     #[serde(flatten)]
     source: SourceFacts,
-    /// The steps until the time of `--in`.
+    /// The steps of the forecast until the time of `--in`.
     #[serde(skip_serializing_if = "Option::is_none")]
     course: Option<&'a UserSteps>,
 }

@@ -57,7 +57,7 @@ impl Site<'_> {
         self.change(back, front, out)
     }
 
-    /// Returns the node that is ahead in the order that the site uses. Under a rank policy, two banks are compared by their values at the level that decides.
+    /// Returns which of two nodes is ahead in the order that the site uses. Returns `None` if this is unknown.
     pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
         let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
         if banks == [true, true] && self.policy.is_rank() {

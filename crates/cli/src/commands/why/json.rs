@@ -52,7 +52,7 @@ pub(in crate::commands) struct ComparedNodes<'a> {
     verdict: Option<&'static str>,
     /// The lowest bank above both nodes.
     ancestor: &'a str,
-    /// The levels below `ancestor`.
+    /// The two levels directly below `ancestor`, one on the path to each node.
     fork: [NodeLevel<'a>; 2],
     /// The levels whose values decide the order.
     decisive: [NodeLevel<'a>; 2],
@@ -70,7 +70,7 @@ struct NamedNode<'a> {
     user: Option<&'a str>,
 }
 
-/// The numbers of a bank or an association among its siblings. Usages are decayed.
+/// How a bank or an association compares with its siblings. All usages are decayed.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NodeLevel<'a> {
@@ -128,7 +128,7 @@ struct UserUsage<'a> {
 pub(super) struct ExplainedNode<'a> {
     association: NamedNode<'a>,
     fairshare: Option<f64>,
-    /// The place; 1 is the first.
+    /// The place of the association among all ranked associations. The first place is 1.
     place: Option<usize>,
     /// The place in the order of PBS's scheduler.
     pbs_walk: Option<usize>,
@@ -151,9 +151,9 @@ pub(super) struct ExplainedNode<'a> {
 struct Overtake<'a> {
     #[serde(flatten)]
     node: NamedNode<'a>,
-    /// The shares with which the node would be ahead.
+    /// If the node had this number of shares, the association would be ranked ahead of `just_ahead`.
     shares: Option<u64>,
-    /// The usage below which the node would be ahead.
+    /// If the node's usage were below this value, the association would be ranked ahead of `just_ahead`.
     usage_below: Option<f64>,
 }
 

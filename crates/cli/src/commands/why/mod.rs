@@ -201,7 +201,8 @@ fn require_single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Resu
     }
 }
 
-/// Returns `pace` with the number of boundaries that are not counted yet, and with the number of stored periods.
+/// Sets two values of the usage decay `pace`: the number of period boundaries at which the stored usage has not
+/// decayed yet, and the highest number of stored periods.
 fn complete_usage_decay(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The next node ahead, changes that would reverse the order, and the decay of usage.
+//! Explains which node is directly ahead of a user, and which changes would reverse the order. Also shows how usage
+//! decays.
 
 use std::io::{self, Write};
 
@@ -232,9 +233,11 @@ impl Site<'_> {
     }
 }
 
-/// Returns the seconds until the usage in `bins`, pairs of period and usage, has decayed to `wanted` without
-/// new usage. The usage decays continuously with `half_life`, or else at the period boundaries of `pace`.
-/// Returns `None` if this never happens.
+/// Returns the seconds until the usage in `bins` has decayed to `wanted`, if no usage is added. Returns `None` if
+/// this never happens. Each bin is a pair of a period and its usage.
+///
+/// If `half_life` is given, the usage decays continuously. Otherwise, the usage decays at the period boundaries of
+/// the database.
 pub(crate) fn find_time_below(
     half_life: Option<f64>,
     pace: Option<Pace>,
@@ -248,7 +251,7 @@ pub(crate) fn find_time_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    // The decay at past boundaries that are not counted yet may be enough.
+    // Decay that is due but not stored yet may already lower the usage enough.
     if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Texts of explanations: names, places, descriptions of levels, and the table of levels.
+//! Formats explanations: the names of nodes, their places in the ranking, and the levels of the tree.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns the name of a level's value.
+    /// Returns the policy's name for the value by which siblings are ranked.
     pub(super) fn value_name(&self) -> &'static str {
         self.policy.value_name()
     }

@@ -22,12 +22,12 @@ const SHARED_SCRIPT: &str = concat!(
     include_str!("manners.js"),
 );
 
-/// The parts that differ between pages.
+/// The parts of an HTML page that differ from all other pages.
 pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// The HTML between the header and the footer.
     pub(crate) body: &'static str,
-    /// The script, which follows the shared script and uses its definitions.
+    /// The page's own script. It may use all functions of the shared script.
     pub(crate) script: &'static str,
 }
 

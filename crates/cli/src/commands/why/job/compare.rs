@@ -14,7 +14,6 @@ use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling
 use fairshare_engine::ids::{JobId, Word};
 use fairshare_engine::priority::Term;
 
-/// The standings of the two associations.
 type BothStandings<'a> = Option<(&'a Standings, &'a Standings)>;
 
 impl Verdict {
@@ -31,7 +30,7 @@ impl Verdict {
     }
 }
 
-/// The verdict in the JSON document.
+/// The result of comparing two jobs, in the JSON document of `why`.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct JobVerdict<'a> {
@@ -39,16 +38,17 @@ pub(in crate::commands) struct JobVerdict<'a> {
     ahead: Option<JobId>,
     behind: Option<JobId>,
     cause: String,
-    /// The names of the terms that decide.
+    /// The priority terms that explain why one job is ahead.
     terms: Vec<&'a str>,
-    /// The level of the tree that decides, if fair-share does.
+    /// If fair-share explains the order, the first level of the tree at which the paths of the two associations
+    /// differ.
     level: Option<DecidingLevel>,
     /// Why the jobs cannot run now.
     cannot_run: Vec<Obstacle<'a>>,
 }
 
 impl JobVerdict<'_> {
-    /// Returns the verdict about two jobs of which one has ended.
+    /// Returns the result of comparing two jobs if one of them has ended.
     pub(super) fn verdict_for_ended_job() -> Self {
         JobVerdict { cause: "ended".to_owned(), ..JobVerdict::default() }
     }
@@ -75,7 +75,7 @@ struct Obstacle<'a> {
     text: String,
 }
 
-/// Returns the verdict for the JSON document.
+/// Describes for the JSON document which job is ahead, and why.
 pub(super) fn describe_verdict<'a>(
     a: &'a Why,
     b: &'a Why,
@@ -220,7 +220,8 @@ impl Teller<'_> {
         self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")), out)
     }
 
-    /// Returns the reason for the order, or `None` if [`Teller::cannot_run`] already explains it.
+    /// Returns a sentence about why the job `ahead` is ahead. Returns `None` if [`Teller::cannot_run`] already
+    /// explains this.
     fn cause(&self, ahead: &Why, behind: &Why, verdict: &Verdict) -> Option<String> {
         let (first, second) = (self.words.job(ahead.id.0), self.words.job(behind.id.0));
         Some(match &verdict.cause {
@@ -393,7 +394,8 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
     Rows { key: "levels", columns: LEVEL_COLUMNS.to_vec(), rows: Box::new(rows.into_iter()) }
 }
 
-/// Returns the numbers that are compared with siblings: the fractions of shares and usage, and the value.
+/// Returns the cells that compare a node with its siblings: the fractions of shares and usage, and the value by which
+/// the policy ranks siblings.
 pub(crate) fn make_compared_cells(node: &Sibling) -> [Cell; 3] {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let value = match (node.is_infinite, node.value) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides which of two jobs is ahead, and which terms of their priorities decide.
+//! Decides which of two jobs is ahead, and which terms of their priorities are the reason.
 //!
-//! A term decides if the order is reversed after the two jobs swap their values of the term. If no single term decides, the
-//! fewest terms with the largest differences decide together.
+//! A term is the reason if the order of the jobs is reversed after they have swapped their values of this term. If no
+//! single term has this effect, several terms are swapped, beginning with the terms that differ most.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(crate) enum Side {
     Second,
 }
 
-/// The reason for the order. `Display` writes the code that `why --json` reports.
+/// Why one of two jobs is ahead. `Display` writes the code that `why --json` reports.
 #[derive(Clone, Debug, PartialEq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Cause {
@@ -32,14 +32,16 @@ pub(crate) enum Cause {
     Unpriced,
     /// Urgency 0 holds the second job, or urgency 31 puts the first job ahead of all other jobs.
     Urgency,
-    /// The second job is held because its score is 0. Swapping the terms with these indices would reverse the order.
+    /// A score of 0 holds the second job. If the jobs swapped the terms at these indices, their order would be
+    /// reversed.
     Score(Vec<usize>),
     /// Swapping the terms with these indices reverses the order.
     Terms(Vec<usize>),
-    /// No swap of values reverses the order, because of the largest priority in the queue of the second job.
+    /// The second job's queue has a largest priority, so swapping terms can't put the second job ahead.
     #[strum(serialize = "max-priority")]
     MaxPriority,
-    /// No swap of values reverses the order: the weights changed between the two priorities.
+    /// The weights of the terms changed between the two priorities, so swapping the values of terms can't reverse the
+    /// order.
     Weights,
     /// The priorities are equal; the smaller id is first.
     Id,
@@ -77,7 +79,7 @@ pub(crate) fn decide(a: &Why, b: &Why) -> Verdict {
     Verdict { side: if order.is_le() { Side::First } else { Side::Second }, cause }
 }
 
-/// How close a job is to running; a running job is the first.
+/// How close a job is to running. The first stage is the closest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Running,
@@ -119,13 +121,14 @@ pub(crate) fn list_obstacles(job: &Why) -> Vec<(&str, String)> {
     found
 }
 
-/// Returns true if the priority of the job can be compared: only a stopped queue or a score of 0 keeps the job from running.
+/// Returns true if nothing except a stopped queue or a score of 0 prevents the job from running. Only such a job can
+/// be compared by its priority.
 fn is_comparable(job: &Why) -> bool {
     list_obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
 fn stage(job: &Why) -> Stage {
-    // A score of 0 is no obstacle here, because the terms that lead to this score explain the order.
+    // A job whose score is 0 is not treated as held, because the terms of its score explain the order.
     let is_obstructed = list_obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
@@ -181,7 +184,7 @@ fn find_fewest_swaps(
             posted.made.terms.get(at).map_or((0.0, 0), |term| (term.value, term.weight))
         };
         let ((mine, weight), (theirs, other)) = (value(ahead), value(behind));
-        // By how much a swap of this term changes the difference between the two scores.
+        // If the jobs swap their values of this term, the difference of the two scores changes by this amount.
         (mine - theirs) * (weight as f64 + other as f64)
     };
     let mut terms: Vec<usize> = (0..ahead.made.terms.len().min(behind.made.terms.len())).collect();
@@ -192,7 +195,8 @@ fn find_fewest_swaps(
     })
 }
 
-/// Returns the priorities of two jobs after they have swapped the values of these terms. `most` are the largest priorities in their queues.
+/// Returns the priorities that two jobs would have after swapping their values of `terms`. `most` has the highest
+/// priority that each job's queue allows.
 pub(super) fn swap_terms(posted: [&PostedPriority; 2], most: [Option<u32>; 2], terms: &[usize]) -> [u32; 2] {
     let [mut first, mut second] = posted.map(|posted| posted.made.terms.clone());
     for at in terms {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares two jobs if the plugin explains at most one of them, because a job has ended or belongs to another user.
+//! Explains two jobs that the plugin can't compare. One of these jobs has ended or belongs to another user.
 
 use std::io::{self, Write};
 
@@ -16,8 +16,8 @@ use fairshare_engine::engine::answers::{Explained, Why};
 use fairshare_engine::ids::{BankName, JobId, QueueName, UserId, Word};
 use fairshare_engine::priority::Term;
 
-/// A job of the request. The plugin has no ended jobs, so the facts about an ended job are from its eventlog
-/// and from job-list.
+/// A job that the user asked about. The plugin does not store ended jobs, so the facts about an ended job are from
+/// its eventlog and from job-list.
 #[derive(Serialize)]
 pub(super) struct RequestedJob {
     #[serde(flatten)]
@@ -107,7 +107,8 @@ impl Teller<'_> {
         format!("Job {owner} has {theirs}, yours has {yours}{order}.{differ} {hidden}")
     }
 
-    /// Prints that two jobs have no order, and the last priority of each job with its cause.
+    /// Prints that neither job is ahead, because a job has ended. Then prints the last priority of each job, and why
+    /// the job got this priority.
     pub(super) fn explain_without_order(&self, jobs: &[RequestedJob], out: &mut dyn Write) -> io::Result<()> {
         let ended = jobs.iter().filter(|job| job.has_ended()).map(|job| self.words.job(job.job.id.0));
         let ended = match ended.collect::<Vec<_>>().as_slice() {

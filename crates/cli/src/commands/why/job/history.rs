@@ -105,7 +105,7 @@ pub(super) struct PastPriority {
     pub(super) priority: u64,
     /// The previous priority; null for the first.
     pub(super) former: Option<u64>,
-    /// Why it was set, as far as the eventlog shows it.
+    /// Why the priority was set, if the eventlog shows the reason.
     #[serde(flatten)]
     pub(super) cause: Note,
 }
@@ -131,7 +131,7 @@ struct LogContext {
     kind: Option<String>,
     note: Option<String>,
     status: Option<i64>,
-    /// The fair-share, in a memo that the plugin posts before a priority.
+    /// The job's fair-share. The plugin posts it in a memo event before it posts a priority.
     fairshare: Option<f64>,
 }
 
@@ -143,7 +143,7 @@ struct Reader {
     urgency: i64,
     /// The indexes of the dependencies that are not removed.
     open: Vec<usize>,
-    /// The cause of the next priority event, if an event before it shows the cause.
+    /// The reason for the next priority, if an event before the priority shows the reason.
     next_cause: Option<Note>,
     /// The fair-share in the last memo event.
     fairshare: Option<f64>,
@@ -282,7 +282,8 @@ impl Reader {
         }
     }
 
-    /// Adds the time from the last event until `at` to the waits, by the cause of the wait.
+    /// Adds the time between the last event and `at` to the job's waiting times. Each cause of waiting has its own
+    /// sum.
     fn add_wait_until(&mut self, at: f64) {
         let is_open = |is_limit: bool| {
             let holds = self.open.iter().filter_map(|index| self.history.holds.get(*index));

@@ -509,7 +509,8 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
         decide(&read_job(make_held_job(2, 5001, "chem")), &read_job(make_held_job(3, 5001, "chem"))).cause,
         Cause::Neither
     );
-    // Three differences are equal. Swapping one does not reverse the order, and swapping two does.
+    // Three terms differ equally. If the jobs swap one of these terms, the order stays the same. If they swap two
+    // terms, the order is reversed.
     let three = |value: f64| make_priority(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(
         verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
@@ -530,7 +531,8 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
     }
     let [one, other] = most;
     assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
-    // If a priority is lowered to the largest priority of the queue, no swap of values puts the job ahead.
+    // The queue's largest priority lowers the priority of the second job, so swapping terms can't put the second job
+    // ahead.
     let mut lowered = plain(2, {
         let mut price = terms(0.9, 1.0);
         (price["priority"], price["outcome"]) = (json!(10), json!("lowered-in-queue"));
@@ -542,8 +544,8 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
 
 #[test]
 fn why_does_not_count_the_age_of_a_job_whose_score_is_0() {
-    // If the jobs swap fair-shares, the other terms of the first job sum to less than 0, so its age does not
-    // count.
+    // If the jobs swap their fair-shares, the fair-share term of the first job is below 0. Age does not count in this
+    // case, so the priority of this job is 0.
     let terms = |fairshare: f64, age: f64| make_priority(&[("fairshare", fairshare, 10), ("age", age, 100)]);
     let [a, b] = [(1, terms(0.4, 1.0)), (2, terms(-0.5, 0.5))]
         .map(|(id, price)| read_job(make_pending_job(id, 5001, "chem", price)));
@@ -586,8 +588,8 @@ proptest::proptest! {
         proptest::prop_assert_eq!(swap_terms([&one, &other], most, &places), posted);
     }
 
-    /// Swapping the named terms must reverse the order, and swapping fewer of the largest terms must not. The
-    /// test computes the order in integers, without rounding.
+    /// If the jobs swap the values of the named terms, their order must be reversed. Swapping fewer of these terms
+    /// must not reverse the order. The test computes with integers to avoid rounding.
     #[test]
     fn swapping_the_named_terms_reverses_the_order(
         ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),
