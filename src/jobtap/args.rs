@@ -72,7 +72,8 @@ impl<'a> Args<'a> {
     /// `raw` is null or the argument object of a callback that runs for `'a`.
     pub(super) unsafe fn borrow(raw: *mut sys::flux_plugin_arg_t) -> Self {
         let args = Args { raw, input: None };
-        // SAFETY: IN stays alive and unchanged while the callback runs, which is 'a.
+        // SAFETY: the object IN stays alive and unchanged while the callback runs, and the callback runs for
+        // `'a`.
         let input = args.root(IN).ok().and_then(|root| unsafe { Json::borrow(root) });
         Args { input, ..args }
     }
@@ -250,7 +251,7 @@ impl Plugin {
         self.look_up(id, |args| args.id_and_urgency().map(|(_, urgency)| urgency))
     }
 
-    /// Passes the facts of job `id`, which may be inactive, to `read`.
+    /// Looks up job `id` and passes its arguments to `read`. The job may be inactive.
     pub fn read_job<R>(self, id: u64, read: impl FnOnce(&JobArgs<'_>) -> R) -> Result<R, Error> {
         self.look_up(id, |args| args.job().map(|job| read(&job)))
     }

@@ -9,7 +9,8 @@ use std::ffi::{CStr, c_void};
 /// The key of the request for ended jobs. No job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
-/// The key of request 0 to a service. Request `number` has the key `SERVICES + number`. No job has an id in this range.
+/// The key of request 0 to a service. The key of request `number` is `SERVICES + number`. Requests about jobs have the
+/// job ids as keys, and no job id is in this range.
 const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
 
 impl<J: Jobtap> Host<'_, J> {

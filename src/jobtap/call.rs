@@ -93,7 +93,7 @@ pub(super) struct Clock(*mut sys::flux_reactor_t);
 impl Clock {
     /// Returns the start time of the reactor's current turn, in seconds since the epoch.
     pub(super) fn now(self) -> f64 {
-        // SAFETY: the reactor outlives the plugin, and so all copies of the clock.
+        // SAFETY: the reactor lives longer than the plugin, and only the plugin has copies of the clock.
         unsafe { sys::flux_reactor_now(self.0) }
     }
 }

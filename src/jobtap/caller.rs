@@ -20,7 +20,7 @@ pub enum Role {
     Owner,
     /// The instance owner and users with the `admin` role.
     Admin,
-    /// Every user of the instance. The reply depends on the sender: see [`Request::caller`].
+    /// All users of the instance. The method may answer each user differently: see [`Request::caller`].
     Guest,
 }
 
@@ -85,7 +85,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Makes the request of `msg`, which lives for `'a`.
+    /// Makes a request from the message `msg`. The message lives for `'a`.
     pub(super) fn new(
         caller: Caller,
         payload: Option<&'a str>,

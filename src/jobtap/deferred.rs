@@ -61,7 +61,8 @@ impl Drop for Deferred {
 /// `msg` lives for `'a`.
 pub(super) unsafe fn decode_request<'a>(plugin: Plugin, msg: *const sys::flux_msg_t) -> Result<Request<'a>> {
     let mut payload: *const c_char = null();
-    // SAFETY: contract of this function; the payload is borrowed from the message. With a null topic Flux returns none.
+    // SAFETY: contract of this function. The payload is part of the message. A null pointer for the topic means that no
+    // topic is returned.
     let rc = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     // SAFETY: contract of this function.
     let caller = unsafe { Caller::from_message(msg) };

@@ -20,7 +20,7 @@ impl Faults {
         self.panic_if_requested("before");
     }
 
-    /// Records that the innermost call has done its work.
+    /// Panics if a test requested a panic after the work of the innermost call.
     pub(super) fn note_work_done(&self) {
         self.panic_if_requested("after");
     }

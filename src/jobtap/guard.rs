@@ -27,7 +27,7 @@ use std::rc::Rc;
 /// The state of one loaded plugin. C stores its address, so the plugin never has a `&mut` to it (see module `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
-    /// The clock, which the first call looks up.
+    /// The reactor's clock. The field is empty until the plugin first needs the time.
     clock: OnceCell<Clock>,
     pub(super) jobtap: J,
     /// The services, one per method, in the order of the method table. Flux passes the address of a service with each
@@ -140,7 +140,7 @@ impl<J: Jobtap> Instance<J> {
         Host { instance: self, now }
     }
 
-    /// Returns the services, in the order of the methods.
+    /// Returns one service for each method, in the order of the method table.
     pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service<J>>> {
         self.services.get().into_iter().flatten()
     }
@@ -250,8 +250,8 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
 enum LoadError {
     /// No callback is registered, so `fail_load` can give the text to the client.
     BeforeCallbacks(String),
-    /// Some callbacks are registered, and Flux would call them instead of the callback that gives the client
-    /// the text. So only the log gets the text, and the client gets no reason.
+    /// Some callbacks are already registered. Flux would call one of them instead of the callback that
+    /// reports the error to the client. So only the log gets the error text.
     AfterCallbacks(String),
 }
 

@@ -38,13 +38,14 @@ struct Ticket {
 
 /// A pending request.
 pub(super) struct PendingRequest {
-    /// Declared first, so that the future is dropped before the ticket: the continuation has a pointer to the ticket.
+    /// This field must come first, because Rust drops the fields in order. The future has a pointer to the ticket.
     _future: Future,
     _ticket: Rc<Ticket>,
 }
 
 impl PendingRequest {
-    /// Starts the request `id`. `start` gets the argument of the continuation.
+    /// Starts the request with the id `id`. `start` makes the future of the request. The argument of `start`
+    /// is the argument for the future's continuation.
     pub fn start<J: Jobtap>(
         instance: &Instance<J>,
         id: u64,
@@ -59,7 +60,8 @@ impl PendingRequest {
     /// # Safety
     /// `arg` is the argument that `start` got. The request is still pending in its instance, which lives for `'a`.
     pub unsafe fn identify<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
-        // SAFETY: contract of this function: the request owns the ticket.
+        // SAFETY: contract of this function: `arg` points to the ticket, and the pending request keeps the
+        // ticket alive.
         unsafe {
             let ticket = borrow_from_c::<Ticket>(arg);
             (borrow_from_c::<Instance<J>>(ticket.instance), ticket.id)
@@ -77,7 +79,7 @@ pub(super) struct Reads {
     pub requested: VecDeque<u64>,
     /// The future of the current step of the wait.
     pub wait_step: Option<Future>,
-    /// Jobs whose eventlogs can be read when the current wait ends.
+    /// Jobs whose eventlogs can be read when the KVS has the events posted so far.
     pub waiting: VecDeque<u64>,
     pub pending: BTreeMap<u64, PendingRequest>,
     /// Jobs whose eventlogs can be read now.

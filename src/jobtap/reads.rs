@@ -22,8 +22,9 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// Starts to wait until the KVS has the events posted so far. An earlier read could miss the last events,
-    /// and so dependencies. Eventlogs that are requested during the wait are read after the next wait.
+    /// Starts to wait until the KVS has the events posted so far. An earlier read could miss the last events
+    /// of a job, such as its dependencies. If an eventlog is requested during this wait, the eventlog is read
+    /// after a second wait.
     fn begin_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();
@@ -44,13 +45,14 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Ends a step of the wait: the job manager has sent the open batch of events, or the KVS has committed it.
+    /// Ends one of the two steps of waiting for the KVS. In the first step the job manager sends the open batch
+    /// of events, and in the second the KVS commits the batch.
     fn end_wait_step(&self) {
         let future = self.reads.borrow_mut().wait_step.take();
         drop(future);
     }
 
-    /// Ends the wait and starts the reads.
+    /// Ends the wait for the KVS, and starts to read the eventlogs.
     fn end_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();

@@ -55,7 +55,7 @@ mod tests {
         pending: RefCell<BTreeMap<u64, Rc<Child>>>,
     }
 
-    /// Uses an address as a trampoline does.
+    /// Turns an address back into a value and uses the value, as a C callback does.
     fn use_address(arg: *mut c_void) {
         // SAFETY: the tests below keep the value alive.
         let child: &Child = unsafe { borrow_from_c(arg) };

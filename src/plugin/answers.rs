@@ -180,9 +180,10 @@ impl MfPriority {
         self.answer_delayed_requests(host);
     }
 
-    /// Restores the delayed requests after a panic, because Flux will not reply to open questions, and the timer
-    /// may be lost. Then pauses the answers to guests: such an answer may have caused the panic, and each panic
-    /// makes the engine compare all jobs.
+    /// Restores the delayed requests after a panic. The panic may have lost the timer and the plugin's requests
+    /// to Flux.
+    /// Also pauses the answers to guests, because an answer to a guest may have caused the panic. After each
+    /// panic, the engine must compare all jobs.
     pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_questions();

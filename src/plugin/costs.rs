@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Cost {
     /// The number of pushes or refreshes that have ended.
     pub total: u64,
-    /// The seconds of all pushes or refreshes that have ended.
+    /// The total time of all pushes or refreshes that have ended, in seconds.
     pub seconds: f64,
     /// The seconds of the current push or refresh.
     under_way: f64,
@@ -21,7 +21,7 @@ pub(super) struct Cost {
     pub last: Option<(f64, f64)>,
 }
 
-/// The step of a push that a request carried out.
+/// What a request did to a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PushStep {
     /// The request added records to a push that is still open.
@@ -38,12 +38,12 @@ pub(super) enum PushStep {
 }
 
 impl Cost {
-    /// Adds time to the current push or refresh.
+    /// Adds the time `took` to the measured time of the current push or refresh.
     fn add_time(&mut self, took: Duration) {
         self.under_way += took.as_secs_f64();
     }
 
-    /// Drops the time of the current push or refresh.
+    /// Discards the measured time of the current push or refresh.
     fn drop_current_measurement(&mut self) {
         self.under_way = 0.0;
     }
@@ -56,7 +56,8 @@ impl Cost {
         self.last = Some((now, took));
     }
 
-    /// Adds a request of a push that took the time `took`.
+    /// Adds the time `took` of a request to the cost of its push. `step` says what the request did to the
+    /// push.
     fn add_push_request(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
             self.drop_current_measurement();
@@ -75,7 +76,7 @@ impl Cost {
 pub(super) struct Costs {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
-    /// The step of a push that the running request carried out.
+    /// What the current request did to a push.
     step: Cell<PushStep>,
 }
 

@@ -84,7 +84,8 @@ impl MfPriority {
                     Err(error) => self.report_refused_effect(effect, &error),
                 },
             };
-            // The effects that this effect caused come before the remaining effects.
+            // The engine may answer an effect with further effects. They are carried out before the pending
+            // effects.
             following.unwrap_or_default().into_iter().rev().for_each(|effect| pending.push_front(effect));
         }
         result

@@ -24,7 +24,7 @@ pub fn state_from_bit(bit: i64) -> State {
 /// The text that rejects a job whose bank, queue or project is not a string.
 pub const UNREADABLE_NAMES: &str = "unable to unpack bank arg";
 
-/// Returns the facts of a job, or `None` if its bank, queue or project is not a string.
+/// Returns the job's data for the engine, or `None` if the job's bank, queue or project is not a string.
 pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
     let system = find_system(job.jobspec).filter(|system| system.is_object())?;
     let is_readable = |key: &CStr| system.get(key).is_none_or(|value| value.as_str().is_some());

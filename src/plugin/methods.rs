@@ -21,7 +21,8 @@ const fn owner_method(name: &'static CStr, answer: Answer) -> Method<MfPriority>
     Method { name, role: Role::Owner, answer }
 }
 
-/// Makes one of the methods by which flux-accounting pushes records, from its name, the reader of its payload and the engine's event.
+/// Defines a method by which flux-accounting pushes records. The arguments are the method's name, the function that
+/// reads the payload, and the engine's event.
 macro_rules! records_method {
     ($name:literal, $read:path, $event:path) => {
         owner_method($name, |plugin, host, request| {

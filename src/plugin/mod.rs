@@ -66,8 +66,8 @@ pub struct MfPriority {
     pace: RefCell<Pace<DelayedRequest>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// The log line about the load. It is logged at the first `conf.update`, because Flux may refuse a plugin
-    /// whose name is taken after the entry point has returned.
+    /// The log line that reports the load. It is logged at the first `conf.update`, because Flux may still
+    /// refuse the plugin after its entry point has returned.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
     logger: Logger,

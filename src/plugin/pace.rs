@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// The seconds of the job manager's time that a guest's bucket gains per second.
+/// The refill rate of a guest's token bucket, in seconds of the job manager's time per second.
 const OWN_RATE: f64 = 0.01;
-/// The seconds of the job manager's time that the shared bucket gains per second.
+/// The refill rate of the token bucket that all guests share, in seconds of the job manager's time per
+/// second.
 const SHARED_RATE: f64 = 0.05;
-/// The seconds in a full bucket, which suffice for a list of 20,000 jobs.
+/// The capacity of a token bucket, in seconds of the job manager's time. A full bucket is enough for a list
+/// of 20,000 jobs.
 const FULL_SECONDS: f64 = 0.25;
 /// The maximum number of delayed and parked requests of one guest.
 const MAX_OF_ONE_GUEST: usize = 8;
@@ -29,13 +31,13 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Adds the time gained since the last call. If the clock was set back, the bucket gains nothing.
+    /// Refills the token bucket for the time since the last call. If the clock was set back, adds nothing.
     fn refill(&mut self, now: f64) {
         self.seconds = (self.seconds + (now - self.filled_at).max(0.0) * self.rate).min(FULL_SECONDS);
         self.filled_at = now;
     }
 
-    /// Returns the seconds until the bucket is no longer empty.
+    /// Returns the seconds until the token bucket is no longer empty.
     fn seconds_to_credit(&self) -> f64 {
         if self.seconds > 0.0 { 0.0 } else { (1e-9 - self.seconds) / self.rate }
     }
@@ -57,7 +59,8 @@ pub(super) struct Pace<T> {
     shared: Bucket,
     /// Delayed requests and their guests, in the order of arrival.
     fifo: VecDeque<(u32, T)>,
-    /// Requests that wait until the job manager answers a question of the plugin. A request of an owner has no guest.
+    /// Requests that wait until the job manager answers the plugin. The guest is `None` if the instance owner sent
+    /// the request.
     parked: Vec<(Option<u32>, T)>,
 }
 
@@ -110,7 +113,8 @@ impl<T> Pace<T> {
         self.refill(now);
         let level = |user| self.buckets.get(user).map_or(FULL_SECONDS, |bucket| bucket.seconds);
         let levels = self.fifo.iter().map(|(user, _)| level(user)).enumerate();
-        // `max_by` returns the last of equal levels, so the list is reversed to find the oldest request.
+        // If several levels are equal, `max_by` returns the last of them. The list is reversed, so this is
+        // the oldest request.
         let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
@@ -222,7 +226,7 @@ mod tests {
         }
         assert_eq!((later, pace.count_waiting()), (MAX_OF_ALL_USERS, MAX_OF_ALL_USERS));
         assert!(refused > 0);
-        // The bucket of a guest that asks every ten seconds is full again, and is dropped.
+        // When a guest's token bucket is full again, the bucket is dropped.
         let mut pace: Pace<u32> = Pace::default();
         for user in 0..10_000 {
             let now = f64::from(user) * 10.0;

@@ -24,7 +24,7 @@ pub(super) struct StagedPushes {
 pub(super) struct OpenStagedPush {
     pub number: u64,
     pub beginning: Beginning,
-    /// Reads the records of the parts.
+    /// Reads the records in the parts of the push.
     pub reader: Reader,
 }
 

@@ -51,18 +51,19 @@ pub(super) type QueueAnswers = Vec<(Name, QueueReport)>;
 /// The states that the job manager reported, and the questions that it has not answered.
 #[derive(Default)]
 pub(super) struct QueueStates {
-    /// The time of each report, in seconds since the epoch, and the state; `None` if the queue does not exist.
+    /// For each queue, the state that the job manager reported last, and the time of the report in seconds
+    /// since the epoch. The state is `None` if the queue does not exist.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
-    /// The open questions, by number.
+    /// The queues in requests that the job manager has not answered, by the number of the request.
     under_way: BTreeMap<u32, Name>,
     next: u32,
     by_engine: EngineQuestions,
 }
 
-/// The engine's questions about queues.
+/// The requests for queue states that the engine waits for.
 #[derive(Default)]
 struct EngineQuestions {
-    /// The questions without an answer, by number.
+    /// The queues in the engine's requests that have no answer, by the number of the request.
     open: BTreeMap<u32, Name>,
     /// The answers received.
     answers: QueueAnswers,
@@ -108,7 +109,8 @@ impl QueueStates {
         self.under_way.clear();
     }
 
-    /// Returns a numbered question for each queue of `names`, except queues that have an open question.
+    /// Assigns a number to a new request for the state of each queue in `names`. Skips queues for which a
+    /// request has no answer yet. Returns the numbers and the queues.
     pub fn number_queue_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
         let mut number = |name: Name| {
@@ -119,7 +121,8 @@ impl QueueStates {
         names.into_iter().map(&mut number).collect()
     }
 
-    /// Returns the numbered questions for the engine. They replace the engine's earlier questions.
+    /// Assigns a number to the engine's request for the state of each queue in `names`. Drops the engine's
+    /// earlier requests. Returns the numbers and the queues.
     pub fn number_engine_questions(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
         self.by_engine = EngineQuestions::default();
         for name in names {

@@ -130,7 +130,7 @@ pub(super) fn make_reply(answer: &impl Serialize) -> Reply {
     Ok(Some(value.to_string()))
 }
 
-/// Returns an answer as a reply. The members of each object are in the order of the Rust type.
+/// Serializes an answer. The members of each JSON object are in the order of the fields of the Rust type.
 pub(super) fn make_ordered_reply(answer: &impl Serialize) -> Reply {
     serde_json::to_string(answer).map(Some).map_err(serialize_error)
 }

@@ -9,8 +9,8 @@ use fairshare_engine::engine::{self, Event, Resting};
 use fairshare_engine::ids::JobId;
 use fairshare_protocol::{request::read_selection, wire::WireError};
 
-/// Answers with a page of held jobs, and of other jobs that flux-accounting's plugin would end, and with how
-/// that plugin would treat each job.
+/// Lists how flux-accounting's plugin would treat the jobs if it replaced this plugin. The page contains held
+/// jobs, and jobs that flux-accounting's plugin would end.
 pub fn list_job_outcomes(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let wanted = accept(host, "hand_over", read_selection(request.payload))?;
@@ -24,8 +24,8 @@ pub fn list_job_outcomes(plugin: &MfPriority, host: Host<'_, MfPriority>, reques
     make_reply(&page)
 }
 
-/// Removes this plugin's dependencies from held jobs of urgency 0, so that these jobs stay in SCHED. Skips
-/// all other jobs, and jobs that other plugins block too, because those would not reach SCHED.
+/// Removes this plugin's dependencies from held jobs with urgency 0, so that the jobs enter SCHED and stay
+/// there. A job that another plugin blocks would not enter SCHED, so its dependencies are not removed.
 pub fn answer_rest(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let missing = || WireError::Record("ids: they are missing".to_owned());

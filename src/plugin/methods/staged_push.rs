@@ -16,7 +16,7 @@ use fairshare_protocol::wire::{self, BeginPushAnswer, StagedPart, WireError};
 const MAX_RECORDS: usize = 1000;
 /// The maximum number of jobs with a new position that a dry run lists.
 const MAX_MOVES: usize = 10;
-/// The maximum number of bytes of one part, which limits its time as `MAX_RECORDS` does.
+/// The maximum number of bytes of one part, so that a part takes a few milliseconds at most.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.

@@ -13,7 +13,8 @@ use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use std::{cell::Cell, ffi::CStr};
 
-/// The sum of the changes that all pieces made since the last log line about a push.
+/// The sum of the changes by a push that flux-accounting sends as several requests. The log line at the end
+/// of the push shows this sum.
 #[derive(Default)]
 pub struct PiecewisePush(Cell<Option<Difference>>);
 
@@ -24,7 +25,8 @@ impl PiecewisePush {
         self.0.set(Some(sum));
     }
 
-    /// Returns the sum and resets it. Returns `None` if there was no piece.
+    /// Returns the sum of the changes and resets it. Returns `None` if no request made changes since the last
+    /// call.
     pub fn take_difference_sum(&self) -> Option<Difference> {
         self.0.take()
     }
@@ -55,7 +57,8 @@ pub fn update_records<T>(
     Ok(None)
 }
 
-/// Ends a push in pieces: logs the sum of the changes, and makes Flux ask for all priorities.
+/// Ends a push that flux-accounting sent as several requests. Logs the number of changes, and makes Flux ask
+/// for all priorities.
 pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     if let Some(difference) = plugin.pieces.take_difference_sum() {
         let generation = plugin.view(|view| view.generation())?;

@@ -56,9 +56,10 @@ impl Applying {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Does the next step. If `is_late` is true, a push was committed before, and the engine gets only the
-    /// ended jobs. The engine gets all evicted usages before the first ended job, because a refresh between
-    /// two chunks of ended jobs may evict more jobs.
+    /// Returns the next step of applying the snapshot. If `is_late` is true, a push has replaced the site
+    /// data, so the engine gets only the ended jobs of the snapshot.
+    /// The engine gets all evicted usages before the first ended job, because a refresh between two chunks of
+    /// ended jobs may evict more jobs.
     fn next_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
             ApplyStage::Parsing if is_late => {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// The number of lines of a full chunk.
 const CHUNK_LINES: usize = 200;
-/// The maximum number of lines. Beyond it, the plugin writes the whole snapshot again, without evicted jobs
-/// and without the jobs whose usage a push includes.
+/// The maximum number of lines in all chunks of ended jobs. If there are more lines, the plugin writes the
+/// whole snapshot again. The new snapshot contains no evicted jobs and no jobs whose usage a push includes.
 const MAX_LINES: usize = 250_000;
 
 /// Returns the key of the list of chunks of ended jobs.
@@ -34,7 +34,7 @@ pub(super) struct EndedLog {
     last: String,
     /// The number of lines in all chunks.
     lines: usize,
-    /// The value of `lines` when the plugin last wrote the whole snapshot.
+    /// The number of lines in all chunks when the plugin last wrote the whole snapshot.
     lines_of_snapshot: usize,
 }
 
@@ -82,12 +82,13 @@ impl EndedLog {
         self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }
 
-    /// Records that the plugin wrote the whole snapshot with these lines.
+    /// Records that the plugin has written a whole snapshot with the current number of lines.
     pub(super) fn mark_written(self) -> EndedLog {
         EndedLog { lines_of_snapshot: self.lines, ..self }
     }
 
-    /// Adds lines for ended jobs and evicted usages. Returns the changes to write, with the list as the last change.
+    /// Adds lines for ended jobs and evicted usages. Returns the changes to write to the KVS. The last change is the
+    /// list of chunks.
     pub(super) fn add(&mut self, ended: &[Ended], sums: &[EvictedUsage], owner: u32) -> Changes {
         let lines = ended.iter().map(make_job_line).chain(sums.iter().map(make_usage_line));
         let mut changes: Changes = Vec::new();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writes associations as lines of chunks, and builds the parts of a staged push from such lines. So the engine checks
-//! a snapshot in the same way as a push.
+//! Writes associations to the chunks of a snapshot, with one line for each association. Builds the parts of a staged
+//! push from such chunks, so that the engine checks a snapshot in the same way as a push.
 //!
-//! Only the users of a group decide where the group ends. So if an association is added, removed or changed, the chunks
-//! of all other groups stay unchanged.
+//! The associations are divided into groups, and each group has its own chunks. The end of a group depends only on the
+//! associations in this group. If an association is added, removed or changed, the chunks of all other groups stay
+//! unchanged.
 
 use super::record::{Fault, Group, hash};
 use fairshare_engine::engine::SavedAssociation;
@@ -16,15 +17,15 @@ use xxhash_rust::xxh3::xxh3_64;
 const USERS_PER_GROUP: u64 = 256;
 /// The maximum number of associations of a group. A group becomes one part of a staged push.
 const MAX_RECORDS: usize = 900;
-/// A group ends after this number of bytes of limits.
+/// A group of associations ends when its chunk of limits has this number of bytes.
 const MAX_BYTES: usize = 512 << 10;
-/// Replaces a fair-share that can be computed from the tree.
+/// The plugin writes this text instead of a fair-share that can be computed from the tree.
 const COMPUTED: &str = "=";
 
 /// A complete group, and its three chunks: limits, fair-shares, usages.
 pub(super) type CompleteGroup = (Group, [String; 3]);
 
-/// The lines of an association in the three chunks of its group.
+/// The three lines that are stored for an association: one line in each chunk of the group.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AssociationLine {
     pub user: UserId,
@@ -34,7 +35,7 @@ pub(super) struct AssociationLine {
     pub usage: String,
 }
 
-/// Divides the lines of associations into groups.
+/// Divides associations into groups, and collects the lines of the current group.
 #[derive(Debug, Default)]
 pub(super) struct Grouper {
     first: u32,
@@ -80,7 +81,7 @@ impl Grouper {
         complete
     }
 
-    /// Returns the open group, if there is one.
+    /// Ends the current group and returns it. Returns `None` if the group has no associations.
     pub(super) fn finish(&mut self) -> Option<CompleteGroup> {
         if self.records == 0 {
             return None;
@@ -119,8 +120,8 @@ pub(super) fn zip_group<'a>(
     Ok(lines)
 }
 
-/// Builds the payload of a part from lines. The second value says for each association whether its fair-share must be
-/// computed.
+/// Builds the payload of a part of a staged push from the lines of associations. The returned list has true for each
+/// association whose fair-share must be computed.
 pub(super) fn build_part(lines: &[(&str, &str, &str)]) -> Result<(String, Vec<bool>), Fault> {
     let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();

@@ -53,7 +53,8 @@ use writing::{JOBS_PAGE, PAGE, StoredSnapshot, WriterInput, WriterStep, Writing}
 const MANIFEST: u64 = u64::MAX;
 /// The number of the look-up of the list of ended jobs.
 const ENDED_LIST: u64 = MANIFEST - 1;
-/// The number of the look-up of the list of groups. `MANIFEST - 2` belongs to the resources of the site.
+/// The number of the look-up of the list of groups. The look-up of the site's resources has the number
+/// `MANIFEST - 2`.
 const GROUP_LIST: u64 = MANIFEST - 3;
 /// The seconds between two writes of ended jobs.
 const ENDED_PERIOD: f64 = 60.0;
@@ -111,7 +112,8 @@ enum State {
 }
 
 impl State {
-    /// Returns true if the plugin reads a snapshot, and the engine does not have all its ended jobs yet.
+    /// Returns true if the plugin reads a snapshot, and the engine does not yet have all ended jobs of this
+    /// snapshot.
     fn has_unapplied_jobs(&self) -> bool {
         match self {
             State::AwaitingManifest | State::AwaitingLists(_) | State::Reading(_) => true,
@@ -150,9 +152,9 @@ impl Snapshot {
         self.stop_useless_task()
     }
 
-    /// Stops a task that is not needed any more, because of the setting `remember` or a push, and begins the
-    /// next task. A task that changes the KVS continues, so that `stored_keys` matches the KVS. When that
-    /// task ends, [`Snapshot::begin_next_task`] chooses the next task.
+    /// Stops reading or applying a snapshot if the setting `remember` or a push has made this unnecessary.
+    /// Then begins the next task. Tasks that write to the KVS are not stopped, so that `stored_keys` matches
+    /// the KVS.
     fn stop_useless_task(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
@@ -166,7 +168,8 @@ impl Snapshot {
         unstage.into_iter().chain([Action::CancelRequests, Action::Next]).collect()
     }
 
-    /// Restarts applying the snapshot from its first part, because the push that begins drops all staged parts.
+    /// Applies the snapshot again from its first part. This is needed when a client begins a push, because the
+    /// engine then drops the staged parts of the snapshot.
     pub fn restart_applying(&mut self) -> Vec<Action> {
         if let State::Applying(applying) = &mut self.state {
             applying.restart();
@@ -174,8 +177,7 @@ impl Snapshot {
         Vec::new()
     }
 
-    /// Begins the next task after the last task has ended: removes the snapshot, writes it, or waits for jobs
-    /// that end.
+    /// Begins to remove the snapshot, to write the snapshot, or to wait for ended jobs.
     fn begin_next_task(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
         if is_stale && self.has_chunks() {

@@ -33,7 +33,8 @@ pub(super) fn hash(text: &str) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
-/// The chunk that names the other chunks, directly or through a list.
+/// The chunk through which the plugin finds all other chunks. It contains the hash of the list of groups and
+/// the hashes of the chunks without associations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
@@ -46,7 +47,7 @@ pub(super) struct Manifest {
     pub associations: usize,
     /// The hashes of the chunks without associations.
     pub rest: Vec<String>,
-    /// The hash of the list of groups.
+    /// The hash of the chunk that lists the groups of associations.
     pub groups: String,
 }
 
@@ -54,7 +55,8 @@ pub(super) struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// The first user id of the group. It is also the name of the directory of the group's chunks.
+    /// The first user id in this group of associations. The directory of the group's chunks has the same
+    /// name.
     pub first: u32,
     pub limits: String,
     pub fairshares: String,
@@ -141,7 +143,7 @@ pub(super) fn other_chunk_key(hash: &str) -> String {
     format!("{ROOT}.rest.{hash}")
 }
 
-/// Returns the key of the list of groups.
+/// Returns the key of the chunk that lists the groups of associations.
 pub(super) fn groups_key(hash: &str) -> String {
     format!("{ROOT}.groups.{hash}")
 }

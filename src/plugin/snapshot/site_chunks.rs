@@ -30,7 +30,8 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    // No job matches these leaves, because their users have no valid id. The plugin reads these records back as leaves only.
+    // No job can match these leaves of the tree, because their users have no valid user id. When the plugin reads one
+    // of these records, it makes a leaf but no association.
     let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
     arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
     arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());

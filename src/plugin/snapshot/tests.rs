@@ -229,8 +229,8 @@ proptest! {
         let before = kvs.stored_keys.clone();
         kvs.write_snapshot(&make_empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
-        // At most the list of groups and three chunks are new. If the removed user was the last of a group,
-        // its group is joined to the next group.
+        // At most four chunks are new: the list of groups, and the three chunks of one group. If the removed
+        // user was the last user of a group, this group is joined to the next group.
         prop_assert!(new.len() <= 4, "{new:?}");
     }
 

@@ -28,8 +28,8 @@ pub(super) type Changes = Vec<(String, Option<String>)>;
 pub(super) enum WriterInput<'a> {
     /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations that follow the first field. With the ranking in the second field, the engine finds
-    /// the fair-shares that can be computed from the tree.
+    /// The associations after the association in the first field. From the ranking in the second field, the
+    /// engine finds the fair-shares that can be computed from the tree.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
     /// The ended jobs that follow this position.
     Jobs(Bookmark),
