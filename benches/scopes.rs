@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures limits on banks, on the site, and on users.
+//! Benchmarks of limits on banks, on users and on the whole site.
 //!
-//! `cost` compares 10,000 banks, 100,000 associations and 20,000 held jobs with and without a limit on each bank, the site
-//! and each user. It times the two sites alternately, so that other load on the machine affects both. `budgets` compares a
-//! site with a tree to the same site with fifty limits and ten budgets. `lines` measures many associations that wait for the
-//! same limit. `without` and `with` run one of the two sites of `budgets`, so that callgrind can count instructions.
-//! `cargo bench --bench scopes [cost|budgets|lines|without|with]`
+//! `cost` compares two sites with 10,000 banks, 100,000 associations and 20,000 held jobs. The second site has
+//! additional limits: on each bank, on each user and on the whole site. `budgets` compares a site without limits and
+//! budgets to a site with fifty limits and ten budgets. Both benchmarks run the compared sites in turn, so that other
+//! load on the machine slows both sites.
+//!
+//! `lines` measures events while one limit holds the jobs of many associations. `without` and `with` run only one of
+//! the two sites of `budgets`, so that callgrind can count its instructions.
+//!
+//! Usage: `cargo bench --bench scopes [cost|budgets|lines|without|with]`
 
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
@@ -256,8 +260,8 @@ fn compare_budgets() {
     }
 }
 
-/// Runs three rounds of one site with a tree. Callgrind can count the instructions of `submit_sample`, `start_sample` and
-/// `end_sample`.
+/// Submits, starts and ends jobs in three rounds. Callgrind can count the instructions of `submit_sample`,
+/// `start_sample` and `end_sample`.
 fn run_three_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
     let mut site = MeasuredSite::new(limits, make_tree(budgets));
     (0..3).for_each(|round| site.run_measured_round(round));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Benchmarks of live fair-share of large sites.
+//! Benchmarks of live fair-share on large sites.
 //!
-//! They measure refreshes with few and with many running jobs, the longest slice, the memory, the plan that selects the priorities to post for
-//!  50,000 pending jobs, and the computation of turns for users without usage.
+//! They measure times and memory, for example the time of a refresh with many running jobs.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 #[path = "common/counting.rs"]

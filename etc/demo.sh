@@ -130,7 +130,8 @@ embedded)
 	;;
 flux)
 	command -v flux >/dev/null || fail "flux is not on PATH"
-	# Tasks are mock tasks, because the users do not exist on this machine. The site gives cluster and queues.
+	# Flux runs mock tasks, because the users of the demo do not exist on this machine. The file $site defines
+	# the cluster and the queues.
 	"$program" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
 	# Otherwise the rc scripts would use the settings of an enclosing instance.
 	unset FLUX_URI FLUX_CONF_DIR

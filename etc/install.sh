@@ -153,7 +153,7 @@ if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
 		say "note: $so belongs to the package $package; its next upgrade puts its own file there: --keep-upstream avoids that"
 fi
 mv -f "$dest$place.new" "$dest$place"
-# An earlier installation may have put our plugin into the other of the two places.
+# Removes our plugin if an earlier installation put it at the path that this installation does not use.
 for other in "$so" "$own"; do
 	if [ "$other" != "$place" ] && [ -e "$dest$other" ] && is_ours "$dest$other"; then
 		rm -f "$dest$other"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A random number generator with a fixed seed (splitmix64), so that every run measures the same site.
 
-/// A generator with its state.
+/// A random number generator. The number is the state of the generator.
 pub struct Random(pub u64);
 
 impl Random {

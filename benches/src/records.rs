@@ -25,7 +25,7 @@ pub fn make_record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationR
     AssociationRecord { association, fairshare: 0.5, def_bank: bank.into() }
 }
 
-/// Creates the facts of a job with one core and a time limit of one hour, in the default bank of its user.
+/// Creates a job with one core and a time limit of one hour, in the default bank of its user.
 pub fn make_facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'static> {
     JobFacts {
         id: JobId(id),

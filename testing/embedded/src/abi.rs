@@ -40,9 +40,9 @@ pub(super) type WatcherFn = unsafe extern "C" fn(*mut c_void, *mut c_void, c_int
 /// A future's continuation.
 pub(super) type ContinuationFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// The side of an argument object that callbacks read.
+/// Selects the arguments that a callback reads.
 pub(super) const IN: c_int = 0;
-/// The side of an argument object that callbacks write.
+/// Selects the arguments that a callback writes.
 pub(super) const OUT: c_int = 1;
 
 /// The functions of abi.c for the host (`struct abi`).

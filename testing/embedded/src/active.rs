@@ -18,7 +18,8 @@ pub(super) struct ActiveLoop {
 }
 
 impl Host {
-    /// Starts a loop, and returns true. If a loop is already running, ends that loop, which loses its cursor, and returns false.
+    /// Begins a reprioritize loop over all active jobs, and returns true. If a reprioritize loop is already running, ends the running loop
+    /// instead, and returns false.
     pub(super) fn begin_loop(&self) -> bool {
         let mut store = self.store.borrow_mut();
         if let Some(active_loop) = store.active_loop.as_mut() {
@@ -68,7 +69,7 @@ impl Host {
         self.report_violation(format!("{call} of job {id} in the reprioritize loop"));
     }
 
-    /// Ends the loop because a job was removed from the hash.
+    /// Ends the running reprioritize loop and reports a violation, because job `id` has ended during the loop.
     pub(super) fn on_hash_removal(&self, id: u64) {
         let mut store = self.store.borrow_mut();
         let Some(active_loop) = store.active_loop.as_mut() else { return };

@@ -200,7 +200,7 @@ impl Host {
         is_answering || !batch.is_empty()
     }
 
-    /// Returns true if jobs are accepted and not committed.
+    /// Returns true if accepted jobs are not yet committed to the KVS.
     pub fn has_uncommitted(&self) -> bool {
         !self.store.borrow().batch.is_empty()
     }

@@ -88,7 +88,7 @@ impl Host {
         self.store.borrow_mut().faults = Faults { fault, ..Faults::default() };
     }
 
-    /// Returns the number of calls that failed because of the fault, and the number of calls of each function.
+    /// Returns the number of calls that failed because of [`Host::set_fault`], and the number of calls of each function.
     pub fn fault_counts(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let faults = &self.store.borrow().faults;
         (faults.failures, faults.calls.clone())
@@ -104,7 +104,7 @@ impl Host {
         };
     }
 
-    /// Counts a call. Returns `-errno` if the fault makes the call fail.
+    /// Counts a call of a function. Returns `-errno` if [`Host::set_fault`] has made this call fail.
     pub(super) fn inject_fault(&self, call: &'static str) -> Option<c_int> {
         let faults = &mut self.store.borrow_mut().faults;
         let count = faults.calls.entry(call).or_default();

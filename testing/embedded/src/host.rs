@@ -191,7 +191,7 @@ impl Host {
         std::mem::take(&mut self.store.borrow_mut().log)
     }
 
-    /// Returns the rules that a plugin broke: calls that would crash a broker or leak memory.
+    /// Returns a message for each forbidden call of a plugin. In a broker, such a call would cause a crash or a memory leak.
     pub fn violations(&self) -> Vec<String> {
         self.store.borrow().violations.clone()
     }
@@ -289,8 +289,8 @@ impl Host {
         handled
     }
 
-    /// Posts the collected updates to job `id`, for which the plugin was called. As in Flux, the plugin may have collected
-    /// them for another job.
+    /// Posts all collected jobspec updates to job `id`. As in Flux, this includes updates that a plugin requested for
+    /// another job.
     fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
         updates.map_or(Ok(()), |updates| self.post_event(id, "jobspec-update", Some(Value::Object(updates))))

@@ -20,7 +20,7 @@ pub(super) struct Kvs {
     lookup_error: Option<Errno>,
     /// The bytes of all values that were written.
     written: u64,
-    /// The bytes of all directories that were rewritten.
+    /// The total size of all directories that were written again, in bytes.
     directory_bytes: u64,
 }
 
@@ -101,7 +101,7 @@ impl Kvs {
 }
 
 impl Host {
-    /// Returns the values of plugins in the KVS, by key.
+    /// Returns the keys and values that plugins have stored in the KVS.
     pub fn kvs(&self) -> BTreeMap<String, String> {
         self.store.borrow().agenda.kvs.texts.clone()
     }

@@ -268,7 +268,7 @@ impl Play {
         let shape = Shape {
             nodes: number(step, "nodes"),
             tasks: number(step, "tasks"),
-            // If the step has no number of cores, a job takes whole nodes of the small cluster.
+            // Without `cores` in the step, a task gets a whole node. The nodes have 4 cores.
             cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
             duration: step.get("limit").and_then(Value::as_f64).unwrap_or(7200.0),
             attributes: &attributes,

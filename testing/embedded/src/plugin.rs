@@ -182,7 +182,7 @@ impl Host {
         let outcome = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
         } else if self.find_plugin(&basename).is_some() {
-            // Flux checks this after flux_plugin_init.
+            // As in Flux, this check comes after the call of flux_plugin_init.
             Err(format!("{basename} already loaded"))
         } else {
             self.send_conf_update(&plugin, &self.config.borrow().clone())
@@ -217,8 +217,8 @@ impl Host {
         for (_, id) in jobs {
             let Some(args) = self.job_args(id, &[]) else { continue };
             self.store.borrow_mut().stack.push(id);
-            // Unlike calls of all plugins, these calls ignore return codes and OUT. The next call of all plugins posts the collected jobspec
-            // updates.
+            // These callbacks go to one plugin only, and their return codes and OUT arguments are ignored. If the plugin requests jobspec
+            // updates here, they are posted after the next callback to all plugins.
             plugin.call(self, "job.create", &args);
             plugin.call(self, "job.new", &args);
             if self.state(id) == Some(State::Depend) {

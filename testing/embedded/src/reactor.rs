@@ -54,7 +54,7 @@ struct Watcher {
     armed: Option<(u64, u64)>,
 }
 
-/// The request of a future.
+/// The request whose reply fulfils a future.
 pub(super) enum FutureRequest {
     /// A lookup of a KVS key.
     Key(String),

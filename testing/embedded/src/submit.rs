@@ -35,7 +35,7 @@ pub struct Shape<'a> {
 }
 
 impl Submission {
-    /// Makes a job with default urgency. Counts of 0 become 1.
+    /// Makes a job with the default urgency. If the number of tasks or of cores is 0, the job gets 1.
     pub fn simple(userid: u32, shape: &Shape) -> Submission {
         let slot = json!({"type": "slot", "count": shape.tasks.max(1), "label": "task",
             "with": [{"type": "core", "count": shape.cores.max(1)}]});

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Performs `flux update`, and the jobspec updates that plugins request. Notifies plugins of Flux's configuration, and reports calls of
-//! plugins that disturb the notification.
+//! Performs `flux update`, and the jobspec updates that plugins request. Also notifies plugins of Flux's configuration, and reports calls
+//! of plugins that disturb this notification.
 //!
-//! Flux loops over its plugins with the cursor of their list. Before Flux calls plugins about a job, it counts the
-//! handlers of the topic with the same cursor, which is then at the end of the list. So a loop in progress starts again
-//! with the first plugin.
+//! Flux stores its position in the list of plugins in a single cursor. During the notification, a plugin may make Flux call all plugins
+//! about a job. The cursor is then at the end of the list, so the notification starts again with the first plugin.
 
 use serde_json::{Map, Value, json};
 

@@ -82,7 +82,7 @@ pub(super) trait DemoHost {
     fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String>;
 }
 
-/// The program to run, and the libraries from `testing/embedded/client`.
+/// The command that the demo runs, and the libraries that replace Flux's libraries for this command.
 #[derive(Debug, clap::Args)]
 pub(super) struct CommandArgs {
     /// The built command flux-fairshare. Without it, the demo runs no commands

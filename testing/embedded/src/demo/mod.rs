@@ -274,7 +274,7 @@ impl<'a> DemoRun<'a> {
         Ok(after)
     }
 
-    /// Compares a job before and after the end of job `ended`. Returns the outcome, the tone and the reason of each change.
+    /// Compares a job before and after the end of job `ended`. Returns the outcome, the text style and the reason of each change.
     fn list_changes(
         &self,
         (was, view_before): (&Active, &View),

@@ -114,7 +114,7 @@ fn send_request(flux: &Flux, topic: &str, payload: &Value) -> Result<Value, Flux
     Ok(answer.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
 }
 
-/// Returns the stage for the state number that the job manager lists.
+/// Converts the state of a job in the job manager's list to a stage of the demo.
 fn parse_listed_stage(job: &Value) -> Stage {
     match job.get("state").and_then(Value::as_i64) {
         Some(2) => Stage::Held,

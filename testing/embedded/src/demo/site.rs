@@ -49,7 +49,7 @@ struct Defaults {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DemoJob {
-    /// The name by which `ends` refers to the job.
+    /// The list `ends` in the site file refers to the job by this name.
     pub(super) name: Option<String>,
     pub(super) user: String,
     pub(super) queue: String,
