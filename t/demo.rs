@@ -83,7 +83,8 @@ fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
     };
     rows.iter()
         .map(|row| {
-            // JOB USER BANK QUEUE STATE.. PRIORITY and the points of the four terms
+            // The columns are JOB, USER, BANK, QUEUE, STATE (several words) and PRIORITY. The last four columns are the points of the four
+            // terms listed below.
             let at = row.len() - 5;
             let (user, bank, queue, priority) = (row[1], row[2], row[3], parse_number(row[at]));
             let fairshare =

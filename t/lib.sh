@@ -47,7 +47,8 @@ in_sequence() {
 	}
 }
 
-# mf COMMAND...: runs a command of t/scripts/mf.py in a process that serves this script. The path of a socket must be short.
+# mf COMMAND...: runs a command of t/scripts/mf.py. The commands run in a server process that this script starts. The server's socket is in
+# TMPDIR, because the path of a socket must be short.
 mf_socket=$(mktemp -u "${TMPDIR:-/tmp}/mf.XXXXXX")
 flux python "$T_DIR/scripts/served.py" "$mf_socket" $$ >served.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- </dev/null &
 disown # "wait" in a test must not wait for this process
@@ -97,8 +98,8 @@ with_linger() {
 	EOF
 }
 
-# The scripts in rc1.d do not run: flux-accounting's script would push the database of this machine. A Flux without this task would refuse
-# the name of the task.
+# Disables the task of Flux that runs the scripts in rc1.d, because flux-accounting's script would push the database of this machine. A
+# version of Flux without this task would reject the name of the task.
 no_rc1=
 grep -q "@task(\"run-all-rc1\"" "$(flux config builtin libexecdir 2>/dev/null)/modprobe/rc1.py" 2>/dev/null && no_rc1=FLUX_MODPROBE_DISABLE=run-all-rc1
 
@@ -149,8 +150,8 @@ restart_instance() {
 	stop_instance && start_instance
 }
 
-# load_plugin [FILE]: loads the plugin into the running instance, with the document in FILE if given. These functions use mf, because
-# commands of Flux take longer to start. t1001 uses the commands.
+# load_plugin [FILE]: loads the plugin into the running instance, with the document in FILE if FILE is given. This function and the next two
+# use mf, because commands of Flux take longer to start. t1001 tests the commands of Flux.
 load_plugin() { mf load "$PLUGIN" "$@"; }
 
 remove_plugin() { mf remove mf_priority.so; }
@@ -273,8 +274,10 @@ unlog_end() {
 # cancel_all: cancels all jobs, and waits until they have ended.
 cancel_all() { mf cancel_all "$MF_WAIT" || { flux jobs --user=all; flux queue status -v; flux dmesg | tail -20; return 1; }; }
 
-# finish: ends a test file. The counters of our plugin must equal a recount, and its log must have no error. These checks are skipped under a plugin
-# without the method check. NO_PLUGIN=t: no plugin is loaded at the end. TWO_PLUGINS=1: the file loads a second priority plugin.
+# finish: ends a test file. Checks that the counters of our plugin equal a recount, and that the log has no error. Skips these checks if the
+# plugin has no method "check".
+#   NO_PLUGIN=t     no plugin is loaded at the end of the test file
+#   TWO_PLUGINS=1   the test file loads a second priority plugin
 finish() {
 	if test -n "$broker_pid" && test -z "$NO_PLUGIN"; then
 		mf check >check.out 2>&1 || ! grep -q ENOSYS check.out || ! flux jobtap list | grep -q mf_priority && test_set_prereq CHECK

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# Functions of the tests of packages, after fairshare.sh: packages of the plugin and command under test, made once. $home is the home
-# directory of the user: sharness changes HOME to a directory without a toolchain.
+# Functions for the tests of packages. Source this file after fairshare.sh. The packages contain the plugin and the command under test. Each
+# package is made only once. $home is the user's home directory, because sharness changes HOME to a directory without a Rust toolchain.
 #
 #   PACKAGE_TOOLS  directory of cargo-deb and cargo-generate-rpm, which are installed if missing (default: in the user's cache)
 

@@ -190,7 +190,7 @@ run_test_file() {
 	grep -E '^(ok|not ok)' "$tap" >"$out/${name%.t}.results"
 	printf '%-26s %-10s %3d of %d files, %d s\n' "${name%.t}" "$([ "$bad" -eq 0 ] && echo ok || echo "FAILED: $bad")" \
 		"$(find "$out" -maxdepth 1 -name '*.results' | wc -l)" "$2" $SECONDS
-	# Prints each failed claim with its last 30 lines of output.
+	# Prints each failed test with the last 30 lines of its output.
 	awk '/^expecting success/ { n = 0 } { said[n++ % 30] = $0 }
 		/^not ok/ { for (i = n > 30 ? n - 30 : 0; i < n; i++) print "    " said[i % 30]; n = 0 }' "$tap" | cut -c1-300
 	[ "$bad" -eq 0 ] && [ -z "${MF_KEEP:-}" ] && rm -rf "$dir" "$tap"
@@ -296,7 +296,8 @@ run_random() {
 		skipped=$((skipped + 4))
 		only=(--only flux)
 	fi
-	# Replays the histories that failed in the past. "place" is the kind of host in which a history failed.
+	# Replays the histories that failed in the past. The value "place" in a file is the job manager in which the
+	# history failed: flux or embedded.
 	for found in t/random/found/*.json; do
 		place=$(sed -n 's/^ *"place": "\(.*\)",/\1/p' "$found")
 		case "$place:${only[*]}" in flux:*embedded | embedded:*flux) skipped=$((skipped + 1)); continue ;; esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='the demo prints the same in a real instance and in the embedded job manager'
-# Sharness changes HOME, and the demo calls cargo.
+# The demo calls cargo, and cargo looks for its files in HOME. Sharness changes HOME, so the paths are set here.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
 . "$(dirname "$0")/lib.sh"
 in_sequence

@@ -99,7 +99,8 @@ test_expect_success 'the cores of a job on one node are its slots times the core
 	check_refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -n 6 -c 4
 '
-# As a 64-bit number, each product would wrap to a few cores. Flux also checks the size and reads a count as 32 bits, so either error may come.
+# With 64-bit numbers, the product of tasks and cores would wrap to a few cores. Flux reads the counts as 32-bit numbers and checks them
+# too, so the error may come from Flux or from the plugin.
 test_expect_success 'counts whose product exceeds 64 bits are refused and do not wrap' '
 	for size in "-n 4611686018427387905 -c 4" "-n 2305843009213693953 -c 8"; do
 		{ mf submit 5007 -q gold $size >out 2>&1; test $? = 1; } || return 1

@@ -129,7 +129,8 @@ test_expect_success 'a staged push with keep_config keeps switches that no part 
 	jq ".config = {}" <floor >doc && begin_push "{\"keep_config\":true}" && send_part "{associations} + $rest" && commit_push && mf alive && prio_is $id 1
 '
 
-# check_failed_load FILTER TEXT: checks that ./floor, changed by FILTER, fails to load and that the command prints TEXT.
+# check_failed_load FILTER TEXT: changes the document ./floor with the jq filter FILTER. Checks that the plugin does not load with the
+# changed document, and that the command prints TEXT.
 check_failed_load() {
 	jq "$1" <floor >bad && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" "config=$(cat bad)" 2>err
 	grep -F -- "$2" err || { cat err; return 1; }

@@ -85,8 +85,8 @@ test_expect_success 'an instance checkpoints its KVS every 200 ms' '
 	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
 	mf rpc policy_update "$(cat doc2)" && wait_for_checkpoints
 '
-# The jobs only have to reach SCHED, because Flux may send the scheduler no more requests after such a crash
-# (see below).
+# The test only checks that jobs reach SCHED. After a broker was killed, Flux may send no requests to the
+# scheduler, so the jobs may never run.
 for round in 1 2 3; do
 	test_expect_success "the instance restarts after its broker was killed during jobs and pushes, round $round" '
 		kill_broker $((round * 60)) && start_instance

@@ -28,7 +28,7 @@ push_budgets() {
 		at: $at, half_life: 600, node_weight: 1, core_weight: 0, gpu_weight: 0}}' >push.json &&
 	mf rpc policy_update "$(cat push.json)"
 }
-# print_shown SCOPE NAME KEY: prints a number of the budget in force in the query.
+# print_shown SCOPE NAME KEY: queries the plugin, and prints the value KEY of the budget that is in force.
 print_shown() {
 	mf query | jq ".budgets[] | select(.scope == \"$1\" and .name == \"$2\" and .in_force) | .$3"
 }

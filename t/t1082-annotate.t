@@ -13,7 +13,7 @@ print_standing() {
 	flux fairshare standing $1 --json | jq -r '.associations[0] | "\(.fairshare * 1000 | round / 1000) \(.rank.place) \(.rank.of)"' |
 		{ read fairshare place of; printf '%.3f, %s of %s\n' $fairshare $place $of; }
 }
-# wait_for_annotation USER ID: waits until the annotation of the job equals standing.
+# wait_for_annotation USER ID: waits until the annotation of job ID shows the fair-share and the rank that print_standing prints for USER.
 wait_for_annotation() {
 	for try in $(seq 50); do
 		print_annotation $2 | sed 's/\([0-9]\)\(st\|nd\|rd\|th\) of/\1 of/' >found && print_standing $1 >wanted && cmp -s wanted found && return 0

@@ -17,7 +17,8 @@ retry() {
 	"$@"
 }
 
-# check_log TEXT [N]: checks that N lines of the log of sync --watch have TEXT, or at least one.
+# check_log TEXT [N]: checks that exactly N lines in the log of sync --watch contain TEXT. Without N, checks that at least one line contains
+# TEXT.
 check_log() {
 	if test $# -gt 1; then test "$(grep -cF -- "$1" watch.log)" = "$2"; else grep -F -- "$1" watch.log; fi
 }

@@ -7,8 +7,8 @@ test_description='flux fairshare sync equals flux account-update-usage, except w
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# check_fault NUMBER THEIRS OURS RECOUNT: checks row NUMBER of ./faults: the usage by update-usage, the usage by sync, and the differences that
-# recount reports.
+# check_fault NUMBER THEIRS OURS RECOUNT: checks row NUMBER of ./faults. THEIRS is the usage by update-usage, and OURS is the usage by sync.
+# RECOUNT is a pattern for the differences that recount reports.
 check_fault() {
 	local line
 	line=$(grep "^$1 | " faults) && echo "$line" &&

@@ -30,8 +30,8 @@ check_alive() {
 		! is_state INACTIVE $id >/dev/null && check_no_event $id exception || { echo "$id is lost"; mf events $id; return 1; }
 	done
 }
-# hold_under_second_name USER: sets $kept to a job whose limit holds it again, under a name that ends with .2, and $taker to the job that runs
-# instead.
+# hold_under_second_name USER: makes the same limit hold a job twice. The name of the second dependency ends with .2. Sets $kept to the held
+# job, and $taker to the job that runs instead.
 hold_under_second_name() {
 	local a
 	a=$(mf submit $1) && wait_running $a && kept=$(mf submit $1 -d keep:x) && wait_held_by $kept max-running-jobs-user-limit &&

@@ -16,7 +16,7 @@ is_requested() {
 }
 # print_newest_glibc FILE: prints the newest version of glibc that the file needs.
 print_newest_glibc() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
-# The oldest glibc in docs/admin.md.
+# The oldest supported version of glibc, according to docs/admin.md.
 named=$(sed -n 's/^| glibc | \([0-9.]*\) or newer.*/\1/p' "$TOP/docs/admin.md")
 
 is_requested deb && pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }

@@ -79,7 +79,8 @@ cat >sources.sh <<-'END'
 	! test -e "$there" || cp "$there" before
 	mkdir -p "$TOP/target/release"
 	cp built/* "$TOP/target/release/"
-	# In the document, the blocks that install and the blocks that uninstall have the same word. The document is split, to run checks in between.
+	# Splits the document into installation and removal, so that the installation can be checked before the removal. The blocks of both parts
+	# have the same label "sources".
 	sed '/^## Upgrade, and remove/,$d' "$admin" >install.md
 	sed -n '/^## Upgrade, and remove/,$p' "$admin" >remove.md
 	run() { (cd "$TOP" && bash "$docs" --live sources "$OLDPWD/$1"); }

@@ -106,7 +106,8 @@ test_expect_success 'limits of durations and sizes in the configuration of Flux 
 		grep -F "Rejected by Flux: $(cat submit.out)." joined || return 1
 	done && run_as 5001 check -n1 -q r -t1h && run_as 5001 check -N3 -q q -t3h && flux config load <before.json
 '
-# check_refusal_by_flux OPTION...: checks a job that Flux rejects, submits it, and compares the texts.
+# check_refusal_by_flux OPTION...: checks a job that Flux rejects, and submits this job. The check must print the error text of the
+# submission.
 check_refusal_by_flux() {
 	test_expect_code 1 run_as 5001 check "$@" >out && ! mf submit 5001 "$@" >submit.out 2>&1 && cat submit.out out &&
 	grep -F "Rejected by Flux: $(cat submit.out) (" out

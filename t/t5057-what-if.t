@@ -27,9 +27,8 @@ test_expect_success 'a site has a half-life of 7 days, and jobs that ended 5 day
 	add_job 5001 A 5 40 && add_job 5002 A 0.5 30 && add_job 5003 B 3 16 && flux fairshare sync && list_hours >hours && cat hours &&
 	printf "%s\n" "user5001 20" "user5002 15" "user5003 8" "user5004 0" >expected && test_cmp expected hours
 '
-# With a half-life of 2 days and periods that begin now, the jobs cross 3, 1 and 2 boundaries. Per share,
-# user5001 has 20 node-hours with 7 days and 5 with 2 days. User5002 has 7.5 node-hours per share in both
-# cases.
+# With a half-life of 2 days, the usages of the three jobs are halved 3, 1 and 2 times. The usage of user5001 is then 5 node-hours per share
+# instead of 20. The usage of user5002 is 7.5 node-hours per share before and after the change.
 test_expect_success 'what-if --half-life 2d moves user5001 ahead of user5002, and changes nothing' '
 	cp $DB before.db && flux fairshare what-if --half-life 2d >table && cat table && grep "^If: half-life 2 days instead of 7 days" table &&
 	flux fairshare what-if --half-life 2d --json >out && cmp $DB before.db &&

@@ -10,8 +10,8 @@ in_sequence
 # print_shown OPTION..., print_standing FILE: print user, place and usage of each association.
 print_shown() { flux fairshare show -U --csv -n -o user,place,usage "$@" | tr , " " | sort; }
 print_standing() { jq -r '.associations[] | select(.userid > 5000) | "user\(.userid) \(.rank.place) \(.usage)"' "$1" | sort; }
-# check_close FILE FILE: checks that users and places are equal, and that usages differ by less than 20, because the answers come at different
-# times.
+# check_close FILE FILE: checks that both files have the same users with the same ranks. The usages must differ by less than 20, because the
+# two answers come at different times.
 check_close() {
 	cat "$1" "$2" && test $(wc -l <"$1") = 4 &&
 	join "$1" "$2" | while read user place usage other_place other; do

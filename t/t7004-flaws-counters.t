@@ -41,7 +41,7 @@ test_expect_success 'flaw 19: 0 means unlimited for active jobs, and holds every
 	wait_held_by $one max-running-jobs-user-limit && wait_held_by $two max-running-jobs-user-limit &&
 	mf counts 5003 A active=2 held=2
 '
-# sched-simple cannot place a slot above nodes, so the job is counted while it is held.
+# sched-simple cannot schedule a job whose slot contains nodes. So the test reads the size of the job while the job is held.
 slot_over_node="[{\"type\":\"slot\",\"count\":2,\"label\":\"task\",\"with\":
 	[{\"type\":\"node\",\"count\":1,\"with\":[{\"type\":\"core\",\"count\":1}]}]}]"
 test_expect_success 'flaw 20: a slot above nodes counts the product along the path' '

@@ -94,8 +94,8 @@ fn of_one() {
     let submit = |count: usize| {
         let jobs: Vec<_> = (0..count)
             .map(|n| {
-                // The job names its bank and no project, so no plugin updates its jobspec. Only the memory of
-                // the plugins differs then.
+                // The job names its bank and no project, so no plugin updates its jobspec. So runs with
+                // different plugins differ only in the memory of the plugin.
                 job_in(10_000 + (n % users) as u32, "A", 4)
             })
             .collect();
@@ -117,7 +117,8 @@ fn of_one() {
     let jobs = allocated_bytes();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // The number includes the memory that the host itself needs for jobs. The run with the plugin that does nothing shows that memory alone.
+    // This number includes the memory that the embedded job manager needs. A run with a plugin that does nothing shows
+    // how much that is.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated_bytes();
     site.host.remove(SO).unwrap();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Each function of Flux fails, once or several times, with each errno, in a history with all callbacks. The plugin must not panic, and must
-//! log failures at load and of answers. When the calls succeed again and the data are pushed again, all jobs must run to their end, and no
-//! counter may stay above 0.
+//! Makes one function of Flux fail, once or several times, during a history that runs all callbacks. The tests do this
+//! for each function and each errno. The plugin must not panic, and must log an error if a load or an answer fails.
+//!
+//! When the function succeeds again and the data are pushed again, all jobs must run to their end. All counters must
+//! then be 0.
 
 use fairshare_embedded::{Errno, Fault, Host, State};
 use serde_json::json;
@@ -20,7 +22,8 @@ const ERRNOS: [Errno; 8] = [
     Errno::EPROTO,
 ];
 
-/// Plays a history with a fault. Returns true if a call failed.
+/// Runs a fixed sequence of jobs and requests in which `fault` makes calls fail. Returns true if a call
+/// failed.
 fn play_history_with_fault(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
     // After a failed call, the state of the plugin may be wrong until the next push.
@@ -182,7 +185,8 @@ fn an_answer_that_cannot_be_sent_is_logged() {
     }
 }
 
-/// Plays histories in which functions of Flux fail, for the quarter of all functions that `shard` selects.
+/// Makes functions of Flux fail, one function in each run. Each `shard` from 0 to 3 tests a quarter of the
+/// functions.
 fn play_histories_with_faults(shard: usize) {
     let is_here =
         |call: &str| !AT_LOAD.contains(&call) && !FOR_WAITING_JOBS.contains(&call) && call != "flux_respond";
@@ -191,7 +195,8 @@ fn play_histories_with_faults(shard: usize) {
         let mut failures = 0;
         let began = std::time::Instant::now();
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            // Each history makes another of the first four calls fail. With the last two errors, five calls in a row fail.
+            // Before the first failure, 0 to 3 calls succeed. With the last two values of `ERRNOS`, five calls in a row
+            // fail.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
             failures +=
                 usize::from(play_history_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));

@@ -289,7 +289,8 @@ fn a_write_contains_only_the_changed_chunks() {
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
     site.host.settle();
-    // Each push also writes these two keys, because the rule of the tree contains the time of the push.
+    // Each push also writes the manifest and the list of ended jobs, because the pushed tree contains the
+    // time of the push.
     let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     let changed = site.host.kvs_written() - all - lists();
     assert!(

@@ -168,10 +168,10 @@ fn make_site_with_used_queues() -> Site {
     site
 }
 
-/// Returns the answer to a query without the values that an ended job may change.
+/// Returns the answer to a query without the values that may differ after a job has ended.
 fn query_counters(site: &Site) -> Value {
     let mut query = site.query();
-    // `live` has counts that include ended jobs.
+    // The numbers in `live` include ended jobs.
     query.as_object_mut().unwrap().remove("live");
     for user in query["mf_priority_map"].as_array_mut().unwrap() {
         for bank in user["banks"].as_array_mut().unwrap() {
@@ -190,7 +190,8 @@ fn call_all_topics(site: &Site, input: &Value) {
         call(site, topic, 4711, Some(input));
     }
     site.host.settle();
-    // The last two callbacks get the id of `input` if that is an integer, so that the plugin removes the job.
+    // If `input` has an integer as job id, the last two callbacks get this id. The plugin then removes the
+    // job with this id.
     let mut end = valid_arguments();
     end["id"] = input.get("id").filter(|id| id.is_i64()).cloned().unwrap_or(json!(4711));
     for topic in ["job.state.inactive", "job.destroy"] {
@@ -205,7 +206,7 @@ fn callbacks_without_arguments_change_nothing() {
     let before = query_counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
-            // Only these callbacks report a failure to Flux. The query needs no arguments.
+            // Only these callbacks return an error to Flux if their arguments are missing.
             let refuses = ["job.validate", "job.create", "conf.update"].contains(&topic)
                 || topic.starts_with("job.update.");
             let expected = if refuses { -1 } else { 1 };

@@ -19,7 +19,7 @@ fn site_reading_snapshot() -> Site {
     site_reading_snapshot_with(plugin())
 }
 
-/// Returns the site of [`site_reading_snapshot`] with another .so.
+/// Returns a site like [`site_reading_snapshot`], but loads the plugin from the file `so`.
 pub(super) fn site_reading_snapshot_with(so: &Path) -> Site {
     let site = make_site_with_push_to(so, &tree(200, f64::from));
     assert_eq!(count_tree_entries(&site), 200);

@@ -15,7 +15,7 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    // The plugin uses the same libjansson.
+    // The plugin and this program use the same libjansson, so this function also affects the plugin.
     fn json_set_alloc_funcs(malloc: Malloc, free: Free);
 }
 

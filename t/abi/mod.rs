@@ -110,7 +110,8 @@ impl Drop for PluginCopy {
     }
 }
 
-/// A host, and a copy of the .so for it. The host must be dropped first, because it has the copy loaded.
+/// An embedded job manager, and its copy of the plugin file. The job manager must be dropped before the file,
+/// because it has loaded the file.
 pub struct Site {
     pub host: Rc<Host>,
     pub so: PluginCopy,

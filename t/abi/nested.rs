@@ -182,8 +182,9 @@ fn each_of_3000_released_jobs_ends() {
     site.check();
 }
 
-/// A push gives a released job the score 0, so its headroom becomes free for the next job of the user. Flux asks for the score in its loop over the
-/// jobs, and would lose its position if the plugin released that job during the loop.
+/// After a push, the terms of a released job's priority sum to 0, so another job of the user can be released. Flux asks
+/// for the priorities in a loop over all jobs. If the plugin released the other job during this loop, Flux would lose
+/// its position in the list of jobs.
 #[test]
 fn if_a_push_sets_a_score_to_0_the_next_job_is_released_after_fluxs_loop() {
     let with_queue_r = |priority: i64| {

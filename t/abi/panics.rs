@@ -20,9 +20,10 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// The number of histories for each call and place. In history N, the plugin panics in the Nth call. The variable `STRIKES` overrides this number.
+/// The number of histories for each kind of call and each place in the call. In history N, the Nth call panics. The
+/// environment variable `STRIKES` overrides this number.
 const TIMES: usize = 4;
-/// Calls that have no effects in this history.
+/// Callbacks and requests for which the engine returns no effects in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits conf.update priorities prices usages tree written slice expire explain standing jobs \
@@ -174,7 +175,7 @@ fn a_second_load_of_the_faulty_plugin_is_refused() {
     assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
-    // After the removal, a copy can be loaded.
+    // After the plugin is removed, another copy of the plugin can be loaded.
     host.remove(SO).unwrap();
     host.load(&link, None).unwrap();
     host.remove("link.so").unwrap();
@@ -233,7 +234,8 @@ fn delayed_requests_are_answered_after_a_panic() {
         let late = host.take_late_answers();
         assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
     }
-    // The guest used all credit, so the last request waits for the timer of answers, which panics.
+    // The guest has sent too many requests, so the last request is delayed. Then the timer for delayed
+    // requests panics.
     while host.request_now(&topic("standing"), None, guest).is_ok() {}
     arm("answer@before");
     host.advance(60.0);
@@ -250,8 +252,8 @@ fn the_plugin_goes_on_while_each_call_of_a_kind_panics() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // While each call panics, the plugin only has to keep running, so the test does not compare its state
-    // with the host's.
+    // While these calls panic, the plugin only has to keep running. The plugin's state may be wrong, so the
+    // test does not compare it with the jobs.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();

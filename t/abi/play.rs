@@ -17,12 +17,12 @@ use documents::{LATE, first_document, with_tree};
 /// The priority that `.priority-default` gives each job of the history. Our plugin answers later and never gives this priority.
 const DEFAULT_PRIORITY: i64 = 16;
 
-/// A site whose plugin may panic, with its refusals and its log.
+/// A site whose plugin may panic. Collects the log lines, and the error texts of refused requests.
 pub(super) struct Play {
     pub site: Site,
     pub refusals: Vec<String>,
     pub log: Vec<String>,
-    /// If true, the plugin is not compared with the host.
+    /// If true, the state of the plugin is not compared with the jobs of the host.
     pub is_trusting: bool,
     /// The number of loads in a row that the plugin may refuse.
     pub refusable: u64,
@@ -38,8 +38,8 @@ fn queues() -> Value {
     json!({"q": {}, "r": {}})
 }
 
-/// Returns a configuration with the table `fairshare`. If `what` is the timer of limits on node-hours, the
-/// table gets such a limit, which arms the timer and counts no job.
+/// Returns a configuration with the table `fairshare`. If `what` is the timer for limits on node-hours, adds
+/// a limit that starts this timer. The limit applies to no job.
 fn make_configuration(what: &str, mut fairshare: Value) -> Value {
     if what == Timer::TimeLeft.name() {
         fairshare["limits"] = json!([{"scope": "user", "name": "4999", "run-node-hours": 1}]);
@@ -158,8 +158,8 @@ impl Play {
         self.compare_with_host();
     }
 
-    /// Prepares held jobs for another plugin with urgency 0 and the requests `hand_over` and `rest`. Then
-    /// sets their urgency to 16 again.
+    /// Hands held jobs over to another plugin: sets their urgency to 0, and sends the requests `hand_over`
+    /// and `rest`. Then sets their urgency to 16 again.
     fn hand_over(&mut self) {
         let mut held = self.site.host.jobs();
         held.retain(|id| self.site.state(*id) == State::Depend);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Staged pushes, pages of associations, and the answers and log lines of pushes.
+//! Tests staged pushes, pages of associations, and the answers and log lines of pushes.
 //! Rules: D1, D4, D6, D7, D14, D15, D16, D17
 
 use fairshare_embedded::{Errno, Options, State};

@@ -300,7 +300,8 @@ fn a_million_associations_are_pushed_in_short_calls() {
         }
         let open = super::allocated_bytes() - before;
         let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
-        // After the answer, the plugin works in slices. This measures the longest work in 50 ms of the host's time.
+        // After the commit, the plugin works in slices. The loop measures the longest work of the plugin in a step
+        // of 50 ms.
         for _ in 0..100 {
             let start = now();
             site.host.advance(0.05);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Events while the plugin reads a snapshot: commits of the removed plugin, ended jobs, and answers of job-list.
+//! Tests what happens while the plugin reads a snapshot: a commit of the removed plugin ends, a job ends, or
+//! job-list answers.
 
 use serde_json::{Value, json};
 

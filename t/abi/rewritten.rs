@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Chunks of the snapshot that the plugin must write again, and a push during a write that fails.
+//! Tests that the plugin writes chunks of the snapshot again after it has removed them. Also tests a push
+//! that arrives while a write to the KVS fails.
 
 use fairshare_embedded::Errno;
 use serde_json::json;
@@ -7,8 +8,8 @@ use serde_json::json;
 use super::remember::{make_site_with_push, tree, usage_of};
 use super::{OWNER, document, job, topic};
 
-/// When the list of ended jobs grows, the plugin removes the last chunk of the shorter list. Then a push covers the added jobs, so the plugin must
-/// write that chunk again.
+/// If more jobs end, the plugin replaces the last chunk of ended jobs by a longer chunk. Then a push includes the usage
+/// of the added jobs, so the plugin must write the removed chunk again.
 #[test]
 fn a_chunk_that_was_removed_is_written_again() {
     let mut document = tree(3, |_| 0.0);

@@ -151,7 +151,8 @@ fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     let runs = site.submit(&job(5001, 1));
     let held = site.submit(&Submission { urgency: 17, ..job(5001, 1) });
     assert_eq!(list_states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
-    // The new record gives jobs of urgency 16 the priority 0. The callback about the priority of the released job also suspends its reservation.
+    // With the new record, jobs with urgency 16 get the priority 0. When Flux asks for the priority of the released
+    // job, the plugin also suspends the job's reservation.
     let mut poor = cap(2);
     poor["fairshare"] = json!(0);
     site.rpc("rec_update", &json!({"data": [poor]})).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests of users: the data that each user may read, terms that sum to the priority in Flux, and guests who send requests without pause.
+//! Tests requests of users: each user may read only some data, and the terms of a priority sum to the priority in Flux.
+//! Also tests guests who send requests without a pause.
 
 use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};

@@ -184,7 +184,8 @@ def refreshes():
         commit, _, stall, wait_ = while_pinging(push_and_wait)
         line(policy + ": commit", "", "", commit, stall, wait_)
         rest()
-        # No query here: its answer has every association, which would disturb the measurement.
+        # This function sends no query. The answer to a query contains all associations, so a query would
+        # disturb the measurement.
         def watch():
             time.sleep(seconds)
 

@@ -9,7 +9,7 @@ from bench import association, call, memory, settle, show, submit, wait
 n, j = int(sys.argv[1]), int(sys.argv[2])
 subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
 uid = os.getuid()
-# A first round allocates the message buffers, which are not counted.
+# The first update allocates message buffers. The measurement begins afterwards, so it does not include them.
 call("rec_update", [association(100000 + i) for i in range(n)])
 first = memory()
 call("rec_update", [association(500000 + i) for i in range(n)])

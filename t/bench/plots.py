@@ -8,7 +8,8 @@ import math
 import sys
 from xml.sax.saxutils import escape
 
-# The plotted measures in order. On the axis are numbers of jobs (with ONE associations) or of associations (with ONE jobs).
+# The measures to plot, in order. The axis shows a number of jobs or a number of associations. The number that is not on the axis is always
+# ONE.
 SHOWN = [
     ("submit", "jobs", "submission, processor time"),
     ("submit: a second", "jobs", "rate of submissions"),

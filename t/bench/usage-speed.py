@@ -28,7 +28,7 @@ def make(path, associations, banks, jobs):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA synchronous = OFF")
         start = time.time() - 86400
-        # All jobs are in the first period of the site.
+        # All jobs are in the first half-life period of the site.
         db.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?", (start - 60 + 604800,))
         db.execute("INSERT INTO bank_table (bank, shares) VALUES ('root', 1)")
         db.executemany("INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?, 'root', ?)",

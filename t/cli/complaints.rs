@@ -15,8 +15,8 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
 fn norm_shares_reveal_that_users_of_sshare_are_missing() {
     for (name, golden) in golden_documents("slurm") {
         let whole = format_sshare(&golden);
-        // Without -a, sshare lists all accounts but only the rows of the calling user. From NormShares, the command can only see that siblings are
-        // missing, so the test needs a user with siblings.
+        // Without -a, sshare lists all accounts, but only one user: the caller. NormShares can only show that siblings
+        // of this user are missing. So the test needs a user with siblings.
         let users: Vec<&str> =
             whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
         let mine = users.get(3).expect("a user");

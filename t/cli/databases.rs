@@ -445,7 +445,8 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
 
-    // After a count by the exact rule, the pushed usages have the time of that count, until flux-accounting counts a boundary or a job.
+    // After an exact count by sync, the pushed tree has the time of this count. The tree no longer has this time if flux-accounting has
+    // counted a period boundary or a job.
     site.sql(
         "CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
          INSERT INTO t_half_life_period_table VALUES ('cluster', 1000);",

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
-/// The fault of an operation.
+/// How a disk operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation fails, a write after half of its bytes. The next operation succeeds.
+    /// Only this operation fails. If it is a write, half of its bytes are written. The next operation
+    /// succeeds.
     Once,
     /// The operation and all later operations fail, as if the disk were gone or locked.
     Gone,
@@ -63,20 +64,21 @@ fn lock_error(system: c_int) -> c_int {
     if GOES_ON.load(Ordering::SeqCst) { ffi::SQLITE_BUSY } else { system }
 }
 
-/// The system's layer, and our layer over it.
+/// The system's VFS for SQLite, and the VFS of this test, which calls the system's VFS.
 struct Layers {
     system: *mut sqlite3_vfs,
     ours: sqlite3_vfs,
 }
 
-// SAFETY: SQLite registers a layer for all threads, and the pointers are valid until the process ends.
+// SAFETY: SQLite uses a registered VFS in all threads, and the pointers are valid until the process ends.
 unsafe impl Send for Layers {}
-// SAFETY: as for `Send`. Only SQLite changes a field, the pointer of its list of layers, under a lock of SQLite.
+// SAFETY: as for `Send`. Only SQLite changes a field: it holds a lock while it sets the pointer to the next VFS.
 unsafe impl Sync for Layers {}
 
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
-/// Makes the failing disk the default of this process. Operations succeed until [`fail_operation`].
+/// Makes the failing VFS the default VFS of this process. Operations succeed until a test calls
+/// [`fail_operation`].
 pub fn install_failing_disk() {
     let layers = LAYERS.get_or_init(|| {
         // SAFETY: a null name requests the default layer, which exists as long as the process.
@@ -108,10 +110,11 @@ struct File {
     real: *mut sqlite3_file,
 }
 
-/// Returns method `$method` of the system's file, and that file.
+/// Returns the function `$method` of the system's file, and a pointer to this file.
 macro_rules! real {
     ($file:ident . $method:ident) => {{
-        // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
+        // SAFETY: SQLite calls this only for files that `open` has initialized, so `$file` points to a
+        // `File`.
         let real = unsafe { (*$file.cast::<File>()).real };
         // SAFETY: `open` sets our methods only for files that have the system's methods.
         (unsafe { (*(*real).pMethods).$method.expect("the system's file has this method") }, real)
@@ -155,7 +158,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c
     if GOES_ON.load(Ordering::SeqCst) {
         return ffi::SQLITE_FULL;
     }
-    // SAFETY: the arguments are those of SQLite, with half of the length.
+    // SAFETY: the arguments come from SQLite. Only the first half of the buffer is written.
     unsafe { write(real, from, size / 2, at) };
     ffi::SQLITE_IOERR_WRITE
 }
@@ -176,7 +179,7 @@ unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     unsafe { method(real) }
 }
 
-/// Version 2 of the methods has no memory maps. The layer could not count reads of a memory map.
+/// With version 2, SQLite does not map files into memory. This test could not count reads from mapped memory.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),
@@ -208,7 +211,8 @@ unsafe extern "C" fn open(
 ) -> c_int {
     // SAFETY: SQLite allocates `szOsFile` bytes: our structure, followed by the system's file.
     let real = unsafe { file.cast::<u8>().add(size_of::<File>()) }.cast::<sqlite3_file>();
-    // SAFETY: as above. A file without methods counts as not opened.
+    // SAFETY: SQLite has allocated the structure. If the pointer to the methods is null, the file is not
+    // open.
     unsafe { file.cast::<File>().write(File { base: sqlite3_file { pMethods: std::ptr::null() }, real }) };
     let kind = if flags & ffi::SQLITE_OPEN_CREATE == 0 { Kind::Reads } else { Kind::Writes };
     if must_fail(kind) {
@@ -217,7 +221,7 @@ unsafe extern "C" fn open(
     let open = find_system_method(|vfs| vfs.xOpen);
     // SAFETY: the arguments are those of SQLite, with space for the system's file.
     let status = unsafe { open(system_layer(), name, real, flags, out) };
-    // SAFETY: as above. The system sets methods only for files that must be closed.
+    // SAFETY: `real` is the system's file. The system has set the methods only if the file must be closed.
     if unsafe { !(*real).pMethods.is_null() } {
         // SAFETY: `file` was written above.
         unsafe { (*file).pMethods = &raw const METHODS };

@@ -59,7 +59,7 @@ fn make_command_action(arguments: &'static [&'static str]) -> Action {
     })
 }
 
-/// Returns an action that writes records in batches and in one transaction, as a fetch does.
+/// Returns a function that writes records as a fetch does: in two batches, and in one transaction.
 fn make_fetch_action() -> Action {
     Box::new(move |path| {
         let wait = Duration::from_millis(10);
@@ -134,7 +134,7 @@ fn run_with_fault(
     let what = format!("{what}, {fault:?} at {at}: {status} {message:?}");
     let found = read_database(path);
     match status {
-        // SQLite repeated the operation, or did not need it.
+        // The command succeeded, because SQLite repeated the failed operation or did not need it.
         0 => assert!(found == after, "{what}: the command succeeded, but the database lacks a change"),
         2 => {
             // The commit is in the log, but the system did not confirm that it is on the disk.

@@ -128,8 +128,9 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. A count keeps one bin for each row. For an
-/// association without rows, it keeps no bin for the remainder.
+/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remaining time. The
+/// command then shows one usage period for each row. For an association without rows, the command shows no period for
+/// the remaining time.
 #[test]
 fn why_shows_as_many_usage_periods_as_the_database_has_rows() {
     let site = Site::small("why_rows");
@@ -185,8 +186,9 @@ fn compare_shows_the_moves_between_two_policies() {
     let rows = json["associations"].as_array().expect("rows");
     let fairshares =
         |column: &str| rows.iter().map(|row| row[column].as_f64().expect("a number")).collect::<Vec<f64>>();
-    // The first values are ranks among four users. The second values are 2^-(usage / 0.25), because each user has a quarter of the shares. The
-    // usages are 0.9 in chem, 0.1 for bob in phys, and a third of 0.1 for each of the two idle users in phys.
+    // Under the first policy, the fair-shares are ranks among four users.
+    // Under the second policy, a fair-share is 2^-(usage / 0.25), because each user has a quarter of the shares.
+    // The user in chem has the usage 0.9. In phys, bob has the usage 0.1, and each of the two idle users has 0.1 / 3.
     assert_eq!(fairshares("fairshare_first"), [0.25, 1.0, 0.5, 1.0]);
     for (found, exponent) in
         fairshares("fairshare_second").into_iter().zip([3.6f64, 0.4 / 3.0, 0.4, 0.4 / 3.0])

@@ -205,7 +205,8 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
     assert_eq!(ran.ok(), "");
 }
 
-/// Returns the completions of bash below `flux`, possibly after Flux's own script was loaded.
+/// Returns the completions that bash offers for `words`, a command line that begins with `flux`. The shell
+/// runs the commands in `before` first.
 fn complete_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
     let line = format!(
         r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))

@@ -125,7 +125,8 @@ fn check_import_agrees_with_slurm_in_text_and_in_json() {
         for (form, text) in [("txt", format_sshare(&golden)), ("json", format_sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
             let ran = match expect_text(&golden["algorithm"]) {
-                // The columns of the text show which formula was used. The JSON does not, so the test names the policy.
+                // The columns of Slurm's text output show which formula Slurm used. Slurm's JSON output does not show
+                // the formula, so the test names the policy.
                 "depth_oblivious" if form == "json" => {
                     fairshare(["check-import", "--tree", &path, "--policy", "depth_oblivious"])
                 }

@@ -62,7 +62,7 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
             assert_all_agree(&format!("{name} long {long}"), &ran);
             let policy = run_show(&path, &["--json"]).json()["policy"].clone();
             let expected = golden["algorithm"].as_str().expect("text").replace('_', "-");
-            // If all usage is 0, both formulas give the same values.
+            // If all usage is 0, classic and depth-oblivious give the same values.
             let same = expected == "depth-oblivious" && policy == "classic" && name.contains("zero_usage");
             assert!(policy == expected.as_str() || same, "{name} long {long}: {policy}");
         }
@@ -271,7 +271,8 @@ fn nodes_of_pbs_are_identified_by_name_not_by_number() {
         ran.err.contains("line 2: the number 502 of \"u2\" is also the number of \"u1\" (line 1)"),
         "{ran:?}"
     );
-    // A leaf and a group have the same number, and so do two groups. That is valid, because pbsfs prints each node right before its children.
+    // The leaf u0 and the groups a and b have the same number, 50. This is valid, because pbsfs prints each group right
+    // before its children.
     let rows = [
         ("TREEROOT", -1, 0, -1),
         ("u0", 0, 50, 5),

@@ -21,7 +21,8 @@ fn kill_updates(site: &Site) {
     assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
 
     let (mut kept, mut done) = (0, 0);
-    // The first run is killed at once: the measured run had cold caches, so the other runs might end before they are killed.
+    // The first run is killed at once. The duration was measured with cold caches, so a faster run might end before its
+    // kill.
     for step in 0..24_u32 {
         site.sql(old);
         let moment = full_duration.mul_f64(1.1 * f64::from(step) / 24.0);

@@ -78,7 +78,7 @@ pub fn run_with_input(command: &mut Command, input: &str) -> RunResult {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A run that refuses its arguments may end before it reads.
+    // If the program refuses its arguments, it may end before it reads its standard input.
     let fed = child.stdin.take().expect("piped").write_all(input.as_bytes());
     assert!(fed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true), "it reads");
     let output = child.wait_with_output().expect("it ends");

@@ -384,7 +384,7 @@ fn kill_syncs(site: &Site) {
         }
         std::fs::copy(&backup, &site.path).expect("a copy");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The first kill comes at once: the measured run was the slowest, so the other runs might end before they are killed.
+        // The first run is killed at once. The measured run was the slowest, so a faster run might end before its kill.
         let part = if round == 0 { 0.0 } else { (seed >> 40) as f64 / (1_u64 << 24) as f64 };
         let moment = full_duration.mul_f64(1.1 * part);
         let mut child = begin();

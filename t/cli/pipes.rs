@@ -36,7 +36,8 @@ fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
         match std::fs::read_to_string(&call) {
             Ok(call) if call.starts_with(&format!("{} 0x1 ", libc::SYS_write)) => return,
             Ok(_) => std::thread::sleep(Duration::from_millis(10)),
-            // If the kernel does not show the call, wait one second: the program needs only milliseconds.
+            // If the kernel does not show the system call of a process, wait one second. The program needs only milliseconds to fill the
+            // pipe.
             Err(_) => return std::thread::sleep(Duration::from_secs(1)),
         }
         assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");
@@ -97,7 +98,7 @@ fn a_paused_reader_does_not_block_writers() {
     ];
     let mut keep = Vec::new();
     for command in commands {
-        // Each command needs data to show, and the update below needs a change to write.
+        // Changes a fair-share, so that the command has something to print and the update below has something to write.
         site.sql("UPDATE association_table SET fairshare = 0.123456");
         let (reader, out) = make_full_pipe();
         let mut line = Command::new(PROGRAM);

@@ -10,7 +10,7 @@ use super::site::Site;
 use super::table::run_on_screen;
 use super::{fairshare, file};
 
-/// Returns a site of three levels with usage in node-hours and in bins.
+/// Returns a site with three levels of banks and users. The database has the total usage of each user, and the usage in each period.
 fn make_site(test: &str) -> Site {
     let site = Site::new(
         test,
@@ -214,7 +214,8 @@ fn the_option_color_and_the_environment_control_colours() {
     assert!(ran.out.is_ascii(), "{ran:?}");
 }
 
-/// As in git, output that does not fit on the screen goes to the pager, in colours. Shorter output does not, nor output into a pipe.
+/// Output that does not fit on the screen goes to the pager, with colours. Short output and output into a pipe do not go to the pager. Git
+/// does the same.
 #[test]
 fn output_longer_than_the_terminal_goes_to_a_pager() {
     let path = file("screens_pager", super::what_if::TREE);

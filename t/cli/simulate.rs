@@ -323,8 +323,8 @@ fn list_outcomes(document: &Value) -> Vec<(u64, u64, u64, f64)> {
     document["scenarios"].as_array().unwrap().iter().map(outcome).collect()
 }
 
-/// The window of the budget begins after the history, so simulate applies the budget from the beginning. When the first job ends, half a node-hour
-/// of its charge is returned. That pays for the second job but not for the third.
+/// The budget begins after all jobs of the trace. In this case, simulate applies the budget to all jobs. When the first job ends, half a
+/// node-hour of its charge is returned. The returned amount is enough for the second job, but not for the third.
 #[test]
 fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     let site = Site::small("simulate_budget");
@@ -337,7 +337,8 @@ fn budgets_of_the_database_hold_or_reject_jobs_as_the_plugin_does() {
     assert_eq!(list_outcomes(&run_simulation(&path, &sweep)), wanted);
 }
 
-/// A job that is submitted an hour before the budget ends is paid. A job that is submitted at its end never starts, and a note says why.
+/// The budget pays for a job that is submitted an hour before the budget ends. A job that is submitted when the budget ends never starts,
+/// and a note says why.
 #[test]
 fn a_budget_that_ended_before_the_history_is_reported() {
     let site = Site::small("simulate_expired");

@@ -18,7 +18,7 @@ const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1",
      {"user": "c", "bank": "g2", "shares": 1, "usage": 100}, {"user": "d", "bank": "g2", "shares": 1},
      {"user": "e", "bank": "g2", "shares": 0, "usage": 7}, {"user": "f", "bank": "g0", "shares": 3, "usage": 2}]}"#;
 
-/// The sums leave out PBS's initial usage of 1, so the figures of the levels add up.
+/// The printed usages exclude PBS's initial usage of 1. So the usage of a group is the sum of its members' usages.
 #[test]
 fn why_prints_pbs_usages_that_are_parts_of_the_level_above() {
     let path = file("pbs_sums", PBS);

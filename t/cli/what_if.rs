@@ -101,7 +101,7 @@ fn what_if_predicts_the_decay_of_the_usage_bins() {
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
         let other = make_decaying_site(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
-        // Each time span has one boundary at which the oldest bin is dropped. That bin has a quarter of the usage.
+        // Within 3 days and within 10 days, the oldest usage period is dropped once. This period has a quarter of the usage.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
         fairshare(["update", "-p", other.path()]).ok();
@@ -162,7 +162,8 @@ fn the_oldest_row_decides_how_many_periods_are_kept() {
     }
 }
 
-/// The last step of a forecast must have the predicted fair-share, for any number of boundaries in the forecast.
+/// The last step of a forecast must have the fair-share that what-if predicts. The number of period boundaries in the forecast must not
+/// matter.
 #[test]
 fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
@@ -181,7 +182,7 @@ fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
             Some(predicted_fairshares(&json)[&ann]),
             "{time}"
         );
-        // Without the steps, the command must predict the same fair-shares.
+        // With `--idle A` the output has no steps, but the predicted fair-shares must be the same.
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
         assert_eq!(predicted_fairshares(&ran.json()), predicted_fairshares(&json), "{time}");
     }

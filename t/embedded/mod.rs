@@ -54,7 +54,7 @@ impl Bench {
         self.host.submit(&job(cores)).expect("accepted")
     }
 
-    /// Makes the probe perform a step outside of a callback.
+    /// Makes the test plugin perform a step while no callback runs.
     pub fn perform_step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::RequestError> {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }

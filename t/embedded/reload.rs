@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Bench, PRIORITY, job, probe};
 
-/// Returns a bench with four jobs, and their ids. By ascending id, the jobs are in DEPEND, PRIORITY, SCHED and RUN.
+/// Returns a job manager with four jobs, and the ids of the jobs. In the order of their ids, the jobs are in DEPEND, PRIORITY, SCHED and
+/// RUN.
 fn make_bench_with_all_states() -> (Bench, Vec<u64>) {
     let bench = Bench::empty();
     let submit_under_script = |script: Value| {

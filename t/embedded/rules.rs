@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Bench, PRIORITY};
 
-/// Returns a bench whose probe holds each job in DEPEND.
+/// Returns a job manager with a test plugin that holds each job in DEPEND.
 fn make_bench_with_holding_probe() -> Bench {
     Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
 }

@@ -9,8 +9,8 @@ use super::{Bench, probe};
 
 const PRIORITY_GET: &str = "job.priority.get";
 
-/// Returns a bench with a running job and `n` pending jobs, after a load of the probe with `script`. Also returns the pending jobs in the
-/// order of submission.
+/// Returns a job manager with a running job and `n` pending jobs, and the ids of the pending jobs in the order of submission. The test
+/// plugin was loaded after the submissions, with `script`.
 fn load_with_pending_jobs(n: usize, script: impl Fn(&[u64]) -> Value) -> (Bench, Vec<u64>) {
     let bench = Bench::new(json!({super::PRIORITY: [["priority", 1]]}));
     let whole_cluster = Submission::simple(5001, &Shape { nodes: 2, cores: 4, ..Shape::default() });

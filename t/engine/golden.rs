@@ -137,7 +137,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
                 if full.is_null() { (&row[column], SIX_DECIMALS) } else { (full, FULL) };
             match expected {
                 Value::Null if column == "fairshare" => assert_eq!(ours, None, "{}", what(column)),
-                // The program prints nothing for the level of `parent` shares and for columns of other policies.
+                // The original program prints nothing here: the row has `parent` shares, or the column belongs to another policy.
                 Value::Null => {}
                 Value::String(infinity) => {
                     assert_eq!(infinity, "inf");
@@ -182,7 +182,7 @@ fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     let mut visited = Vec::new();
     for row in rows(table, "traversal") {
         let (node, account) = (text(row, "name"), text(row, "account"));
-        // An account may have a user of the same name; the account is logged first.
+        // An account may have a user with the same name. The log shows the account before this user.
         if node == account && !accounts_seen.contains(&node) {
             accounts_seen.push(node);
         } else {
@@ -256,7 +256,7 @@ fn make_pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
     Tree::build(&site).expect("a tree")
 }
 
-/// Returns the tree of each table.
+/// Returns the names of all golden tables, each with the tree that is built from the table.
 pub(crate) fn trees() -> Vec<(String, Tree)> {
     let flux = read_tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
     let slurm =

@@ -13,7 +13,8 @@ use fairshare_engine::limits::{Resources, Size};
 use fairshare_engine::standing::{Bank, Leaf, Retention, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
-/// Above the default urgency, at which jobs with a score of 0 are held. OpenPBS runs jobs of entities without shares.
+/// This urgency is above the default. At the default urgency the plugin would hold jobs of users without shares, but OpenPBS runs these
+/// jobs.
 const URGENCY: i64 = 17;
 
 /// Returns the pushed form of a tree; users get ids in the order of their names.
@@ -87,7 +88,8 @@ fn live_fair_shares_equal_the_ranking_of_each_golden_tree() {
                     }
                 };
                 check(INSTANT, 0.0);
-                // Decay scales all usages equally, so without a constant as in pbs, the ranking is the same later, and after a clock is set back.
+                // Decay multiplies all usages by the same factor. So the ranking stays the same at a later time, and after a clock is set
+                // back. This is not true for pbs, because pbs adds a constant to the usages.
                 if policy != Policy::Pbs {
                     for now in [INSTANT + 3_000.0, INSTANT - 3_600.0] {
                         check(now, 1e-12);
@@ -100,7 +102,8 @@ fn live_fair_shares_equal_the_ranking_of_each_golden_tree() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// The turns must have the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all groups above it.
+/// The interleaved order must be the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all
+/// groups above the entity.
 #[test]
 fn interleave_turns_have_the_start_order_of_an_openpbs_cycle() {
     let mut checked = 0;
@@ -130,8 +133,8 @@ fn find_node_by_name(tree: &Tree, name: &str) -> NodeId {
     tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
 }
 
-/// Each entity in OpenPBS's cycle submits one job for each start in the cycle. By priority and then by id, the jobs must have the order in which
-/// OpenPBS starts them.
+/// For each user, as many jobs are submitted as OpenPBS starts in one scheduling cycle. Sorted by priority and then by id, the jobs must
+/// have the order in which OpenPBS starts them.
 #[test]
 fn interleaved_priorities_give_the_start_order_of_an_openpbs_cycle() {
     let mut checked = 0;
@@ -215,7 +218,8 @@ fn interleaved_priorities_give_the_start_order_of_an_openpbs_cycle() {
     assert!(checked >= 4, "{checked}");
 }
 
-/// Returns the pushed data except the tree. The fair-share weight is large, so that many turns get different priorities.
+/// Returns the pushed data without the tree. The fair-share weight is large, so that a small difference of the fair-shares changes the
+/// priority.
 fn engine_policy(associations: Vec<AssociationRecord>) -> SiteRecords {
     SiteRecords {
         associations,

@@ -44,7 +44,7 @@ fn choose_arguments(choices: &mut Choices, id: u64) -> Value {
     })
 }
 
-/// Chooses one event and sends it to the plugin. Returns a feature of the answer. Adds submitted jobs to `submitted`.
+/// Chooses an event and sends it to the plugin. Adds a submitted job to `submitted`. Returns a hash of the answer.
 fn send_event(site: &Site, choices: &mut Choices, submitted: &mut Vec<u64>) -> u64 {
     let kind = choices.below(8);
     match kind {

@@ -46,14 +46,14 @@ impl Rng {
 /// A function that returns a changed copy of the first input. It may insert bytes of the second input.
 pub type Mutate = fn(&mut Rng, &[u8], &[u8]) -> Vec<u8>;
 
-/// Returns the hash of `what`, a piece of behaviour, as a feature.
+/// Returns the hash of `what`, which describes how the tested program behaved.
 pub fn hash_feature(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Returns the first 120 bytes of a text without its digits and quoted values, so that similar messages give the same feature.
+/// Returns the first 120 bytes of a text without digits and quoted values, so that similar messages have the same hash.
 #[allow(dead_code, reason = "some programs that include this file do not use it")]
 pub fn strip_values(text: &str) -> String {
     let mut stripped = String::new();
@@ -86,7 +86,7 @@ fn parse_variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Returns the committed inputs of a target with their names.
+/// Returns the inputs in t/fuzz/corpus for the fuzz test `target`, with the names of their files.
 pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let directory =
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/fuzz/corpus").join(target);

@@ -43,8 +43,8 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
-/// Returns the value at index `place` of a depth-first search that begins with `value`, or `None` if there are fewer values. Subtracts the number
-/// of visited values from `place`.
+/// Visits `value` and all values inside it, depth-first, and returns the value with index `place`. Returns `None` if there are fewer
+/// values. Subtracts 1 from `place` for each value before the returned value.
 fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);

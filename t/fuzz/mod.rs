@@ -41,8 +41,8 @@ impl SiteCache {
     }
 }
 
-/// Takes the log, and checks that its lines contain no control characters and that no line reports a panic. Checks that the plugin broke
-/// no rule of the host. Returns the features of the log lines.
+/// Takes the log lines of the plugin. Checks that they contain no control characters and report no panic. Also checks that the plugin made
+/// no forbidden calls. Returns hashes of the log lines.
 fn check_log(site: &Site) -> BTreeSet<u64> {
     assert_eq!(site.host.violations(), Vec::<String>::new());
     let lines = site.host.take_log();
@@ -71,7 +71,7 @@ fn configured_data(site: &Site) -> Value {
     query
 }
 
-/// Returns documents as inputs.
+/// Converts JSON documents to inputs for the fuzz test.
 fn seeds(documents: impl IntoIterator<Item = Value>) -> Vec<Vec<u8>> {
     documents.into_iter().map(|document| document.to_string().into_bytes()).collect()
 }

@@ -20,7 +20,7 @@ struct StagedPush {
     lists: BTreeMap<&'static str, Value>,
 }
 
-/// Chooses a part, and adds its records to `open`.
+/// Chooses a part of a staged push, and adds the records of the part to `open`.
 fn choose_part(choices: &mut Choices<'_>, open: &mut StagedPush) -> Value {
     let mut part = json!({"push": open.number});
     if choices.below(4) != 3 {

@@ -90,7 +90,7 @@ fn make_site_with_some_jobs() -> Site {
     site
 }
 
-/// Runs one input, and returns its features.
+/// Sends the request in `input` to the plugin. Returns hashes that describe how the plugin behaved.
 fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let line = String::from_utf8_lossy(&input[..end]).into_owned();

@@ -239,7 +239,8 @@ def compare_budgets(model, query, at):
         least, most, live = model.compute_spending(budget, window, at)
         total = one["spent"] + one["committed"]
         is_in_force = window[0] <= at < window[1]
-        # B11: the plugin follows the window at its next event, which may come late while no limit holds a job.
+        # By rule B11, the plugin notices the start or the end of a budget's window at its next event. If no limit holds a job, this event
+        # may come late.
         is_behind = one["in_force"] != is_in_force and not model.holds_jobs()
         if one["deposited"] != window[2] or one["end"] != window[1] or one["in_force"] != is_in_force and not is_behind:
             wrong.append(f"budget {key}: expected {window}, in force: {is_in_force}; seen {one}")

@@ -47,7 +47,7 @@ class Follower(Release):
                 break
             job = self.model.jobs[event[0]]
             if event[1] == "jobspec-update":
-                # The plugin may write the missing banks of other jobs in between, also of jobs in DEPEND.
+                # While Flux asks for priorities, the plugin may also write the missing banks of other jobs, even of jobs in DEPEND.
                 self.absorb(job)
                 if self.peek() is event:
                     break
@@ -126,7 +126,7 @@ class Follower(Release):
         self.read_queue_states()
         self.reading.clear()
         if not self.model.knows_ended and self.model.budgets:
-            # B10: after job-list has answered, the plugin makes a release scan of all held jobs.
+            # After job-list has listed the ended jobs, the plugin makes a release scan of all held jobs (rule B10).
             self.model.knows_ended = True
             self.due += [key for key in self.model.associations if key not in self.due]
         while self.due:
@@ -254,7 +254,7 @@ class Follower(Release):
         elif job.assoc is not None:
             self.may.add(job.assoc)
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
-                # 9 #3: the plugin subscribes to an overtaken job, so it may release other jobs at once.
+                # The plugin subscribes to an overtaken job, so the plugin may release other jobs at once.
                 job.told = job.urgency
                 self.due.append(job.assoc)
 

@@ -281,7 +281,7 @@ class Maker:
 
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
-# These steps have random numbers of their own, so that a history without them stays the same.
+# The steps in CAPS use their own random number generator. If these steps are left out, the other steps of a history stay the same.
 CAPS = {"scopes", "strict", "exempt"}
 FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
 EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets"} | CAPS

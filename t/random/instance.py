@@ -85,7 +85,7 @@ class Instance:
             "exec": {"testexec": {"allow-guests": True}},
             "ingest": {"validator": {"disable": True}},
             "queues": {name: {} for name in self.queues},
-            # The plugin has no data that the history does not push.
+            # The plugin stores no snapshot. So after a restart it has only the data that the test pushes.
             "fairshare": {"remember": False, "live": False, **self.table},
             "job-manager": {"plugins": [{"remove": ".priority-default"}, self.load, {"load": self.keeper}]},
         }

@@ -84,7 +84,7 @@ class Job:
     in_line: bool = False  # held past DEPEND, and ready for its release
     unchecked: bool = False  # submitted before data: queue and bank are checked when it gets its priority
     memo: float = None
-    # Data of the job in Flux, which the model of budgets needs.
+    # The model of budgets needs the following data.
     limit: int = UNBOUNDED  # the time limit in milliseconds
     start: float = None  # in R
     end: float = None

@@ -180,7 +180,8 @@ def configure(follower, table, at=0.0):
     if model.budgets and (has_new_charges or "budgets" in changed):
         follower.due += [key for key in model.associations if key not in follower.due]
     if "running-limits" in changed and model.is_stale:
-        # Until the next reprioritize, the plugin leaves out associations to which the push added replayed jobs.
+        # The push added replayed jobs to some associations. Until the next reprioritize, the plugin makes no release scan for these
+        # associations.
         follower.may.update(model.associations)
     elif "running-limits" in changed:
         follower.due += [key for key in model.associations if key not in follower.due]

@@ -52,8 +52,8 @@ OPEN = {
 class Model(Limits):
     """Data and jobs, and all answers that follow from them."""
 
-    # False models older versions of the plugin, which did not check a job when it was unblocked. There, the reservation of a blocked job may end at
-    # any time.
+    # If false, the model describes older versions of the plugin. An older version does not check a job when the job is unblocked, and may
+    # end the reservation of a blocked job at any time.
     judges = True
 
     def __init__(self, **decided):
@@ -380,7 +380,7 @@ class Model(Limits):
             going, run = [], -1
         if run >= record["max_running_jobs"]:
             return {text % (bank, "max-run-jobs")}
-        # The specification leaves open whether reservations count here.
+        # The specification does not say whether this check must include reservations.
         answers = {text % (bank, "max-run-jobs")} if run + len(going) >= record["max_running_jobs"] else set()
         if job.state in ("PRIORITY", "SCHED"):
             full = [kind for kind in self.moved(job, bank=bank) if kind != 5]

@@ -40,7 +40,8 @@ class Passes(Stream):
         circle = self.model.list_sharing(key)
         if not any(other in self.reading and other in self.due for other in circle):
             if key in self.due:
-                # The plugin has made the due scan already, or makes it after this scan and releases the remaining jobs.
+                # A release scan for `key` is still expected. The plugin has already made that scan, or makes it after this scan and then
+                # releases the remaining jobs.
                 self.due = [other for other in self.due if other != key]
                 self.may.add(key)
             self.read_scan(key)
@@ -105,8 +106,8 @@ class Passes(Stream):
             self.remove_hold(job, name)
         self.after_names(job)
         if job.state == "DEPEND" and self.busy is not job:
-            # The job is blocked. Its reservation ends with the scan or later: the specification leaves this open. If the plugin has not
-            # subscribed to the job, jobs that are not blocked may take the headroom later.
+            # The job is blocked. The specification allows the reservation to end with this scan or later. If the plugin has not subscribed
+            # to the job, other jobs may get the headroom later.
             if not job.subscribed:
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True

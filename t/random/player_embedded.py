@@ -43,7 +43,7 @@ class Player:
         self.process.stdin.flush()
         outcome = json.loads(self.process.stdout.readline())
         self.now = outcome["now"]
-        # The outcome has the ids of all jobs so far, and the result only those that the step added.
+        # `outcome["ids"]` contains all jobs so far, but the returned ids contain only the jobs that this step added.
         ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in self.names}
         self.names.update(ids)
         return dict(

@@ -53,7 +53,7 @@ class Release(Passes):
 
     @staticmethod
     def added(job, name):
-        # If a name was used before, adding it again has no effect.
+        # If the job has already had a dependency with this name, Flux ignores the new dependency.
         if name not in job.used:
             job.deps.append(name)
         job.used.add(name)
@@ -230,7 +230,8 @@ class Release(Passes):
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
         elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
-            # The update names a bank of the user of a job that was submitted before the first push. The job counts in this bank now or later.
+            # The job was submitted before the first push, and the update names a bank of the job's user. The plugin starts to count the job
+            # in this bank now or later.
             model.attach(job)
             old = job.assoc
             if job.state == "DEPEND":
@@ -273,7 +274,8 @@ class Release(Passes):
     def adapt(self, job):
         """Updates the names of a held job after its limits have changed."""
         if not job.list_our_names():
-            # No limit holds the job, but other plugins block it. The limits may hold it now, or be checked when it is unblocked.
+            # No limit holds the job so far, but another plugin blocks the job. Our plugin may check the limits now, or when the job is
+            # unblocked.
             self.rehold[job.id] = set(self.model.exceeded(job))
             return
         full = self.model.exceeded(job)

@@ -5,7 +5,7 @@ A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, 
 """
 PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
 AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES if phase != "sched" or measure == "jobs")
-# Limits on these amounts reject jobs at submission, and hold no job.
+# Limits with these names reject jobs at submission. They never hold a job.
 REJECTING = ("active-jobs", "job-nodes")
 KINDS = ("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue")
 OWN = 8  # names of flux-accounting's limits come before these

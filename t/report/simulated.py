@@ -65,7 +65,7 @@ def its_figures_are_those_that_the_run_prints(bench):
     sizes = [[one["scenario"], one["group"], f"{one['jobs']:,}", span(one["wait_mean"]), span(one["wait_p95"]), ratio(one["slowdown_mean"]),
               ratio(one["slowdown_p95"])] for one in printed["groups"] if one["by"] == "size"]
     equal(rows(page, "sizes-table"), sizes, "sizes")
-    # The output on the terminal has the same text.
+    # The table that simulate prints on the terminal has the same values as the page.
     table = bench.fairshare("simulate", "--trace", WEEK, *SWEEP, "--by", "size")
     for row in sizes:
         assert " ".join(row[:4]) in " ".join(table.split()), f"{row} in the table"
@@ -101,7 +101,7 @@ def a_simulations_figures_are_those_of_the_trace(bench):
 def dumbbells_lie_where_the_figures_say(bench):
     printed = bench.simulation("week", WEEK, *SWEEP)
     page = bench.open("week.html")
-    # The values are read from the axis of the drawing.
+    # Two labels of the axis give its scale, so that the positions of the dots can be converted to values.
     marks = page.js("""Array.from(document.querySelectorAll('#dumbbells svg text:not(.strong)'), (e, at) =>
         [parseFloat(e.textContent), Number(document.querySelectorAll('#dumbbells svg line.grid')[at].getAttribute('x1'))])""")
     (low, left), (high, right) = marks[0], marks[-1]
@@ -114,7 +114,7 @@ def dumbbells_lie_where_the_figures_say(bench):
         assert abs(value(at) - one["delivered"]) < 1e-4, f"{one['group']}: {value(at)} instead of {one['delivered']}"
     promised = page.js("Array.from(document.querySelectorAll('#dumbbells line.mark'), (e) => Number(e.getAttribute('x1')))")
     equal([f"{value(x):.4f}" for x in promised], [f"{one['promised']:.4f}" for one in banks if one["scenario"] == banks[0]["scenario"]], "promised")
-    # Bars have the height of the means.
+    # The height of each bar is proportional to the mean wait.
     bars = page.js("Array.from(document.querySelectorAll('#sizes-chart rect'), (e) => [e.querySelector('title').textContent, Number(e.getAttribute('height'))])")
     sizes = [one for one in printed["groups"] if one["by"] == "size"]
     equal(len(bars), len(sizes), "bars")

@@ -87,7 +87,8 @@ def demo(path, now=None):
              ("teaching", "root", 3), ("astro", "physics", 5), ("plasma", "physics", 3), ("quantum", "physics", 2),
              ("catalysis", "chemistry", 1), ("polymers", "chemistry", 1), ("genomics", "biology", 3), ("ecology", "biology", 1),
              ("fluids", "engineering", 2), ("materials", "engineering", 1)]
-    # The usage of each department relative to its share, and the factor by which it grows each week.
+    # `busy` is the usage of each department divided by its share. `trend` is the factor by which the usage of a department changes each
+    # week.
     busy = {"astro": 1.7, "plasma": 1.0, "quantum": 0.4, "catalysis": 1.1, "polymers": 0.55, "genomics": 1.6, "ecology": 0.25,
             "fluids": 0.9, "materials": 1.35, "teaching": 0.3}
     trend = {"astro": 1.12, "genomics": 1.2, "catalysis": 0.9, "plasma": 0.97, "fluids": 1.05}
@@ -109,7 +110,7 @@ def demo(path, now=None):
             # Some jobs name no bank and count in the default bank.
             named = "" if week % 3 == 0 else bank
             jobs += pieces(dice, at + 5001, named, used, begin, min(begin + WEEK, now))
-    # No usage contains the jobs of unknown users, and the jobs in banks to which the user does not belong.
+    # These jobs add no usage: the user is unknown, or the user does not belong to the bank.
     jobs += [job(4999, "astro", 64, now - WEEK, now - 0.5 * WEEK), job(5001, "no-such-bank", 64, now - WEEK, now - 0.5 * WEEK)]
     make(path, banks, users, 8, now, jobs)
 

@@ -81,7 +81,7 @@ def push_rounds(associations, users, rounds):
                 answer(pushed)
                 amid["whole"] += is_refreshing(stats)
             continue
-        # The parts arrive during the refresh after the previous push.
+        # The parts of the staged push arrive while the plugin still refreshes after the previous push.
         asked["whole"] += 1
         before, parts = send("policy_update", make_document(associations, users)), list(split_into_parts(whole))
         push = call("policy_begin")["push"]
@@ -141,7 +141,7 @@ def verify():
     for jobid, job in told.items():
         posted = job["posted"]
         is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
-        # If a job has no terms, its urgency of 0 sets the priority 0. A score of 0 gives the priority 1.
+        # The priority is the rounded sum of the terms, and at least 1. A job with urgency 0 has no terms, and its priority is 0.
         rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
         if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
             wrong.append((jobid, pending.get(jobid), job))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Runs the sharness tests with each broker under a memory checker; part of t/run.sh, with its functions and variables.
 
-# judge_reports TROUBLE [END [EARLY]]: checks the reports of the brokers in $out/$under. A report that matches TROUBLE fails the run, and so does a
-# run without reports. A report without END belongs to a killed broker and counts as skipped, unless it matches EARLY, a pattern for
-# errors that are written at once.
+# judge_reports TROUBLE [END [EARLY]]: checks the reports that the memory checker wrote about the brokers to $out/$under. The arguments are
+# patterns. If a report matches TROUBLE, or if there is no report, the run fails.
+# If a report does not match END, its broker was killed. The report is then only searched for EARLY, a pattern for errors that the memory
+# checker writes at once. If EARLY does not match, the report is skipped.
 judge_reports() {
 	local report trouble n=0 bad=0 cut=0
 	for report in "$out/$under"/*.log*; do
@@ -57,8 +58,8 @@ run_sanitized_tests() {
 	shift
 	mkdir -p "$out/$under-tests"
 	say "$under: cargo test $*"
-	# Sanitized stack frames are large, so tests with deep recursion need larger stacks. The tests build the .so by cargo, so the directory
-	# is in the environment.
+	# Sanitizers make stack frames larger, so tests with deep recursion need larger stacks. The tests call cargo to build the plugin, so
+	# CARGO_TARGET_DIR must be in the environment.
 	RUST_MIN_STACK=67108864 ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:log_path=$out/$under-tests/r.log TSAN_OPTIONS=log_path=$out/$under-tests/r.log \
 		CARGO_TARGET_DIR=$PWD/target/$under run_sanitized "$kind" cargo +nightly test --color never "$@" >"$log" 2>&1
 	local rc=$?

@@ -30,7 +30,7 @@ check() { # FILE LINE COMMAND EXPECTED
 	[ -z "${DOCS_VERBOSE:-}" ] || { printf '$ %s\n' "$3"; cat "$out"; }
 	got=$(squeeze <"$out")
 	want=$(printf '%s' "$4" | squeeze | as_pattern)
-	# A line "..." may match no line.
+	# In a document, a line "..." may also stand for no line at all.
 	want=${want//$'\n*\n'/$'\n*'}
 	# shellcheck disable=SC2053
 	[[ $got == $want ]] && return

@@ -57,7 +57,8 @@ cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
-	# These runs use all tests, which also build and load the plugin, so they need a baseline and a time limit of their own.
+	# The second run uses all tests. Some of these tests build and load the plugin, so the second run needs its own baseline and its own time
+	# limit.
 	unset PROPTEST_CASES
 	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --test-workspace=true --minimum-test-timeout 120
 	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac

@@ -23,7 +23,7 @@ USERS = list(range(5001, 5031))
 BANKS = {"root": "", "east": "root", "west": "root", "chem": "east", "phys": "east", "bio": "west", "geo": "west"}
 LEAF_BANKS = ["chem", "phys", "bio", "geo"]
 QUEUES = ["batch", "debug"]
-# While this file exists, all actors pause between two actions.
+# While this file exists, all processes of the soak test pause before their next action.
 PAUSE = os.environ["SOAK_PAUSE"]
 # The maximum number of submissions without an answer.
 WINDOW = 200

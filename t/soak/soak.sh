@@ -14,7 +14,7 @@ meter
 state=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo "$work")/soak.XXXX")
 trap 'rm -rf "$work" "$state"' EXIT
 export SOAK_PAUSE=$work/pause
-# Flux purges ended jobs at once, so that its records of them do not count as growth.
+# Flux removes ended jobs early, so that the records of ended jobs do not use more and more memory.
 cat >"$work/conf.json" <<-END
 	{"fake-resources": {"nnodes": 64, "cores-per-node": 16}, "exec": {"testexec": {"allow-guests": true}},
 	 "ingest": {"validator": {"disable": true}},

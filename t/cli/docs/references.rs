@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The references of docs/design/ and of other documents: each path exists, and its file has the items and claims that the document names
-//! after the path.
+//! Checks the references in docs/design/ and in other documents. Each path must exist, and the file must contain the
+//! names that the document lists after the path.
 //!
-//! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `ScanCursor::release_next`, `select_names_to_remove`. After
-//! the path of a sharness test it quotes claims. A name belongs to the last path before it in the same sentence or table row.
+//! A document writes a path in backticks, and then the names: `crates/engine/src/limits/release.rs`
+//! `ScanCursor::release_next`, `select_names_to_remove`. After the path of a sharness test, the document quotes titles
+//! of tests. A name belongs to the last path before it in the same sentence or table row.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +63,7 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, block) in split_blocks(document) {
         let mut target: Option<Target> = None;
-        // True if there are only other names between the path and the next name.
+        // True if the path is followed only by names so far.
         let mut is_listed = false;
         for (n, part) in block.split('`').enumerate() {
             if n % 2 == 0 {
@@ -137,7 +138,7 @@ fn is_path(text: &str) -> bool {
         && !text.contains([' ', '*'])
 }
 
-/// The last path before a name.
+/// A path in a document, and the content of the file at this path.
 struct Target {
     path: String,
     /// The text of the file, or an empty text for a directory.
@@ -155,8 +156,8 @@ impl Target {
         Some(Target { path: path.to_owned(), text, items })
     }
 
-    /// Returns whether the file has an item of this name. If there are other words between the path and the name (`is_listed` is false), the name
-    /// may also be a type or constant that the file only uses. Any text is accepted if the target is a directory, or if the text is not a name.
+    /// Returns true if the file defines an item with this name. If `is_listed` is false, the file may also only use a
+    /// type or constant with this name. Always returns true for a directory, and for a text that is not a name.
     fn has_name(&self, name: &str, is_listed: bool) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let segments: Vec<&str> = name.split("::").collect();
@@ -185,7 +186,7 @@ struct Item {
     name: String,
 }
 
-/// The kinds of blocks whose items belong to a type.
+/// The kinds of code blocks that define the items of a type.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Impl,

@@ -11,7 +11,8 @@ use super::drive::{Rng, fuzz, hash_feature, mutate_bytes, strip_values};
 use super::json;
 use crate::{golden, imports, imports_pbs};
 
-/// Returns the seeds. The first line of a seed names a format or is empty; the file follows.
+/// Returns the first inputs for the fuzz test. The first line of an input is empty or names a format. The
+/// following lines are the document.
 fn list_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut add = |format: &str, text: &str| {

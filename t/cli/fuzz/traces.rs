@@ -129,7 +129,8 @@ fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&document["jobs"]) + count(&document["skipped"]), count_job_lines(input), "{document}");
     visit_numbers(&document, "", &mut |name, number| {
-        // These may be null: `promised` of groups by size, `delivered` of groups without runs, and means of fewer than two jobs.
+        // Some numbers may be null. A group by size has no `promised`, a group without runs has no `delivered`, and
+        // fewer than two jobs have no means.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
         let may_lack = may_lack || count(&document["jobs"]) < 2;
         let is_part = ["utilisation", "jain"].contains(&name);
