@@ -5,7 +5,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use fairshare_benches::records;
 use fairshare_engine::accounts::{Association, AssociationRecord, Queue};
 use fairshare_engine::engine::answers;
-use fairshare_engine::engine::answers::{Open, StandingFilter};
+use fairshare_engine::engine::answers::{AssociationFilter, Open};
 use fairshare_engine::engine::{Engine, Event, JobFacts, State, Timer};
 use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::limits::{Allocation, Resources, Size};
@@ -235,7 +235,7 @@ fn bench_responses(c: &mut Criterion) {
     }
     let engine = make_engine_with_many_queues();
     let wanted =
-        StandingFilter { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
+        AssociationFilter { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
     group.bench_function("standing in 1,000 queues", |b| {
         b.iter(|| black_box(answers::standings(&engine.view(), &wanted, NOW)));
     });

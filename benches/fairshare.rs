@@ -16,20 +16,20 @@ fn build_site(leaves: usize, banks: usize) -> Builder {
     builder.bank("root", None, Shares::Count(1), None);
     for bank in 1..banks {
         let parent = if bank <= 10 { "root".to_owned() } else { format!("bank{:05}", (bank - 1) / 10) };
-        let shares = Shares::Count(1 + random.number_below(1000));
+        let shares = Shares::Count(1 + random.generate_number_below(1000));
         builder.bank(&format!("bank{bank:05}"), Some(&parent), shares, None);
     }
     for leaf in 0..leaves {
         let bank = if banks == 1 { "root".to_owned() } else { format!("bank{:05}", 1 + leaf % (banks - 1)) };
-        let usage = random.number_below(1_000_000) as f64 / 7.0;
-        let shares = Shares::Count(1 + random.number_below(1000));
+        let usage = random.generate_number_below(1_000_000) as f64 / 7.0;
+        let shares = Shares::Count(1 + random.generate_number_below(1000));
         builder.association(&format!("user{leaf:07}"), &bank, shares, Some(usage), true);
     }
     builder
 }
 
 /// Creates a tree in which each level has one bank and one user.
-fn build_chain(levels: usize) -> Builder {
+fn build_chain_of_banks(levels: usize) -> Builder {
     let mut builder = Builder::default();
     builder.bank("bank0", None, Shares::Count(1), None);
     for level in 1..levels {
@@ -48,7 +48,7 @@ fn bench_sites(criterion: &mut Criterion) {
         ("1M in 10000 banks", build_site(1_000_000, 10_000)),
         ("100k in one bank", build_site(100_000, 1)),
         ("1M in one bank", build_site(1_000_000, 1)),
-        ("100k levels", build_chain(100_000)),
+        ("100k levels", build_chain_of_banks(100_000)),
     ];
     for (name, builder) in sites {
         let tree = builder.clone().build().expect("a tree");

@@ -154,11 +154,11 @@ fn make_facts(id: u64, state: State) -> JobFacts<'static> {
 
 /// Submits a job. Returns true if a limit holds the job.
 fn submit_job(engine: &mut Engine, id: u64) -> bool {
-    submit_with_facts(engine, make_facts(id, State::New))
+    submit_job_to_engine(engine, make_facts(id, State::New))
 }
 
 /// Submits a job. Returns true if a limit holds the job.
-fn submit_with_facts(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
+fn submit_job_to_engine(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
     let id = facts.id;
     handle(engine, Event::Validate(facts.clone()));
     handle(engine, Event::New(facts));
@@ -185,7 +185,7 @@ fn start_sample(engine: &mut Engine, first: u64) {
 
 /// Ends [`SAMPLE`] jobs with ids from `first`.
 #[inline(never)]
-fn end_sample(engine: &mut Engine, first: u64) {
+fn end_sample_jobs(engine: &mut Engine, first: u64) {
     (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
 }
 
@@ -231,7 +231,7 @@ impl MeasuredSite {
         MeasuredSite { limits, tree, engine, submit: most, start: most, release: most, push: most }
     }
 
-    fn run_measured_round(&mut self, round: u64) {
+    fn run_and_measure_round(&mut self, round: u64) {
         let engine = &mut self.engine;
         // These jobs belong to associations without running jobs, so no limit holds them.
         let first = HELD + SAMPLE;
@@ -241,7 +241,7 @@ impl MeasuredSite {
         self.submit = self.submit.min(elapsed);
         self.start = self.start.min(time_events(SAMPLE, || start_sample(engine, first)));
         (first..first + SAMPLE).for_each(|id| handle(engine, Event::Inactive(JobId(id))));
-        let elapsed = time_events(SAMPLE, || end_sample(engine, round * SAMPLE));
+        let elapsed = time_events(SAMPLE, || end_sample_jobs(engine, round * SAMPLE));
         self.release = self.release.min(elapsed);
         self.push = self.push.min(time_events(1, || push_site(engine, &self.limits, &self.tree)));
     }
@@ -261,16 +261,16 @@ fn compare_budgets() {
 }
 
 /// Submits, starts and ends jobs in three rounds. Callgrind can count the instructions of `submit_sample`,
-/// `start_sample` and `end_sample`.
-fn run_three_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
+/// `start_sample` and `end_sample_jobs`.
+fn run_three_benchmark_rounds(limits: Vec<SiteLimit>, budgets: Vec<Budget>) {
     let mut site = MeasuredSite::new(limits, make_tree(budgets));
-    (0..3).for_each(|round| site.run_measured_round(round));
+    (0..3).for_each(|round| site.run_and_measure_round(round));
 }
 
 fn compare(mut without: MeasuredSite, mut with: MeasuredSite) {
     for round in 0..ROUNDS {
-        without.run_measured_round(round);
-        with.run_measured_round(round);
+        without.run_and_measure_round(round);
+        with.run_and_measure_round(round);
     }
     println!("{:10} {:>14} {:>14} {:>7}", "", "without, us", "with, us", "ratio");
     for (what, without, with) in [
@@ -323,7 +323,7 @@ impl CrowdedSite {
         let size = Ok(Size::new(nodes, cores, 0));
         let facts = JobFacts { size, ..records::make_facts(id, user, State::New, NOW) };
         assert_eq!(
-            submit_with_facts(&mut self.engine, facts),
+            submit_job_to_engine(&mut self.engine, facts),
             is_held,
             "user {user}, {nodes} nodes, {cores} cores"
         );
@@ -379,7 +379,7 @@ fn print_row(what: &str, mut site: CrowdedSite, act: fn(&mut CrowdedSite)) {
     println!("{what:64} {first:10.2} {again:10.2}");
 }
 
-fn measure_held_job_lines() {
+fn measure_searches_of_held_jobs() {
     let reprioritize = |site: &mut CrowdedSite| handle(&mut site.engine, Event::Reprioritize);
     println!("{:64} {:>10} {:>10}", "ms of processor time", "first", "again");
     print_row(
@@ -420,9 +420,9 @@ fn main() {
     let measurements: [(&str, fn()); 5] = [
         ("cost", compare_cost),
         ("budgets", compare_budgets),
-        ("lines", measure_held_job_lines),
-        ("without", || run_three_rounds(Vec::new(), Vec::new())),
-        ("with", || run_three_rounds(make_fifty_limits(), make_budgets())),
+        ("lines", measure_searches_of_held_jobs),
+        ("without", || run_three_benchmark_rounds(Vec::new(), Vec::new())),
+        ("with", || run_three_benchmark_rounds(make_fifty_limits(), make_budgets())),
     ];
     for (name, measure) in measurements {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {

@@ -44,9 +44,9 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
         user: Some(UserId(leaf as u32)),
         name: format!("u{leaf:06}").into(),
         bank: bank_name(leaf % banks),
-        shares: Shares::Count(1 + random.number_below(1_000)),
+        shares: Shares::Count(1 + random.generate_number_below(1_000)),
         active: true,
-        usage: Some(random.number_below(1_000_000_000) as f64 / 7.0),
+        usage: Some(random.generate_number_below(1_000_000_000) as f64 / 7.0),
         counted: Watermark::default(),
     });
     Site {
@@ -66,14 +66,14 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
 }
 
 /// Creates the live state of a site in which one of `every` associations has a running job.
-fn make_standing_with_jobs(site: &Site, every: usize) -> Standing {
+fn make_fairshare_state_with_jobs(site: &Site, every: usize) -> Standing {
     let mut standing = Standing::new(Retention::default());
     standing.push(site.clone()).expect("a site");
     let mut random = Random(7);
     for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
-        let ran_on = Resources { nodes: 1 + random.number_below(64), cores: 0, gpus: 0 };
+        let ran_on = Resources { nodes: 1 + random.generate_number_below(64), cores: 0, gpus: 0 };
         let Some(user) = leaf.user else { continue };
-        let (bank, start) = (leaf.bank.clone(), T0 - random.number_below(86_400) as f64);
+        let (bank, start) = (leaf.bank.clone(), T0 - random.generate_number_below(86_400) as f64);
         let job = Job { id: JobId(id as u64), user, bank, queue: None, ran_on, start, limit: 0.0 };
         standing.usages.track_start(&job).expect("a job");
     }
@@ -91,7 +91,7 @@ fn bench_refreshes(criterion: &mut Criterion) {
         for policy in Policy::ALL {
             let site = make_site(leaves, policy);
             for (what, every) in [("few run", leaves / 100), ("all run", 1)] {
-                let mut standing = make_standing_with_jobs(&site, every);
+                let mut standing = make_fairshare_state_with_jobs(&site, every);
                 let mut now = T0;
                 group.bench_function(BenchmarkId::new(what, policy), |bencher| {
                     bencher.iter(|| {
@@ -99,7 +99,7 @@ fn bench_refreshes(criterion: &mut Criterion) {
                         black_box(standing.refresh(now).changed.len())
                     });
                 });
-                let (longest, changed) = measure_longest_slice(&mut standing, now);
+                let (longest, changed) = measure_longest_refresh_slice(&mut standing, now);
                 println!("{leaves} {policy}, {what}: longest slice {longest:.2?}, {changed} changed");
             }
         }
@@ -109,7 +109,7 @@ fn bench_refreshes(criterion: &mut Criterion) {
 }
 
 /// Returns the time of the longest call in five refreshes, and the number of fair-shares that the last refresh changed.
-fn measure_longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
+fn measure_longest_refresh_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
     let (mut longest, mut changed) = (Duration::ZERO, 0);
     let mut time_call = |act: &mut dyn FnMut()| {
         let before = Instant::now();
@@ -121,7 +121,7 @@ fn measure_longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, us
         time_call(&mut || standing.begin_computation(now));
         let mut refreshed = None;
         while refreshed.is_none() {
-            time_call(&mut || refreshed = standing.compute_slice(SLICE));
+            time_call(&mut || refreshed = standing.compute_refresh_slice(SLICE));
         }
         changed = refreshed.map_or(0, |refreshed| refreshed.changed.len());
     }
@@ -138,7 +138,7 @@ fn print_memory(leaves: usize) {
     let association_bytes = allocated_bytes() - before;
     drop(idle);
     let before = allocated_bytes();
-    let busy = make_standing_with_jobs(&site, 1);
+    let busy = make_fairshare_state_with_jobs(&site, 1);
     let job_bytes = (allocated_bytes() - before).saturating_sub(association_bytes);
     drop(busy);
     println!(
@@ -148,7 +148,7 @@ fn print_memory(leaves: usize) {
     );
 }
 
-fn bench_tree_orders(criterion: &mut Criterion) {
+fn bench_posting_order(criterion: &mut Criterion) {
     let bounds = Bounds { depth: 1_000, budget: 2_000, refreshes_stale: false };
     let mut group = criterion.benchmark_group("order 50000");
     group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
@@ -156,9 +156,12 @@ fn bench_tree_orders(criterion: &mut Criterion) {
         let mut random = Random(3);
         let mut pending = Pending::default();
         for id in 0..50_000u64 {
-            let current = 1 + random.number_below(100_000) as u32;
-            let posted =
-                if id < stale_count { current + 1 + random.number_below(50) as u32 } else { current };
+            let current = 1 + random.generate_number_below(100_000) as u32;
+            let posted = if id < stale_count {
+                current + 1 + random.generate_number_below(50) as u32
+            } else {
+                current
+            };
             pending.put(None, PendingJob { id: JobId(id), posted, current, is_incomparable: false }, ());
         }
         let touched = pending.plan(bounds).jobs_to_post.len();
@@ -184,7 +187,7 @@ fn bench_tree_orders(criterion: &mut Criterion) {
 
 /// Measures the computation of turns for users without usage, who have two jobs each. All users are in one bank, or each user is in a bank of their
 /// own.
-fn bench_user_turns(criterion: &mut Criterion) {
+fn bench_interleaving_of_users(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
     for (users, banks) in [(5_000, 1), (1_000, 1_000)] {
@@ -232,5 +235,5 @@ fn bench_user_turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bench_refreshes, bench_tree_orders, bench_user_turns);
+criterion_group!(benches, bench_refreshes, bench_posting_order, bench_interleaving_of_users);
 criterion_main!(benches);

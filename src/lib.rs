@@ -71,7 +71,7 @@
 //!
 //! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor:
 //! `a_new_counted_limit_needs_only_a_row_in_the_limit_table`, `a_new_limit_on_one_job_needs_only_a_row_in_the_limit_table` and
-//! `a_new_priority_factor_needs_only_a_row_in_the_factor_table` build an engine with one more row. `max_wait_behind_outweighs_a_new_factor` shows that a new factor cannot
+//! `a_new_priority_factor_needs_only_a_row_in_the_factor_table` build an engine with one more row. `max_wait_behind_is_guaranteed_despite_an_additional_priority_factor` shows that a new factor cannot
 //! break the guarantee of `max-wait-behind`.
 //!
 //! # Architecture invariants

@@ -120,7 +120,7 @@ fn every_line_fits_80_columns() {
 }
 
 #[test]
-fn the_demo_shows_terms_that_agree_with_the_site_and_the_order() {
+fn the_demo_shows_priority_terms_that_match_the_ranking() {
     let site = site();
     let out = run_demo("terms", &site);
     let priorities = check_ranking(&out, &site);
@@ -130,7 +130,7 @@ fn the_demo_shows_terms_that_agree_with_the_site_and_the_order() {
 }
 
 #[test]
-fn the_demo_shows_other_terms_under_other_weights() {
+fn the_demo_shows_changed_priority_terms_if_the_factor_weights_change() {
     let mut site = site();
     site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 0, "urgency": 50});
     let out = run_demo("weights", &site);

@@ -13,8 +13,8 @@ call_method() {
 }
 # begin_push [PAYLOAD]: opens a push; its number is in $push.
 begin_push() { push=$(call_method policy_begin "${1:-"{}"}" | jq -e .push); }
-# send_part FILTER: sends a part of ./doc.
-send_part() { call_method policy_part "$(jq -c "$1 + {push: $push}" <doc)"; }
+# send_push_part FILTER: sends a part of ./doc.
+send_push_part() { call_method policy_part "$(jq -c "$1 + {push: $push}" <doc)"; }
 commit_push() { call_method policy_commit "{\"push\":$push}"; }
 rest='{queues, projects, banks, priority_factors, config}'
 
@@ -27,7 +27,7 @@ test_expect_success 'an instance has a pending, a held and another pending job' 
 '
 test_expect_success 'a staged push changes no query, dependency and priority' '
 	jq ".associations |= (.[:2] | .[0].max_sched_jobs = 5) | .queues[0].priority = 2" <doc >next && mv next doc &&
-	mf query >before && begin_push && send_part "{associations: .associations[:1]}" && send_part "{associations: .associations[1:]} + $rest" &&
+	mf query >before && begin_push && send_push_part "{associations: .associations[:1]}" && send_push_part "{associations: .associations[1:]} + $rest" &&
 	wait_settled && mf query >after && test_cmp before after && deps_are $held max-sched-jobs-user-limit && prio_is $sched 60000
 '
 test_expect_success 'the reply to the commit counts the changes' '
@@ -49,20 +49,20 @@ test_expect_success 'a part of a committed push is refused' '
 	mf rpc policy_part "{\"push\":$push}" >reply; grep "^ENOENT: mf_priority: push $push: it was committed" reply
 '
 test_expect_success 'a commit is refused, and ends its push, if its tree is invalid' '
-	begin_push && send_part "{associations: .associations} + $rest + {banks: [{bank: \"A\", priority: 0, parent: \"A\", shares: 1, active: 1}],
+	begin_push && send_push_part "{associations: .associations} + $rest + {banks: [{bank: \"A\", priority: 0, parent: \"A\", shares: 1, active: 1}],
 		tree: {policy: \"fair-tree\", at: 0, half_life: 1, node_weight: 1, core_weight: 0, gpu_weight: 0}}" &&
 	mf rejects policy_commit "tree: " "{\"push\":$push}" &&
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "its commit was refused" reply
 '
 test_expect_success 'an aborted push changes nothing' '
-	mf query >before && begin_push && send_part "{associations: []} + $rest" && call_method policy_abort "{\"push\":$push}" &&
+	mf query >before && begin_push && send_push_part "{associations: []} + $rest" && call_method policy_abort "{\"push\":$push}" &&
 	mf query >after && test_cmp before after
 '
 test_expect_success 'an aborted push cannot be committed' '
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "it was aborted" reply
 '
 test_expect_success 'a refused part names user, bank and key' '
-	begin_push && send_part "{associations: .associations[:1]}" &&
+	begin_push && send_push_part "{associations: .associations[:1]}" &&
 	mf rejects policy_part "associations[1].max_nodes: expected integer, got string (user 5002, bank A)" \
 		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)"
 '
@@ -70,7 +70,7 @@ test_expect_success 'a refused part ends its push' '
 	mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply
 '
 test_expect_success 'a push that lacks an array cannot be committed' '
-	begin_push && send_part "{associations, queues, projects, banks}" &&
+	begin_push && send_push_part "{associations, queues, projects, banks}" &&
 	mf rejects policy_commit "policy.priority_factors: key is missing in all parts" "{\"push\":$push}"
 '
 test_expect_success 'a new push replaces an open one' '
@@ -86,7 +86,7 @@ test_expect_success 'a push without parts for the time limit expires' '
 	mf rejects policy_commit "it expired, because no part arrived in time" "{\"push\":$push}"
 '
 test_expect_success 'a dry run replies with the changes that a commit would make' '
-	mf query >before && begin_push "{\"dry_run\":true}" && send_part "{associations: []} + $rest" && commit_push >reply &&
+	mf query >before && begin_push "{\"dry_run\":true}" && send_push_part "{associations: []} + $rest" && commit_push >reply &&
 	jq -e ".dry_run and .removed == 2" <reply
 '
 test_expect_success 'a dry run changes nothing' '
@@ -125,8 +125,8 @@ test_expect_success 'a policy without zero_score resets it' '
 	mf rpc policy_update "$(jq -c ".config = {}" <floor)" && mf alive && prio_is $id 0
 '
 test_expect_success 'a staged push with keep_config keeps switches that no part names' '
-	cp floor doc && begin_push "{\"keep_config\":true}" && send_part "{associations} + $rest" && commit_push && wait_for priority $id priority=1 &&
-	jq ".config = {}" <floor >doc && begin_push "{\"keep_config\":true}" && send_part "{associations} + $rest" && commit_push && mf alive && prio_is $id 1
+	cp floor doc && begin_push "{\"keep_config\":true}" && send_push_part "{associations} + $rest" && commit_push && wait_for priority $id priority=1 &&
+	jq ".config = {}" <floor >doc && begin_push "{\"keep_config\":true}" && send_push_part "{associations} + $rest" && commit_push && mf alive && prio_is $id 1
 '
 
 # check_failed_load FILTER TEXT: changes the document ./floor with the jq filter FILTER. Checks that the plugin does not load with the
@@ -150,7 +150,7 @@ test_expect_success 'a job and its counters are unchanged after failed loads' '
 	is_state SCHED $id && prio_is $id 1 && mf counts 5001 A sched=1
 '
 test_expect_success 'load, push, reload and removal log one line each' '
-	clear_log && cp floor doc && begin_push && send_part "{associations} + $rest" && commit_push && reload_plugin floor && wait_settled && remove_plugin &&
+	clear_log && cp floor doc && begin_push && send_push_part "{associations} + $rest" && commit_push && reload_plugin floor && wait_settled && remove_plugin &&
 	flux dmesg | grep "job-manager.info.*mf_priority:" | sed "s/.*mf_priority: //; s/version [^)]*/version X/" >have &&
 	cat >want <<-EOF &&
 	policy: generation 2, associations: 0 added, 0 changed, 0 removed, 2 unchanged

@@ -18,7 +18,7 @@ check_refused_rules() {
 	grep -F -- "$1" err || { cat err; return 1; }
 }
 print_rules() { mf query | jq -c .running_limits; }
-submit_five() { local u=$1; shift; for _ in 1 2 3 4 5; do mf submit "$u" -q batch "$@"; done; }
+submit_five_jobs() { local u=$1; shift; for _ in 1 2 3 4 5; do mf submit "$u" -q batch "$@"; done; }
 # count_in_state UID STATE: prints how many jobs of a user are in a state.
 count_in_state() { mf jobs "$1" | grep -c " $2 "; }
 check_count_in_state() {
@@ -36,7 +36,7 @@ test_expect_success 'an instance has running limits of 2 and stopped queues' '
 	print_rules >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{}}" && stop_queues
 '
 test_expect_success 'all five jobs reach SCHED under the rule of flux-accounting' '
-	ids=$(submit_five 5001) && wait_scheduled $ids && wait_settled && check_count_in_state 5001 SCHED 5
+	ids=$(submit_five_jobs 5001) && wait_scheduled $ids && wait_settled && check_count_in_state 5001 SCHED 5
 '
 test_expect_success 'all five jobs run at once under the rule of flux-accounting' '
 	start_queues && wait_running $ids && check_count_in_state 5001 RUN 5 && cancel_all && test "$(mf most_ran 5001)" = 5
@@ -45,7 +45,7 @@ test_expect_success 'flux config load switches to strict running limits' '
 	load_rules "{\"running-limits\": \"strict\"}" && print_rules >out && test "$(cat out)" = "{\"default\":\"strict\",\"queues\":{}}"
 '
 test_expect_success 'two of five jobs reach SCHED under strict limits' '
-	stop_queues && ids=$(submit_five 5002 -t 3600) && set -- $ids && wait_scheduled $1 $2 && wait_held_by $3 max-running-jobs-user-limit &&
+	stop_queues && ids=$(submit_five_jobs 5002 -t 3600) && set -- $ids && wait_scheduled $1 $2 && wait_held_by $3 max-running-jobs-user-limit &&
 	wait_held_by $5 max-running-jobs-user-limit && wait_settled && check_count_in_state 5002 SCHED 2 && check_count_in_state 5002 DEPEND 3
 '
 test_expect_success 'two jobs run at once, and the others follow one by one in order' '
@@ -59,13 +59,13 @@ test_expect_success 'strict limits count nodes by the size of jobs' '
 	cancel_all
 '
 test_expect_success 'a job of urgency 0 gives its headroom to the next job, and is held in SCHED if its urgency rises too late' '
-	stop_queues && ids=$(submit_five 5002) && set -- $ids && wait_scheduled $1 $2 && flux job urgency $1 0 && wait_scheduled $3 && wait_settled &&
+	stop_queues && ids=$(submit_five_jobs 5002) && set -- $ids && wait_scheduled $1 $2 && flux job urgency $1 0 && wait_scheduled $3 && wait_settled &&
 	is_state SCHED $1 $2 $3 && is_state DEPEND $4 && flux job urgency $1 16 && wait_settled && held_in_sched $1 &&
 	mf counts 5002 A sched=2 && start_queues && wait_running $2 $3 && wait_settled && held_in_sched $1 && cancel $2 && wait_running $1 &&
 	wait_settled && is_state DEPEND $4 $5 && cancel_all && test "$(mf most_ran 5002)" = 2
 '
 test_expect_success 'jobs in SCHED stay there at the switch to strict limits, and count from then on' '
-	load_rules "{}" && stop_queues && ids=$(submit_five 5001) && wait_scheduled $ids && load_rules "{\"running-limits\": \"strict\"}" && wait_settled &&
+	load_rules "{}" && stop_queues && ids=$(submit_five_jobs 5001) && wait_scheduled $ids && load_rules "{\"running-limits\": \"strict\"}" && wait_settled &&
 	check_count_in_state 5001 SCHED 5 && f=$(mf submit 5001 -q batch) && wait_held_by $f max-running-jobs-user-limit && set -- $ids &&
 	cancel $1 $2 $3 && wait_ended $1 $2 $3 && wait_settled && is_state DEPEND $f
 '
@@ -106,7 +106,7 @@ test_expect_success 'a restart keeps all states under strict limits' '
 	is_state DEPEND $h $t && cancel $r && wait_running $h && wait_settled && is_state DEPEND $t && cancel_all
 '
 test_expect_success 'jobs from before the first push wait in PRIORITY if the limit is full' '
-	reload_plugin && ids=$(submit_five 5005) && set -- $ids && wait_for depend $5 && wait_settled && check_count_in_state 5005 PRIORITY 5 &&
+	reload_plugin && ids=$(submit_five_jobs 5005) && set -- $ids && wait_for depend $5 && wait_settled && check_count_in_state 5005 PRIORITY 5 &&
 	set -f && mf push $site && set +f && wait_running $1 $2 && wait_settled && is_state PRIORITY $3 $4 $5
 '
 test_expect_success 'the query and explain show jobs in PRIORITY as held' '
@@ -127,7 +127,7 @@ test_expect_success 'a reload and a restart keep jobs in PRIORITY, and their ord
 '
 test_expect_success 'no more than two jobs ran at once' 'cancel_all && test "$(mf most_ran 5005)" = 2'
 test_expect_success 'a held job in PRIORITY can be cancelled' '
-	reload_plugin && ids=$(submit_five 5002) && set -- $ids && wait_for depend $5 && set -f && mf push $site && set +f && wait_running $1 $2 &&
+	reload_plugin && ids=$(submit_five_jobs 5002) && set -- $ids && wait_for depend $5 && set -f && mf push $site && set +f && wait_running $1 $2 &&
 	wait_settled && is_state PRIORITY $3 && cancel $3 && wait_ended $3 && cancel $1 && wait_running $4 && wait_settled && is_state PRIORITY $5 &&
 	mf counts 5002 A active=3 held=1 && cancel_all
 '

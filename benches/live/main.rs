@@ -24,7 +24,7 @@ const REFRESH: f64 = 30.0;
 
 /// Counts the priorities that a refresh posts. 300 of 1,000 users have 20,000 pending jobs. The site has 3,000 nodes, and
 /// 10 jobs end per second.
-fn measure_steady_site() {
+fn measure_site_under_constant_load() {
     const NODES: usize = 3_000;
     const ENDS: usize = 300;
     const REFRESHES: usize = 20;
@@ -54,7 +54,7 @@ fn measure_steady_site() {
             for number in 0..REFRESHES * 2 {
                 for _ in 0..ENDS {
                     flux.now += REFRESH / ENDS as f64;
-                    let id = running.swap_remove(random.number_below(running.len() as u64) as usize);
+                    let id = running.swap_remove(random.generate_number_below(running.len() as u64) as usize);
                     flux.run_callback(id.0, Event::Inactive(id));
                     flux.submit_job(flux.user_of[&id]);
                     running.extend(flux.start_first_job());
@@ -75,7 +75,7 @@ fn measure_steady_site() {
                 }
                 before = after;
             }
-            let lagging = flux.engine.view().live_snapshot().lagging;
+            let lagging = flux.engine.view().get_live_fairshare_details().lagging;
             println!(
                 "{:<16} {days:>7} d {depth:>6} {:>9} {:>8} {:>7.1} {most:>6} {:>6} {lagging:>9}",
                 policy.name(),
@@ -159,7 +159,7 @@ fn measure_memory() {
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let measurements: [(&str, fn()); 3] =
-        [("steady", measure_steady_site), ("calls", measure_calls), ("memory", measure_memory)];
+        [("steady", measure_site_under_constant_load), ("calls", measure_calls), ("memory", measure_memory)];
     for (name, measure) in measurements {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {
             measure();

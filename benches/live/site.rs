@@ -28,7 +28,7 @@ fn make_record(user: usize) -> AssociationRecord {
 
 /// Returns a random number from 0 to below 1.
 fn random_fraction(random: &mut Random) -> f64 {
-    random.number_below(1 << 53) as f64 / (1u64 << 53) as f64
+    random.generate_number_below(1 << 53) as f64 / (1u64 << 53) as f64
 }
 
 /// Returns the shares of a user. The shares of a bank are the sum over its users, so the normalized shares of a user are

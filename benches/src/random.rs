@@ -6,7 +6,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// Returns a number from 0 to `limit` - 1.
-    pub fn number_below(&mut self, limit: u64) -> u64 {
+    pub fn generate_number_below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

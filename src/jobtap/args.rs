@@ -7,7 +7,7 @@
 
 use super::error::{EPROTO, Error};
 use super::json::Json;
-use super::{Plugin, sys, to_c_line};
+use super::{Plugin, make_one_line_c_string, sys};
 use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::ffi::{CStr, c_int};
@@ -205,7 +205,7 @@ impl<'a> Args<'a> {
 
     /// Answers with an error text for the user, cut to the size of Flux's buffer.
     pub fn set_error(self, plugin: Plugin, text: &str) {
-        let text = to_c_line(text, ERROR_MAX);
+        let text = make_one_line_c_string(text, ERROR_MAX);
         // SAFETY: the format is a constant that takes one C string, so user text is never a format. The call returns -1
         // even on success.
         unsafe { sys::flux_jobtap_error(plugin.as_ptr(), self.raw, c"%s".as_ptr(), text.as_ptr()) };

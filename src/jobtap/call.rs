@@ -33,7 +33,7 @@ pub struct Logger(*mut sys::flux_t);
 impl Logger {
     /// Writes `text` to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        let text = to_c_line(text, LOG_MAX);
+        let text = make_one_line_c_string(text, LOG_MAX);
         // SAFETY: the job manager's handle outlives all plugins; flux_log writes to standard error if the handle is
         // null. The format is a constant that takes one C string.
         unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
@@ -61,7 +61,7 @@ pub(super) fn to_c_string(text: &str) -> CString {
 /// Returns `text` as a C string of one line with at most `max_bytes` bytes. Flux would cut a longer text at any byte
 /// and then drop the invalid UTF-8. Line breaks and terminal control characters, which user text may contain, are
 /// escaped.
-pub(super) fn to_c_line(text: &str, max_bytes: usize) -> CString {
+pub(super) fn make_one_line_c_string(text: &str, max_bytes: usize) -> CString {
     const CUT: &str = "...";
     let mut line = String::new();
     for letter in text.chars() {
@@ -171,7 +171,7 @@ impl Plugin {
 
     /// Raises a fatal exception of type `kind`. The note is cut to the size of Flux's buffer.
     pub fn raise_exception(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
-        let note = to_c_line(note, NOTE_MAX);
+        let note = make_one_line_c_string(note, NOTE_MAX);
         let (raw, format) = (self.as_ptr(), c"%s".as_ptr());
         // SAFETY: the handle is valid; the format is a constant that takes one C string.
         let rc =
@@ -317,10 +317,10 @@ pub(super) fn set_continuation(
 
 #[cfg(test)]
 mod tests {
-    use super::to_c_line;
+    use super::make_one_line_c_string;
 
     #[test]
-    fn a_c_line_has_no_line_breaks_and_is_cut_between_characters() {
+    fn a_c_string_has_no_line_breaks_and_is_cut_between_characters() {
         for (text, most, cut) in [
             ("short", 5, "short"),
             ("longer", 5, "lo..."),
@@ -335,7 +335,7 @@ mod tests {
             ("%s%n", 9, "%s%n"),
             ("ƒ58 \\ \"q\" '", 99, "ƒ58 \\ \"q\" '"),
         ] {
-            assert_eq!(to_c_line(text, most).to_str(), Ok(cut), "{text} within {most}");
+            assert_eq!(make_one_line_c_string(text, most).to_str(), Ok(cut), "{text} within {most}");
         }
     }
 }

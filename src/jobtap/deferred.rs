@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Deferred requests, and the decoding and answering of requests.
 
-use super::call::{REFUSAL_MAX, to_c_line};
+use super::call::{REFUSAL_MAX, make_one_line_c_string};
 use super::caller::{Caller, Request};
 use super::error::{EPROTO, Error};
 use super::{LogLevel, Plugin, Reply, RequestError, Result, sys, to_c_string};
@@ -89,7 +89,7 @@ pub(super) fn send_reply(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::f
         }
         Err(error) => {
             let errno = if error.errno == 0 { EPROTO } else { error.errno };
-            let text = to_c_line(&error.text, REFUSAL_MAX);
+            let text = make_one_line_c_string(&error.text, REFUSAL_MAX);
             // SAFETY: as above; the text is copied.
             unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
         }

@@ -21,7 +21,7 @@ impl Faults {
     }
 
     /// Panics if a test requested a panic after the work of the innermost call.
-    pub(super) fn note_work_done(&self) {
+    pub(super) fn mark_call_as_done(&self) {
         self.panic_if_requested("after");
     }
 
@@ -31,7 +31,7 @@ impl Faults {
     }
 
     /// Records that an effect begins.
-    pub(super) fn count_effect_start(&self) {
+    pub(super) fn count_effect_for_fault_injection(&self) {
         let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
             *count += 1;
             *count

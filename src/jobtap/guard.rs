@@ -99,9 +99,9 @@ impl<J: Jobtap> Host<'_, J> {
     }
 
     /// Records that an effect begins. Tests may inject a panic here.
-    pub fn record_effect_start(self) {
+    pub fn note_that_effect_begins(self) {
         #[cfg(feature = "fault")]
-        self.instance.faults.count_effect_start();
+        self.instance.faults.count_effect_for_fault_injection();
     }
 }
 
@@ -170,7 +170,7 @@ impl<J: Jobtap> Instance<J> {
             self.faults.record_call_start(what);
             let result = body();
             #[cfg(feature = "fault")]
-            self.faults.note_work_done();
+            self.faults.mark_call_as_done();
             result
         }))
         .ok();

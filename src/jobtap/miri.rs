@@ -82,7 +82,7 @@ fn make_instance() -> Result<Rc<Instance<Recorder>>, String> {
 }
 
 #[cfg_attr(miri, test)]
-fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
+fn miri_a_request_finds_the_plugin_instance_from_its_c_pointer() -> Result<(), String> {
     let instance = make_instance()?;
     let data = address(&instance);
     let services: Vec<*mut c_void> = instance.services().map(address).collect();
@@ -106,7 +106,7 @@ fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
 }
 
 #[cfg_attr(miri, test)]
-fn miri_an_instance_that_flux_does_not_take_is_freed() -> Result<(), String> {
+fn miri_an_instance_is_freed_if_flux_refuses_to_store_it() -> Result<(), String> {
     let instance = make_instance()?;
     let address_in_c = give_to_c(instance.clone());
     // SAFETY: the count was given to C above, and is taken back once.
@@ -116,7 +116,7 @@ fn miri_an_instance_that_flux_does_not_take_is_freed() -> Result<(), String> {
 }
 
 #[cfg_attr(miri, test)]
-fn miri_a_c_text_ends_at_its_length() {
+fn miri_a_string_for_c_has_no_inner_nul_bytes() {
     for text in ["", "plain", "nul\0inside", "üñí"] {
         let c_string = to_c_string(text);
         // SAFETY: the text ends with NUL and is alive.

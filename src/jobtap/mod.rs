@@ -33,7 +33,7 @@ mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use call::{LogLevel, Logger, Plugin};
-use call::{to_c_line, to_c_string};
+use call::{make_one_line_c_string, to_c_string};
 pub use caller::{Caller, Request, Role};
 pub use deferred::Deferred;
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};

@@ -30,7 +30,7 @@ impl Drop for Future {
 }
 
 /// The argument of a continuation. It identifies the instance and the request.
-struct Ticket {
+struct ContinuationArgument {
     /// The address of the instance.
     instance: *mut c_void,
     id: u64,
@@ -40,7 +40,7 @@ struct Ticket {
 pub(super) struct PendingRequest {
     /// This field must come first, because Rust drops the fields in order. The future has a pointer to the ticket.
     _future: Future,
-    _ticket: Rc<Ticket>,
+    _ticket: Rc<ContinuationArgument>,
 }
 
 impl PendingRequest {
@@ -51,7 +51,7 @@ impl PendingRequest {
         id: u64,
         start: impl FnOnce(*mut c_void) -> Result<Future, Error>,
     ) -> Result<PendingRequest, Error> {
-        let ticket = Rc::new(Ticket { instance: instance.as_arg(), id });
+        let ticket = Rc::new(ContinuationArgument { instance: instance.as_arg(), id });
         Ok(PendingRequest { _future: start(address(&ticket))?, _ticket: ticket })
     }
 
@@ -63,7 +63,7 @@ impl PendingRequest {
         // SAFETY: contract of this function: `arg` points to the ticket, and the pending request keeps the
         // ticket alive.
         unsafe {
-            let ticket = borrow_from_c::<Ticket>(arg);
+            let ticket = borrow_from_c::<ContinuationArgument>(arg);
             (borrow_from_c::<Instance<J>>(ticket.instance), ticket.id)
         }
     }

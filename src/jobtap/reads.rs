@@ -34,11 +34,11 @@ impl<J: Jobtap> Instance<J> {
             }
             std::mem::swap(&mut reads.requested, &mut reads.waiting);
         }
-        self.store_wait_step(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
+        self.store_future_of_wait(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
     /// Stores `future` as the current step of the wait. If `future` is an error, reads the eventlogs without waiting.
-    fn store_wait_step(&self, future: Result<Future, Error>) {
+    fn store_future_of_wait(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().wait_step = Some(future),
             Err(_) => self.end_wait(),
@@ -97,7 +97,7 @@ unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: 
     let instance = unsafe { borrow_from_c::<Instance<J>>(arg) };
     let body = || {
         instance.end_wait_step();
-        instance.store_wait_step(instance.plugin.await_commits(on_commits::<J>, arg));
+        instance.store_future_of_wait(instance.plugin.await_commits(on_commits::<J>, arg));
     };
     instance.catch_panic(reply::BATCH, || None, body);
 }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn miri_an_address_stays_valid_while_its_count_moves_through_a_map() {
+    fn miri_a_child_address_stays_valid_while_its_rc_is_moved() {
         let parent = Rc::new(Parent::default());
         let mut args = Vec::new();
         for id in 0..100 {

@@ -142,13 +142,13 @@ impl MfPriority {
     fn delay_until_queue_states(&self, host: Host<'_, Self>, delayed: DelayedRequest, names: Vec<Name>) {
         let delayed = DelayedRequest { has_waited: true, ..delayed };
         self.pace.borrow_mut().park(delayed.guest, delayed);
-        let questions = self.queues.borrow_mut().number_queue_questions(names);
+        let questions = self.queues.borrow_mut().create_queue_state_requests(names);
         ask_queues(host, questions);
     }
 
     /// Answers the parked requests of owners. The parked requests of guests are delayed again, because
     /// thousands of explanations take seconds.
-    fn resume_parked_requests(&self, host: Host<'_, Self>) {
+    fn answer_delayed_owner_requests(&self, host: Host<'_, Self>) {
         let owners = self.pace.borrow_mut().unpark();
         self.arm_answer_timer(host);
         owners.into_iter().for_each(|delayed| self.answer_request(host, delayed));
@@ -156,7 +156,7 @@ impl MfPriority {
 
     /// Asks the job manager which of the queues `names` are stopped. The engine needs the answers.
     pub(super) fn ask_queues_for_engine(&self, host: Host<'_, Self>, names: Vec<Name>) {
-        let questions = self.queues.borrow_mut().number_engine_questions(names);
+        let questions = self.queues.borrow_mut().assign_engine_request_numbers(names);
         ask_queues(host, questions);
     }
 
@@ -175,7 +175,7 @@ impl MfPriority {
         }
         let has_all_answers = self.queues.borrow_mut().note_reply(number, state, host.now());
         if has_all_answers {
-            self.resume_parked_requests(host);
+            self.answer_delayed_owner_requests(host);
         }
         self.answer_delayed_requests(host);
     }
@@ -186,7 +186,7 @@ impl MfPriority {
     /// panic, the engine must compare all jobs.
     pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
-        self.queues.borrow_mut().drop_questions();
-        self.resume_parked_requests(host);
+        self.queues.borrow_mut().drop_queue_state_requests();
+        self.answer_delayed_owner_requests(host);
     }
 }

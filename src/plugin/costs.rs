@@ -23,7 +23,7 @@ pub(super) struct Cost {
 
 /// What a request did to a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum PushStep {
+pub(super) enum CompletedPushStep {
     /// The request added records to a push that is still open.
     #[default]
     Part,
@@ -58,29 +58,29 @@ impl Cost {
 
     /// Adds the time `took` of a request to the cost of its push. `step` says what the request did to the
     /// push.
-    fn add_push_request(&mut self, step: PushStep, now: f64, took: Duration) {
-        if matches!(step, PushStep::Begin | PushStep::Whole) {
+    fn add_push_request(&mut self, step: CompletedPushStep, now: f64, took: Duration) {
+        if matches!(step, CompletedPushStep::Begin | CompletedPushStep::Whole) {
             self.drop_current_measurement();
         }
         self.add_time(took);
         match step {
-            PushStep::Part | PushStep::Begin => {}
-            PushStep::End | PushStep::Whole => self.end_current_measurement(now),
-            PushStep::Drop => self.drop_current_measurement(),
+            CompletedPushStep::Part | CompletedPushStep::Begin => {}
+            CompletedPushStep::End | CompletedPushStep::Whole => self.end_current_measurement(now),
+            CompletedPushStep::Drop => self.drop_current_measurement(),
         }
     }
 }
 
 /// The costs of all pushes and refreshes.
 #[derive(Default)]
-pub(super) struct Costs {
+pub(super) struct PushAndRefreshCosts {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
     /// What the current request did to a push.
-    step: Cell<PushStep>,
+    step: Cell<CompletedPushStep>,
 }
 
-impl Costs {
+impl PushAndRefreshCosts {
     pub fn pushes(&self) -> Cost {
         self.pushes.get()
     }
@@ -90,7 +90,7 @@ impl Costs {
     }
 
     /// Records which step of a push the running request carried out.
-    pub fn record_push_step(&self, step: PushStep) {
+    pub fn record_push_step(&self, step: CompletedPushStep) {
         self.step.set(step);
     }
 
@@ -102,12 +102,12 @@ impl Costs {
         engine: &SharedEngine,
         answer: impl FnOnce() -> Reply,
     ) -> Reply {
-        self.step.set(PushStep::Part);
+        self.step.set(CompletedPushStep::Part);
         let began = Instant::now();
         let reply = self.time_refresh(host, engine, answer);
         let step = self.step.take();
         // Even if Flux refused an effect, the data are in force, and the push is counted.
-        if reply.is_ok() || step != PushStep::Part {
+        if reply.is_ok() || step != CompletedPushStep::Part {
             let mut cost = self.pushes.get();
             cost.add_push_request(step, host.now(), began.elapsed());
             self.pushes.set(cost);
@@ -150,14 +150,34 @@ mod tests {
     #[test]
     fn a_push_in_many_requests_is_one_push() {
         let ms = Duration::from_millis;
-        let steps: [(&[PushStep], u64, u64, Option<u64>); 7] = [
-            (&[PushStep::Whole], 1, 1, Some(1)),
-            (&[PushStep::Begin, PushStep::Part, PushStep::Part, PushStep::End], 1, 10, Some(10)),
-            (&[PushStep::Part, PushStep::Part, PushStep::End], 1, 6, Some(6)),
-            (&[PushStep::Begin, PushStep::Part, PushStep::Drop], 0, 0, None),
-            (&[PushStep::Begin, PushStep::Part], 0, 0, None),
-            (&[PushStep::Part, PushStep::Begin, PushStep::End], 1, 5, Some(5)),
-            (&[PushStep::Part, PushStep::Whole, PushStep::Part, PushStep::End], 2, 9, Some(7)),
+        let steps: [(&[CompletedPushStep], u64, u64, Option<u64>); 7] = [
+            (&[CompletedPushStep::Whole], 1, 1, Some(1)),
+            (
+                &[
+                    CompletedPushStep::Begin,
+                    CompletedPushStep::Part,
+                    CompletedPushStep::Part,
+                    CompletedPushStep::End,
+                ],
+                1,
+                10,
+                Some(10),
+            ),
+            (&[CompletedPushStep::Part, CompletedPushStep::Part, CompletedPushStep::End], 1, 6, Some(6)),
+            (&[CompletedPushStep::Begin, CompletedPushStep::Part, CompletedPushStep::Drop], 0, 0, None),
+            (&[CompletedPushStep::Begin, CompletedPushStep::Part], 0, 0, None),
+            (&[CompletedPushStep::Part, CompletedPushStep::Begin, CompletedPushStep::End], 1, 5, Some(5)),
+            (
+                &[
+                    CompletedPushStep::Part,
+                    CompletedPushStep::Whole,
+                    CompletedPushStep::Part,
+                    CompletedPushStep::End,
+                ],
+                2,
+                9,
+                Some(7),
+            ),
         ];
         for (steps, total, milliseconds, last) in steps {
             let mut cost = Cost::default();

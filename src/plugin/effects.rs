@@ -11,7 +11,7 @@ use crate::jobtap::{
     Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, Result,
 };
 use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal};
-use fairshare_engine::ids::{BankName, JobId, ProjectName, with_f58};
+use fairshare_engine::ids::{BankName, JobId, ProjectName, replace_job_numbers_with_f58};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -39,7 +39,7 @@ impl MfPriority {
         event: Event<'_>,
     ) -> Result<(), Failed> {
         let effects = self.engine.feed(host.now(), event).ok_or(Failed)?;
-        self.perform_effects(host, args, effects)
+        self.perform_engine_effects(host, args, effects)
     }
 
     /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
@@ -54,7 +54,7 @@ impl MfPriority {
     }
 
     /// Carries out `effects` in order. The effects that an effect causes are carried out before the next one.
-    pub(super) fn perform_effects(
+    pub(super) fn perform_engine_effects(
         &self,
         host: Host<'_, Self>,
         args: Option<Args<'_>>,
@@ -70,7 +70,7 @@ impl MfPriority {
                 jobspec_updates.push_back(effect);
                 continue;
             }
-            host.record_effect_start();
+            host.note_that_effect_begins();
             let following = match effect {
                 Effect::Then(step) => self.engine.update(|engine| engine.execute_step(step)),
                 effect => match self.apply_effect(host, args, &effect) {
@@ -81,7 +81,7 @@ impl MfPriority {
                     }
                     Ok(Outcome::Reported(event)) => self.engine.feed(host.now(), *event),
                     Ok(Outcome::Followed(effects)) => Some(effects),
-                    Err(error) => self.report_refused_effect(effect, &error),
+                    Err(error) => self.report_effect_refused_by_flux(effect, &error),
                 },
             };
             // The engine may answer an effect with further effects. They are carried out before the pending
@@ -93,7 +93,7 @@ impl MfPriority {
 
     /// Reports to the engine that Flux refused an effect, and returns the effects that the engine returns. If
     /// the engine logs an error about the refusal, the sender of the running request gets this error text.
-    fn report_refused_effect(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
+    fn report_effect_refused_by_flux(&self, effect: Effect, error: &Error) -> Option<Vec<Effect>> {
         let why = match error.errno {
             ENOENT => Refusal::Absent,
             EINVAL => Refusal::TooLate,
@@ -172,7 +172,7 @@ impl MfPriority {
                     Level::Warning => LogLevel::Warning,
                     Level::Debug => LogLevel::Debug,
                 };
-                plugin.log(level, &format!("mf_priority: {}", with_f58(text)));
+                plugin.log(level, &format!("mf_priority: {}", replace_job_numbers_with_f58(text)));
             }
             Effect::Arm(timer) => host.arm_timer(timer.index(), timer.seconds()),
             Effect::ArmIn(timer, seconds) => host.restart_timer(timer.index(), seconds),

@@ -27,11 +27,11 @@ impl Callback<'_> {
             "job.update.attributes.system.queue" => return self.on_queue_update(),
             "job.update.attributes.system.bank" => return self.on_bank_update(),
             "plugin.query" => return self.on_query(),
-            "conf.update" => return self.on_configuration(),
+            "conf.update" => return self.apply_instance_configuration(),
             "job.state.priority" | "job.priority.get" => return self.answer_priority(),
             "job.new" => args.job().map(|job| self.pass_to_engine(Event::New(read_facts_leniently(&job)))),
             "job.update" => args.job().map(|job| {
-                self.add_unknown_job(JobId(job.id))?;
+                self.add_job_missing_in_engine(JobId(job.id))?;
                 self.pass_to_engine(Event::Updated(read_facts_leniently(&job)))
             }),
             "job.create" => args.job().map(|job| {
@@ -84,19 +84,19 @@ impl Callback<'_> {
 
     fn handle_job_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         let id = JobId(self.args.id()?);
-        let outcome = self.add_unknown_job(id);
+        let outcome = self.add_job_missing_in_engine(id);
         Ok(outcome.and_then(|()| self.pass_to_engine(event(id))))
     }
 
     fn on_run(&self) -> Result<Result<(), Failed>, BadArgs> {
         let (id, r) = self.args.id_and_resources()?;
         let id = JobId(id);
-        let outcome = self.add_unknown_job(id);
+        let outcome = self.add_job_missing_in_engine(id);
         Ok(outcome.and_then(|()| self.pass_to_engine(Event::Run(id, read_resources(r)))))
     }
 
     /// Passes the callback's job to the engine if the engine does not have job `id`, because its `job.new` was lost.
-    fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
+    fn add_job_missing_in_engine(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.has_job(id)) {
             Some(false) => self.handle_new_job(),
             _ => Ok(()),
@@ -140,7 +140,7 @@ impl Callback<'_> {
         };
         let effects = self.plugin.engine.feed(self.host.now(), event()).ok_or(Failed)?;
         if !effects.is_empty() {
-            return self.plugin.perform_effects(self.host, Some(self.args), effects);
+            return self.plugin.perform_engine_effects(self.host, Some(self.args), effects);
         }
         // After a restart Flux may ask for a job's priority before it calls `job.new`.
         self.handle_new_job()?;
@@ -167,7 +167,7 @@ impl Callback<'_> {
 
     /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
     /// precedence.
-    fn on_configuration(&self) -> Result<(), Failed> {
+    fn apply_instance_configuration(&self) -> Result<(), Failed> {
         let tables = self.args.config_table(settings::TABLE).and_then(|table| {
             Ok((table, self.args.config_table(c"queues")?, self.args.config_table(c"access")?))
         });

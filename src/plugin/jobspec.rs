@@ -35,13 +35,13 @@ pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
 /// counts as absent.
 pub fn read_facts_leniently<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let size = read_size(job.jobspec, find_system(job.jobspec));
-    JobFacts { size, resources: read_resources(job.resources), ..read_brief_facts(job) }
+    JobFacts { size, resources: read_resources(job.resources), ..read_job_without_size(job) }
 }
 
 /// Returns the facts of a job without its size and its resources. Reading the size and the resources takes
 /// time linear in the length of the jobspec and R. The user chooses this length, and a request may ask about
 /// a hundred jobs.
-pub fn read_brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
+pub fn read_job_without_size<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let system = find_system(job.jobspec);
     let text = |key: &CStr| system?.get(key)?.as_str();
     JobFacts {

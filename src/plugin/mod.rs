@@ -23,14 +23,14 @@ use crate::jobtap::{
     self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Result,
 };
 use answers::{AllCalls, DelayedRequest};
-use costs::Costs;
+use costs::PushAndRefreshCosts;
 use engine::SharedEngine;
 use events::Callback;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::Open};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{reading::Reader, wire};
 use jobtap::LookUpResult;
-use methods::{staged_push, updates::PiecewisePush};
+use methods::{staged_push, updates::MultiRequestPushChanges};
 use overruled::OtherPlugins;
 use pace::Pace;
 use parts::StagedPushes;
@@ -49,8 +49,8 @@ const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 pub struct MfPriority {
     engine: SharedEngine,
     staged_pushes: RefCell<StagedPushes>,
-    pieces: PiecewisePush,
-    costs: Costs,
+    pieces: MultiRequestPushChanges,
+    costs: PushAndRefreshCosts,
     /// True if Flux is in private mode (`[access] private-mode`) according to its last configuration.
     is_private: Cell<bool>,
     /// The last update of the data.
@@ -175,8 +175,8 @@ impl Jobtap for MfPriority {
         Ok(MfPriority {
             engine: SharedEngine::new(engine),
             staged_pushes: RefCell::default(),
-            pieces: PiecewisePush::default(),
-            costs: Costs::default(),
+            pieces: MultiRequestPushChanges::default(),
+            costs: PushAndRefreshCosts::default(),
             is_private: Cell::default(),
             updated: Cell::new(updated),
             pusher: Cell::default(),

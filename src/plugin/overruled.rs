@@ -18,7 +18,7 @@ pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
 
 impl OtherPlugins {
     /// Returns a job that shows that another plugin decides priorities, if there is one.
-    pub fn find_overruled_job(&self) -> Option<Overruled> {
+    pub fn find_job_with_overruled_priority(&self) -> Option<Overruled> {
         self.0.get()
     }
 

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_requests_are_bounded_and_a_refusal_names_the_wait() {
+    fn requests_beyond_the_waiting_limit_are_refused_with_a_delay() {
         let mut pace = Pace::default();
         let (mut later, mut refused) = (0, 0);
         for user in 0..1000 {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn parked_requests_count_as_waiting_and_keep_their_order() {
+    fn requests_that_need_queue_states_wait_and_keep_their_order() {
         let mut pace = Pace::default();
         for number in 0..MAX_OF_ONE_GUEST {
             assert!(matches!(pace.admit(7, 0.0, || number), Verdict::Now), "{number}");

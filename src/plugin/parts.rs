@@ -8,7 +8,7 @@
 
 use super::services::request_error;
 use crate::jobtap::{ENOENT, Result};
-use fairshare_protocol::{reading::Reader, wire::Beginning};
+use fairshare_protocol::{reading::Reader, wire::StagedPushOptions};
 
 /// The open push, and the reason why the last push ended.
 #[derive(Default)]
@@ -23,14 +23,14 @@ pub(super) struct StagedPushes {
 /// A staged push that is open.
 pub(super) struct OpenStagedPush {
     pub number: u64,
-    pub beginning: Beginning,
+    pub beginning: StagedPushOptions,
     /// Reads the records in the parts of the push.
     pub reader: Reader,
 }
 
 impl StagedPushes {
     /// Opens a push, and ends the push that is open. Returns the number of the new push.
-    pub fn begin(&mut self, beginning: Beginning) -> u64 {
+    pub fn begin(&mut self, beginning: StagedPushOptions) -> u64 {
         self.latest += 1;
         let number = self.latest;
         self.end(&format!("push {number} replaced it"));

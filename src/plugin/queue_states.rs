@@ -57,19 +57,19 @@ pub(super) struct QueueStates {
     /// The queues in requests that the job manager has not answered, by the number of the request.
     under_way: BTreeMap<u32, Name>,
     next: u32,
-    by_engine: EngineQuestions,
+    by_engine: QueueStateRequests,
 }
 
 /// The requests for queue states that the engine waits for.
 #[derive(Default)]
-struct EngineQuestions {
+struct QueueStateRequests {
     /// The queues in the engine's requests that have no answer, by the number of the request.
     open: BTreeMap<u32, Name>,
     /// The answers received.
     answers: QueueAnswers,
 }
 
-impl EngineQuestions {
+impl QueueStateRequests {
     /// Records the answer to question `number`. After the last answer, returns all answers, except for queues
     /// whose states are unknown.
     fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
@@ -105,13 +105,13 @@ impl QueueStates {
     }
 
     /// Drops all questions after a panic, which cancelled their replies.
-    pub fn drop_questions(&mut self) {
+    pub fn drop_queue_state_requests(&mut self) {
         self.under_way.clear();
     }
 
     /// Assigns a number to a new request for the state of each queue in `names`. Skips queues for which a
     /// request has no answer yet. Returns the numbers and the queues.
-    pub fn number_queue_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
+    pub fn create_queue_state_requests(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
         let mut number = |name: Name| {
             self.next = self.next.wrapping_add(1);
@@ -123,8 +123,8 @@ impl QueueStates {
 
     /// Assigns a number to the engine's request for the state of each queue in `names`. Drops the engine's
     /// earlier requests. Returns the numbers and the queues.
-    pub fn number_engine_questions(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
-        self.by_engine = EngineQuestions::default();
+    pub fn assign_engine_request_numbers(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
+        self.by_engine = QueueStateRequests::default();
         for name in names {
             self.next = self.next.wrapping_add(1);
             self.by_engine.open.insert(self.next, name);
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_stopped_if_it_or_its_parent_was_stopped_but_not_without_a_scheduler() {
+    fn a_queue_counts_as_stopped_unless_only_its_scheduler_is_missing() {
         for (reply, is_stopped) in [
             (r#"{"enable": true, "start": true}"#, Some(false)),
             (r#"{"enable": false, "disable_reason": "full", "start": true}"#, Some(false)),
@@ -180,7 +180,7 @@ mod tests {
         let name = |name: &str| Some(QueueName::from(name));
         let queue_told = |is_stopped| QueueReport { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
-        let mut queues = EngineQuestions { open, ..EngineQuestions::default() };
+        let mut queues = QueueStateRequests { open, ..QueueStateRequests::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
         assert_eq!(queues.note_reply(1, Some(&state(false))), None);
         assert_eq!(queues.note_reply(1, Some(&state(false))), None, "an answer counts once");

@@ -19,13 +19,13 @@ fn association_record() -> Value {
     })
 }
 
-fn record_with(key: &str, value: Value) -> Value {
+fn make_record_with_field(key: &str, value: Value) -> Value {
     let mut record = association_record();
     record[key] = value;
     record
 }
 
-fn record_without(key: &str) -> Value {
+fn make_record_without_key(key: &str) -> Value {
     let mut record = association_record();
     record.as_object_mut().unwrap().remove(key);
     record
@@ -54,61 +54,64 @@ fn an_error_names_the_record_the_key_and_the_fault() {
     let good = association_record;
     for (records, text) in [
         (
-            json!([good(), record_with("max_nodes", json!("7"))]),
+            json!([good(), make_record_with_field("max_nodes", json!("7"))]),
             "associations[1].max_nodes: expected integer, got string (user 5001, bank A)",
         ),
-        (json!([record_without("queues")]), "associations[0].queues: key is missing (user 5001, bank A)"),
+        (
+            json!([make_record_without_key("queues")]),
+            "associations[0].queues: key is missing (user 5001, bank A)",
+        ),
         (json!([7]), "associations[0]: expected object, got integer 7"),
         (
             json!([[5001, "A", "A", 0.5, 1, 1, 1, 1, 1, "", "*", "*", 1]]),
             "associations[0]: expected object, got array",
         ),
         (
-            json!([record_with("bank", json!("a\0b"))]),
+            json!([make_record_with_field("bank", json!("a\0b"))]),
             "associations[0].bank: contains the character NUL (user 5001, bank a\\0b)",
         ),
         (
-            json!([record_with("queues", json!("a,\0"))]),
+            json!([make_record_with_field("queues", json!("a,\0"))]),
             "associations[0].queues: contains the character NUL (user 5001, bank A)",
         ),
         (
-            json!([record_with("def_project", json!("\0"))]),
+            json!([make_record_with_field("def_project", json!("\0"))]),
             "associations[0].def_project: contains the character NUL (user 5001, bank A)",
         ),
         (
-            json!([record_with("userid", json!(1.5))]),
+            json!([make_record_with_field("userid", json!(1.5))]),
             "associations[0].userid: expected integer, got real 1.5 (bank A)",
         ),
         (
-            json!([record_with("def_bank", json!(""))]),
+            json!([make_record_with_field("def_bank", json!(""))]),
             "associations[0].def_bank: expected a name, got an empty string; \
              \"flux account edit-user --default-bank=BANK USER\" sets one (user 5001, bank A)",
         ),
         (
-            json!([record_with("max_cores", json!(1.5))]),
+            json!([make_record_with_field("max_cores", json!(1.5))]),
             "associations[0].max_cores: expected integer, got real 1.5 (user 5001, bank A)",
         ),
         (
-            json!([record_with("max_cores", json!(9_223_372_036_854_775_808u64))]),
+            json!([make_record_with_field("max_cores", json!(9_223_372_036_854_775_808u64))]),
             "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits (user 5001, bank A)",
         ),
         (
-            json!([record_with("active", json!(true))]),
+            json!([make_record_with_field("active", json!(true))]),
             "associations[0].active: expected integer, got boolean true (user 5001, bank A)",
         ),
         (
-            json!([record_with("bank", json!(""))]),
+            json!([make_record_with_field("bank", json!(""))]),
             "associations[0].bank: expected a name, got an empty string; \
              \"flux account delete-user --force USER ''\" removes it (user 5001)",
         ),
         (
-            json!([record_with("fairshare", json!(null))]),
+            json!([make_record_with_field("fairshare", json!(null))]),
             "associations[0].fairshare: expected number, got null (user 5001, bank A)",
         ),
     ] {
         assert_eq!(count_records(records.clone()), Err(WireError::Record(text.to_owned())), "{records}");
     }
-    assert_eq!(count_records(json!([good(), record_with("fairshare", json!(1))])), Ok(2));
+    assert_eq!(count_records(json!([good(), make_record_with_field("fairshare", json!(1))])), Ok(2));
     assert_eq!(count_records(json!([])), Ok(0));
 }
 
@@ -207,25 +210,25 @@ fn collect_warnings(records: Value) -> (Vec<String>, usize) {
 fn negative_limits_are_accepted_with_a_warning() {
     for (records, text) in [
         (
-            json!([association_record(), record_with("max_cores", json!(-3))]),
+            json!([association_record(), make_record_with_field("max_cores", json!(-3))]),
             "associations[1].max_cores: negative limit -3 admits nothing (user 5001, bank A)",
         ),
         (
-            json!([record_with("max_active_jobs", json!(-1))]),
+            json!([make_record_with_field("max_active_jobs", json!(-1))]),
             "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5001, bank A)",
         ),
         (
-            json!([record_with("max_running_jobs", json!(-1))]),
+            json!([make_record_with_field("max_running_jobs", json!(-1))]),
             "associations[0].max_running_jobs: negative limit -1 ends each job (user 5001, bank A)",
         ),
         (
-            json!([record_with("max_running_jobs", json!(-2))]),
+            json!([make_record_with_field("max_running_jobs", json!(-2))]),
             "associations[0].max_running_jobs: negative limit -2 admits nothing (user 5001, bank A)",
         ),
     ] {
         assert_eq!(collect_warnings(records), (vec![text.to_owned()], 0));
     }
-    let many: Vec<Value> = (0..25).map(|_| record_with("max_nodes", json!(-1))).collect();
+    let many: Vec<Value> = (0..25).map(|_| make_record_with_field("max_nodes", json!(-1))).collect();
     let (warnings, omitted) = collect_warnings(json!(many));
     assert_eq!((warnings.len(), omitted), (10, 15));
 }
@@ -319,7 +322,7 @@ fn an_error_quotes_the_beginning_of_a_long_value() {
 }
 
 #[test]
-fn switches_take_booleans_and_known_words() {
+fn configuration_settings_accept_booleans_and_the_words_floor_and_hold() {
     let config = |data: Value| {
         wire::read_config_update(Some(&json!({ "data": data }).to_string()), &mut Reader::default())
     };
@@ -395,7 +398,7 @@ proptest::proptest! {
     /// A payload with a few characters replaced, inserted or removed is either accepted or rejected with a short text.
     /// An accepted name cannot break the JSON of the query.
     #[test]
-    fn a_damaged_payload_is_read_or_rejected_with_a_text(
+    fn a_damaged_payload_is_accepted_or_rejected_with_a_short_error(
         edits in proptest::collection::vec((0usize..600, 0u8..3, "[0-9{}\\[\\]\",:.eE+nulx\\\\-]"), 1..6),
     ) {
         let mut text: Vec<char> = json!({"data": [association_record(), association_record()]}).to_string().chars().collect();

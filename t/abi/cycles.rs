@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{OWNER, SO, Site, document, job, plugin};
 
 /// Returns whether this copy of the .so is mapped into this process.
-fn is_mapped(site: &Site) -> bool {
+fn is_plugin_mapped(site: &Site) -> bool {
     let path = site.so.path();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.contains(&*path.to_string_lossy())
@@ -15,7 +15,7 @@ fn is_mapped(site: &Site) -> bool {
 
 /// Checks that the removed plugin has left no mapping, value, timer or service.
 fn assert_plugin_is_gone(site: &Site) {
-    assert!(!is_mapped(site), "the .so is still mapped");
+    assert!(!is_plugin_mapped(site), "the .so is still mapped");
     let host = &site.host;
     assert_eq!((host.plugin_aux_count(), host.job_aux_count(), host.live_watchers()), (0, 0, 0));
     let error = host.request(&super::topic("check"), None, OWNER).unwrap_err();

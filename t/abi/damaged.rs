@@ -26,7 +26,7 @@ fn check_refused(site: &Site, why: &str) {
 }
 
 #[test]
-fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
+fn a_damaged_or_incompatible_snapshot_is_refused_and_logged() {
     let texts = |site: &Site| site.host.kvs();
     let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
     type Damage<'a> = (&'a str, &'a dyn Fn(&Site));

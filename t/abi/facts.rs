@@ -56,7 +56,7 @@ fn start_with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String
     (amounts, more, site.errors())
 }
 
-fn make_r(entries: Value, start: Value) -> Value {
+fn make_resource_set(entries: Value, start: Value) -> Value {
     json!({"version": 1, "execution": {"R_lite": entries, "starttime": start, "expiration": 0}})
 }
 
@@ -67,14 +67,14 @@ fn an_r_of_any_form_is_read_or_logged() {
     let rank = |rank: &str, children: Value| json!([{"rank": rank, "children": children}]);
     let all = "0-4294967295";
     for (r, amounts, since) in [
-        (make_r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
+        (make_resource_set(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
         // Reading a range must take the same time for any length of the range.
         (
-            make_r(rank("0-4294967294", json!({"core": "0"})), json!(7)),
+            make_resource_set(rank("0-4294967294", json!({"core": "0"})), json!(7)),
             [4_294_967_295, 4_294_967_295, 0],
             7.0,
         ),
-        (make_r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
+        (make_resource_set(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
         // If R has no start time, the usage starts at the timestamp of the event in the arguments (here `alloc`).
         (json!({"version": 1, "execution": {"R_lite": []}}), [0, 0, 0], 99.5),
     ] {
@@ -88,20 +88,23 @@ fn an_r_of_any_form_is_read_or_logged() {
         (json!({"version": 2}), "its version is not 1"),
         (json!({"version": 1}), "it has no execution"),
         (json!({"version": 1, "execution": {}}), "it has no R_lite"),
-        (make_r(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
-        (make_r(rank("3-1", json!({})), json!(1)), "the rank of an entry of R_lite is not an idset"),
+        (make_resource_set(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
         (
-            make_r(rank("0", json!({"core": "0-"})), json!(1)),
+            make_resource_set(rank("3-1", json!({})), json!(1)),
+            "the rank of an entry of R_lite is not an idset",
+        ),
+        (
+            make_resource_set(rank("0", json!({"core": "0-"})), json!(1)),
             "an entry of R_lite has core or gpu children that are not an idset",
         ),
         (
-            make_r(rank("0", json!({"core": [1]})), json!(1)),
+            make_resource_set(rank("0", json!({"core": [1]})), json!(1)),
             "an entry of R_lite has core or gpu children that are not an idset",
         ),
-        (make_r(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
-        (make_r(json!([]), json!("soon")), "starttime or expiration is not a time of 0 or more"),
-        (make_r(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
-        (make_r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
+        (make_resource_set(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
+        (make_resource_set(json!([]), json!("soon")), "starttime or expiration is not a time of 0 or more"),
+        (make_resource_set(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
+        (make_resource_set(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
     ] {
         let (totals, _, errors) = start_with_r(&site, id, &r);
         let wanted =

@@ -24,7 +24,7 @@ const ERRNOS: [Errno; 8] = [
 
 /// Runs a fixed sequence of jobs and requests in which `fault` makes calls fail. Returns true if a call
 /// failed.
-fn play_history_with_fault(fault: &Fault) -> bool {
+fn replay_job_history_with_fault(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
     // After a failed call, the state of the plugin may be wrong until the next push.
     play.is_trusting = true;
@@ -94,10 +94,10 @@ fn a_load_in_which_a_call_fails_is_refused_and_leaves_no_timer() {
 
 /// At the first push, the plugin sets the bank of each job that was submitted before, and ends jobs without an association.
 #[test]
-fn the_next_push_repeats_failed_calls_about_waiting_jobs() {
+fn the_next_push_repeats_flux_calls_that_failed_for_waiting_jobs() {
     for call in FOR_WAITING_JOBS {
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            let site = Site::without_data();
+            let site = Site::without_pushed_data();
             let mut plain = job(5002, 1);
             plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
             let waiting: Vec<u64> = (0..3)
@@ -145,8 +145,8 @@ fn the_next_push_repeats_failed_calls_about_waiting_jobs() {
 /// flux-accounting sends the record of the instance owner last, and this record releases held jobs of the
 /// owner.
 #[test]
-fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
-    let site = Site::without_data();
+fn a_push_takes_effect_even_if_flux_refuses_later_calls() {
+    let site = Site::without_pushed_data();
     let mut all = document();
     // The plugin takes the user of its process as the instance owner.
     let owner = mf_priority_testing::jobtap::own_user();
@@ -187,7 +187,7 @@ fn an_answer_that_cannot_be_sent_is_logged() {
 
 /// Makes functions of Flux fail, one function in each run. Each `shard` from 0 to 3 tests a quarter of the
 /// functions.
-fn play_histories_with_faults(shard: usize) {
+fn run_histories_with_failing_calls(shard: usize) {
     let is_here =
         |call: &str| !AT_LOAD.contains(&call) && !FOR_WAITING_JOBS.contains(&call) && call != "flux_respond";
     let calls = Host::FALLIBLE.split(' ').filter(|call| is_here(call)).enumerate();
@@ -198,8 +198,12 @@ fn play_histories_with_faults(shard: usize) {
             // Before the first failure, 0 to 3 calls succeed. With the last two values of `ERRNOS`, five calls in a row
             // fail.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
-            failures +=
-                usize::from(play_history_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
+            failures += usize::from(replay_job_history_with_fault(&Fault {
+                call,
+                after: (n as u64) % 4,
+                times,
+                errno,
+            }));
         }
         println!("{call}: failed in {failures} of {} histories, {:.0?}", ERRNOS.len(), began.elapsed());
         assert!(failures >= 4, "{call} failed in only {failures} histories ({at})");
@@ -207,21 +211,21 @@ fn play_histories_with_faults(shard: usize) {
 }
 
 #[test]
-fn the_plugin_survives_failing_calls_in_history_1() {
-    play_histories_with_faults(0);
+fn the_plugin_survives_failing_flux_calls_of_quarter_1() {
+    run_histories_with_failing_calls(0);
 }
 
 #[test]
-fn the_plugin_survives_failing_calls_in_history_2() {
-    play_histories_with_faults(1);
+fn the_plugin_survives_failing_flux_calls_of_quarter_2() {
+    run_histories_with_failing_calls(1);
 }
 
 #[test]
-fn the_plugin_survives_failing_calls_in_history_3() {
-    play_histories_with_faults(2);
+fn the_plugin_survives_failing_flux_calls_of_quarter_3() {
+    run_histories_with_failing_calls(2);
 }
 
 #[test]
-fn the_plugin_survives_failing_calls_in_history_4() {
-    play_histories_with_faults(3);
+fn the_plugin_survives_failing_flux_calls_of_quarter_4() {
+    run_histories_with_failing_calls(3);
 }

@@ -29,7 +29,7 @@ fn now() -> f64 {
 }
 
 /// Returns the number in an environment variable, or `default`.
-fn number_of_variable(name: &str, default: usize) -> usize {
+fn read_number_from_environment(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
@@ -175,28 +175,30 @@ fn fairshares(site: &Site) -> Vec<u64> {
 
 #[test]
 fn a_push_adds_only_the_changed_chunks_to_the_content_store() {
-    let (many, pushes) =
-        (number_of_variable("GROWTH_ASSOCIATIONS", 3_000), number_of_variable("GROWTH_PUSHES", 12));
+    let (many, pushes) = (
+        read_number_from_environment("GROWTH_ASSOCIATIONS", 3_000),
+        read_number_from_environment("GROWTH_PUSHES", 12),
+    );
     let some = many.div_ceil(100);
     let mut over = Vec::new();
     for policy in POLICIES {
         let mut database = Database::new(many, policy);
-        let site = Site::without_data();
+        let site = Site::without_pushed_data();
         push(&site, &database.document());
         settle(&site);
-        let first = site.host.kvs_stored();
+        let first = site.host.count_stored_kvs_bytes();
         let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
         for hour in 0..pushes {
             // A week has one boundary of periods.
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
-            let before = site.host.kvs_stored();
+            let before = site.host.count_stored_kvs_bytes();
             // The first reactor turns belong to the refresh after the push, which is not part of this measurement.
             longest = longest.max(settle(&site));
-            let grown = site.host.kvs_stored() - before;
+            let grown = site.host.count_stored_kvs_bytes() - before;
             (largest, smallest) = (largest.max(grown), smallest.min(grown));
         }
-        let grown = site.host.kvs_stored() - first;
+        let grown = site.host.count_stored_kvs_bytes() - first;
         let each = grown / pushes as u64;
         let before = fairshares(&site);
         site.host.remove(SO).unwrap();
@@ -226,14 +228,15 @@ fn a_push_adds_only_the_changed_chunks_to_the_content_store() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_week_of_syncs_prints_the_growth_of_the_content_store() {
-    let many = number_of_variable("GROWTH_ASSOCIATIONS", 2_000);
-    let (hours, every) = (number_of_variable("GROWTH_HOURS", 168), number_of_variable("GROWTH_EVERY", 30));
+    let many = read_number_from_environment("GROWTH_ASSOCIATIONS", 2_000);
+    let (hours, every) =
+        (read_number_from_environment("GROWTH_HOURS", 168), read_number_from_environment("GROWTH_EVERY", 30));
     // In each step, the jobs of the previous step end, and the same number of jobs start.
     let step = every.min(30);
-    let each = (number_of_variable("GROWTH_JOBS", 20_000) * step).div_ceil(86_400);
-    let active = many * number_of_variable("GROWTH_ACTIVE", 100) / 100;
+    let each = (read_number_from_environment("GROWTH_JOBS", 20_000) * step).div_ceil(86_400);
+    let active = many * read_number_from_environment("GROWTH_ACTIVE", 100) / 100;
     let mut database = Database::new(many, Policy::WeightedWalk);
-    database.half_life = number_of_variable("GROWTH_HALF_LIFE", 604_800) as f64;
+    database.half_life = read_number_from_environment("GROWTH_HALF_LIFE", 604_800) as f64;
     database.usage.iter_mut().skip(active).for_each(|usage| *usage = 0.0);
     let left = if database.half_life > 0.0 { (-(step as f64) / database.half_life).exp2() } else { 1.0 };
     let options = Options { nodes: 4 * each, priority_default: false, ..Options::default() };
@@ -242,7 +245,7 @@ fn a_week_of_syncs_prints_the_growth_of_the_content_store() {
     database.at = site.host.now();
     push(&site, &database.document());
     settle(&site);
-    let first = site.host.kvs_stored();
+    let first = site.host.count_stored_kvs_bytes();
     let (mut before, mut seconds) = (first, 0);
     let mut running: Vec<(usize, u64)> = Vec::new();
     for hour in 1..=hours {
@@ -267,7 +270,7 @@ fn a_week_of_syncs_prints_the_growth_of_the_content_store() {
             site.host.advance(step as f64);
             seconds += step;
         }
-        let stored = site.host.kvs_stored();
+        let stored = site.host.count_stored_kvs_bytes();
         println!("hour {hour}: {} kB", (stored - before) / 1000);
         before = stored;
     }
@@ -318,7 +321,7 @@ fn a_write_contains_only_the_changed_chunks() {
 }
 
 #[test]
-fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
+fn a_snapshot_is_restored_as_written_after_any_series_of_earlier_snapshots() {
     let site = make_site_with_push(&tree(900, f64::from));
     for round in 1..30_u32 {
         let mut next =
@@ -347,7 +350,7 @@ fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
 }
 
 #[test]
-fn without_live_fair_share_the_plugin_uses_the_pushed_fair_shares() {
+fn if_live_fair_share_is_off_the_plugin_uses_pushed_fair_shares() {
     use fairshare::Policy;
     let policies =
         [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
@@ -358,7 +361,7 @@ fn without_live_fair_share_the_plugin_uses_the_pushed_fair_shares() {
     };
     for policy in policies {
         for ties in ["documented", "slurm-program"] {
-            let site = Site::without_data();
+            let site = Site::without_pushed_data();
             let mut document = tree(70, |user| f64::from(user % 13));
             document["tree"]["at"] = json!(site.host.now());
             document["tree"]["policy"] = json!(policy.to_string());

@@ -156,7 +156,7 @@ fn remove(document: &mut Value, path: &str) {
 }
 
 /// Returns a site in which a job has used each queue, because the query shows only such queues in queue_usage.
-fn make_site_with_used_queues() -> Site {
+fn make_site_with_queue_usage() -> Site {
     let site = Site::new();
     for queue in ["q", "r"] {
         let mut first = job(5002, 1);
@@ -202,7 +202,7 @@ fn call_all_topics(site: &Site, input: &Value) {
 
 #[test]
 fn callbacks_without_arguments_change_nothing() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let before = query_counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
@@ -219,7 +219,7 @@ fn callbacks_without_arguments_change_nothing() {
 
 #[test]
 fn missing_and_unusual_arguments_leave_no_counts() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let before = query_counters(&site);
     for place in PLACES {
         let mut input = valid_arguments();
@@ -245,8 +245,8 @@ fn missing_and_unusual_arguments_leave_no_counts() {
 }
 
 #[test]
-fn unusual_arguments_about_a_running_job_leave_the_job_counted_once() {
-    let site = make_site_with_used_queues();
+fn unusual_callback_arguments_never_count_a_running_job_twice() {
+    let site = make_site_with_queue_usage();
     let id = site.submit(&job(5002, 2));
     assert_eq!(site.state(id), State::Run);
     for place in PLACES.iter().filter(|place| **place != "/id") {
@@ -269,8 +269,8 @@ fn unusual_arguments_about_a_running_job_leave_the_job_counted_once() {
 }
 
 #[test]
-fn a_job_text_of_ten_megabytes_changes_no_counter() {
-    let site = make_site_with_used_queues();
+fn a_callback_argument_of_ten_megabytes_changes_no_counter() {
+    let site = make_site_with_queue_usage();
     let before = query_counters(&site);
     for place in ["/value", "/jobspec/attributes/system/queue", "/jobspec/resources/0/type"] {
         let mut input = valid_arguments();
@@ -283,14 +283,14 @@ fn a_job_text_of_ten_megabytes_changes_no_counter() {
 
 #[test]
 fn a_query_ignores_arguments() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let (rc, out) = site.host.call_raw(SO, "plugin.query", 1, Some(&json!({"name": 5}))).unwrap();
     assert_eq!(rc, 1);
     assert!(out.unwrap()["mf_priority_map"].is_array());
 }
 
 /// Submits a jobspec with one changed or missing value. Returns the text of the rejection. An accepted job runs to its end.
-fn submit_changed(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
+fn submit_changed_jobspec(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
     let mut submission: Submission = job(5002, 1);
     match odd {
         Some(odd) => set(&mut submission.jobspec, place, odd),
@@ -305,11 +305,11 @@ fn submit_changed(site: &Site, place: &str, odd: Option<Value>) -> Result<(), St
 
 #[test]
 fn jobs_with_unusual_values_are_rejected_with_a_text_or_run_to_their_end() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let before = query_counters(&site);
     for place in PLACES.iter().filter_map(|place| place.strip_prefix("/jobspec").filter(|p| !p.is_empty())) {
         for odd in unusual_values().into_iter().map(Some).chain([None]) {
-            if let Err(text) = submit_changed(&site, place, odd) {
+            if let Err(text) = submit_changed_jobspec(&site, place, odd) {
                 assert!(!text.is_empty() && text.len() < 160, "{place}: {text}");
             }
             assert_eq!(query_counters(&site), before, "{place}");
@@ -320,7 +320,7 @@ fn jobs_with_unusual_values_are_rejected_with_a_text_or_run_to_their_end() {
 
 #[test]
 fn a_job_whose_resources_cannot_be_counted_is_rejected() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let slot =
         |count: Value, with: Value| json!([{"type": "slot", "count": count, "label": "task", "with": with}]);
     let core = json!([{"type": "core", "count": 1}]);
@@ -336,16 +336,16 @@ fn a_job_whose_resources_cannot_be_counted_is_rejected() {
         ("no resources", json!([])),
     ];
     for (what, resources) in refused {
-        let odd = submit_changed(&site, "/resources", Some(resources));
+        let odd = submit_changed_jobspec(&site, "/resources", Some(resources));
         let text = odd.expect_err(what);
         assert!(text.starts_with("unable to count resources for job; "), "{what}: {text}");
     }
     assert_eq!(
-        submit_changed(&site, "/attributes/system/duration", None),
+        submit_changed_jobspec(&site, "/attributes/system/duration", None),
         Err("unable to count resources for job; attributes.system.duration is not a number".to_string())
     );
     assert_eq!(
-        submit_changed(&site, "/attributes/system/queue", Some(json!(7))),
+        submit_changed_jobspec(&site, "/attributes/system/queue", Some(json!(7))),
         Err("unable to unpack bank arg".to_string())
     );
     // Two slots of one node each, with one core, are 2 nodes and 2 cores.
@@ -361,7 +361,7 @@ fn a_job_whose_resources_cannot_be_counted_is_rejected() {
 
 #[test]
 fn huge_jobs_do_not_change_the_counters() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let before = query_counters(&site);
     let of_gpus = |count: u64| {
         let slot = json!([{"type": "slot", "count": 1, "label": "task",
@@ -385,7 +385,7 @@ fn huge_jobs_do_not_change_the_counters() {
 
 #[test]
 fn control_characters_in_job_texts_are_escaped_in_the_log() {
-    let site = make_site_with_used_queues();
+    let site = make_site_with_queue_usage();
     let hostile = "no\nbroker.err[0]: all is lost\r\u{1b}[2J\u{9b}31m\u{202e}%s%n";
     for place in [
         "/resources/0/type",

@@ -36,21 +36,21 @@ unsafe extern "C" fn malloc_or_fail(size: usize) -> *mut c_void {
 }
 
 /// Makes `times` allocations fail after `after` successful ones.
-fn set_failures(after: u64, times: u64) {
+fn schedule_allocation_failures(after: u64, times: u64) {
     COUNT.store(0, Relaxed);
     FIRST.store(after, Relaxed);
     LAST.store(after.saturating_add(times), Relaxed);
 }
 
 /// Plays a history in which `times` allocations fail after `after` successful ones. Returns the number of allocations.
-fn play_with_failures(after: u64, times: u64) -> u64 {
+fn run_history_with_failed_allocations(after: u64, times: u64) -> u64 {
     let mut play = Play::new("memory");
     (play.is_trusting, play.refusable) = (true, times);
-    set_failures(after, times);
+    schedule_allocation_failures(after, times);
     play.history();
     play.site.host.settle();
     let count = COUNT.load(Relaxed);
-    set_failures(u64::MAX, 0);
+    schedule_allocation_failures(u64::MAX, 0);
     let log = &play.log;
     assert!(
         !log.iter().any(|line| line.contains("panic")),
@@ -77,10 +77,10 @@ fn job_histories_survive_failed_jansson_allocations() {
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };
     let step = std::env::var("STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(1499u64);
-    let all = play_with_failures(u64::MAX, 0);
+    let all = run_history_with_failed_allocations(u64::MAX, 0);
     let (mut after, mut histories) = (0, 0);
     while after < all {
-        play_with_failures(after, if histories % 5 == 4 { 5 } else { 1 });
+        run_history_with_failed_allocations(after, if histories % 5 == 4 { 5 } else { 1 });
         after += step;
         histories += 1;
     }
@@ -110,7 +110,7 @@ fn push_in_parts(site: &Site) {
 fn reload(site: &Site) {
     let _ = site.host.remove(SO);
     if site.host.load(&site.so.path(), Some(&json!({"config": document()}))).is_err() {
-        set_failures(u64::MAX, 0);
+        schedule_allocation_failures(u64::MAX, 0);
         site.load(&document());
     }
 }
@@ -173,11 +173,11 @@ fn each_action_survives_each_failed_allocation() {
                 submitted.iter().all(Option::is_some),
                 "{what}, a failure after {after} allocations: {submitted:?}"
             );
-            set_failures(after, 1);
+            schedule_allocation_failures(after, 1);
             act(&site);
             site.host.settle();
             let is_over = COUNT.load(Relaxed) <= after;
-            set_failures(u64::MAX, 0);
+            schedule_allocation_failures(u64::MAX, 0);
             let errors = site.errors();
             assert!(
                 !errors.iter().any(|line| line.contains("panic")),

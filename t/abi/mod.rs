@@ -135,7 +135,7 @@ impl Site {
     }
 
     /// Returns a site whose plugin is loaded without data.
-    pub fn without_data() -> Site {
+    pub fn without_pushed_data() -> Site {
         let site = Site::empty(plugin());
         site.host.load(&site.so.path(), None).expect("the plugin loads");
         site

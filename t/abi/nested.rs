@@ -14,7 +14,7 @@ fn list_events(site: &Site, id: u64) -> Vec<String> {
 }
 
 #[test]
-fn the_end_of_a_job_starts_the_next_inside_its_callback() {
+fn the_callback_of_an_ended_job_starts_the_next_held_job() {
     let site = Site::new();
     let first = site.submit(&job(5001, 1));
     let held: Vec<u64> = (0..5).map(|_| site.submit(&job(5001, 1))).collect();
@@ -57,9 +57,9 @@ fn a_job_cancelled_during_a_chain_of_releases_keeps_no_headroom() {
     let site = Site::new();
     let first = site.submit(&job(5001, 4));
     let held: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
-    site.host.cancel_without_settling(held[0]);
-    site.host.cancel_without_settling(first);
-    site.host.cancel_without_settling(held[2]);
+    site.host.cancel_without_running_reactor(held[0]);
+    site.host.cancel_without_running_reactor(first);
+    site.host.cancel_without_running_reactor(held[2]);
     site.host.settle();
     site.check();
     assert_eq!((site.state(held[1]), site.state(held[3])), (State::Run, State::Depend));
@@ -91,7 +91,7 @@ fn an_update_that_moves_a_job_releases_another() {
 }
 
 #[test]
-fn a_job_of_urgency_0_is_released_before_the_decision_about_the_next_job() {
+fn a_scan_releases_a_job_of_urgency_0_before_the_next_job() {
     let mut data = document();
     data["associations"][0] = association(5001, "A", json!({"max_nodes": 3, "max_sched_jobs": 2}));
     // The urgency of the first job is 0 at submission, or becomes 0 while the job is held.
@@ -186,7 +186,7 @@ fn each_of_3000_released_jobs_ends() {
 /// for the priorities in a loop over all jobs. If the plugin released the other job during this loop, Flux would lose
 /// its position in the list of jobs.
 #[test]
-fn if_a_push_sets_a_score_to_0_the_next_job_is_released_after_fluxs_loop() {
+fn a_pushed_score_of_0_releases_the_next_job_after_fluxs_reprioritization() {
     let with_queue_r = |priority: i64| {
         let mut document = document();
         document["priority_factors"].as_array_mut().unwrap().push(json!({"factor": "queue", "weight": 1}));
@@ -229,7 +229,7 @@ fn flux_passes_a_configuration_once_although_the_plugin_releases_a_job() {
 
 /// Another plugin may request Flux's loop over all jobs. If a job starts during that loop, our plugin must release other jobs only after the loop.
 #[test]
-fn a_job_that_starts_in_a_loop_of_flux_releases_jobs_after_the_loop() {
+fn a_job_start_during_a_loop_over_all_jobs_releases_jobs_afterwards() {
     let mut data = document();
     data["associations"][0] = association(5001, "A", json!({"max_sched_jobs": 1}));
     let site = Site::with(&data);

@@ -82,7 +82,7 @@ impl Site {
 #[test]
 fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
     for policy in ["fair-tree", "pbs"] {
-        let site = Site::without_data();
+        let site = Site::without_pushed_data();
         let mut banks = vec![make_bank("root", "")];
         let name = |level: usize| if level == 0 { "root".to_owned() } else { format!("b{level}") };
         banks.extend((1..100_000).map(|level| make_bank(&name(level), &name(level - 1))));
@@ -101,7 +101,7 @@ fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
 
 #[test]
 fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     site.push_in_parts(&make_small_tree("fair-tree", site.host.now()));
     let running = site.submit(&job(5001, 1));
     site.host.advance(YEAR);
@@ -126,7 +126,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 
 #[test]
 fn a_push_during_a_refresh_takes_effect() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     // With this number of associations, a refresh takes several turns of the reactor.
     let banks = || vec![make_bank("root", ""), make_bank("A", "root")];
     let mut document = make_document("fair-tree", site.host.now(), banks(), "A");

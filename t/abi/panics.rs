@@ -13,7 +13,7 @@ use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
 use super::hostile::TOPICS;
-use super::interrupted::site_reading_snapshot_with;
+use super::interrupted::make_site_reading_snapshot_with_plugin;
 use super::play::{Play, full_document};
 use super::remember::make_site_with_push;
 use super::why::{QUEUE_STATUS, STOPPED};
@@ -67,7 +67,7 @@ fn a_panic_in_each_timer_and_future_fails_safely() {
 }
 
 #[test]
-fn the_plugin_recovers_from_panics_in_every_call_of_a_kind() {
+fn the_plugin_recovers_if_every_call_of_one_callback_panics() {
     list_timers_and_futures()
         .chain(["job.new", "job.state.run"])
         .for_each(|what| run_in_process("the_plugin_goes_on_while_each_call_of_a_kind_panics", what));
@@ -192,7 +192,7 @@ fn a_push_during_a_snapshot_read_is_complete_after_a_panic() {
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
 fn a_panic_during_a_read() {
-    let site = site_reading_snapshot_with(faulty_plugin());
+    let site = make_site_reading_snapshot_with_plugin(faulty_plugin());
     let push = site.ask("policy_begin", &json!({}))["push"].clone();
     let mut rest = full_document();
     let associations = rest.as_object_mut().and_then(|rest| rest.remove("associations"));

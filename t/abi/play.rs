@@ -334,7 +334,7 @@ impl Play {
         };
         host.set_readable(id, false);
         let conf = json!({"config": full_document()});
-        let restarted = host.restart_with(Order::Ascending, Some(&conf));
+        let restarted = host.restart_with_configuration(Order::Ascending, Some(&conf));
         self.repeat_refused_load(restarted, Some(&conf));
         host.settle();
         host.advance(6.0);

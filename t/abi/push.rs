@@ -95,7 +95,7 @@ fn a_staged_push_is_not_visible_before_the_commit_or_after_an_abort() {
 }
 
 #[test]
-fn a_push_that_is_not_open_is_refused_with_the_reason() {
+fn a_request_for_a_push_that_is_not_staged_is_refused() {
     let site = Site::new();
     let before = site.query();
     let push = |push: u64| json!({ "push": push });

@@ -137,7 +137,7 @@ fn the_allocations_for_a_part_of_a_push_depend_only_on_its_records() {
 }
 
 #[test]
-fn an_abandoned_push_frees_its_memory_without_a_call() {
+fn an_abandoned_push_frees_its_memory_without_a_further_request() {
     super::run_in_own_process("push_cost::an_abandoned_push_leaves_the_memory_use_unchanged");
 }
 
@@ -193,7 +193,7 @@ fn an_abandoned_push_leaves_the_memory_use_unchanged() {
 #[ignore = "a measurement"]
 fn longest_call() {
     let count = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     let call = |method: &str, payload: &Value| {
         let payload = payload.to_string();
         let start = now();

@@ -198,7 +198,7 @@ fn host_counts(site: &Site) -> BTreeMap<(u32, String), Counts> {
     all
 }
 
-fn parse_shown_counts(query: &Value) -> BTreeMap<(u32, String), Counts> {
+fn parse_job_counts_of_query(query: &Value) -> BTreeMap<(u32, String), Counts> {
     let mut all = BTreeMap::new();
     for user in query["mf_priority_map"].as_array().unwrap() {
         for bank in user["banks"].as_array().unwrap() {
@@ -256,7 +256,7 @@ fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeM
 pub fn assert_counts_equal_host(site: &Site) {
     site.check();
     let query = site.query();
-    assert_eq!(parse_shown_counts(&query), host_counts(site));
+    assert_eq!(parse_job_counts_of_query(&query), host_counts(site));
     let (by_host, by_query) = hold_names(site, &query);
     assert_eq!(by_query, by_host, "held jobs");
 }
@@ -265,7 +265,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn counters_equal_the_hosts_own_count(ops in proptest::collection::vec(any_op(), 1..60), first in any::<u8>()) {
+    fn plugin_counters_equal_the_counts_of_the_simulated_host(ops in proptest::collection::vec(any_op(), 1..60), first in any::<u8>()) {
         let site = Site::with(&document_with_limits(first));
         let mut jobs = Vec::new();
         for op in &ops {

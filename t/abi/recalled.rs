@@ -25,7 +25,7 @@ fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
         let (site, ids) = make_site_with_ended_jobs();
         site.finish(ids[2]);
         site.host.advance(70.0);
-        site.ask_without_reactor("policy_update", &tree_without_decay(7.0, site.host.now()));
+        site.send_request_without_reactor("policy_update", &tree_without_decay(7.0, site.host.now()));
         (0..turns).for_each(|_| _ = site.host.step());
         site.reload_only(None);
         site.host.settle();
@@ -78,11 +78,11 @@ fn a_job_list_answer_before_the_snapshot_removes_no_data_of_the_snapshot() {
         json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
     site.host.set_response("job-list.list", Some(&jobs));
     site.reload_only(None);
-    let push = &site.ask_without_reactor("policy_begin", &json!({}))["push"];
+    let push = &site.send_request_without_reactor("policy_begin", &json!({}))["push"];
     let mut part = tree_without_decay(0.0, 1.6e9);
     part["push"] = push.clone();
-    site.ask_without_reactor("policy_part", &part);
-    site.ask_without_reactor("policy_commit", &json!({"push": push}));
+    site.send_request_without_reactor("policy_part", &part);
+    site.send_request_without_reactor("policy_commit", &json!({"push": push}));
     site.host.settle();
     site.host.advance(2.0);
     let shown = usage_of(&site, 1000);

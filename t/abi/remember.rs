@@ -30,7 +30,7 @@ impl Site {
     }
 
     /// Sends a request of the owner without running the reactor, and returns the answer.
-    pub(super) fn ask_without_reactor(&self, method: &str, payload: &Value) -> Value {
+    pub(super) fn send_request_without_reactor(&self, method: &str, payload: &Value) -> Value {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
         serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
@@ -90,11 +90,11 @@ pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
 
 /// Returns a site after a push of `document`.
 pub(super) fn make_site_with_push(document: &Value) -> Site {
-    make_site_with_push_to(plugin(), document)
+    make_site_with_plugin_and_push(plugin(), document)
 }
 
 /// Returns the site of [`make_site_with_push`] with another .so.
-pub(super) fn make_site_with_push_to(so: &Path, document: &Value) -> Site {
+pub(super) fn make_site_with_plugin_and_push(so: &Path, document: &Value) -> Site {
     let site = Site::empty(so);
     site.host.load(&site.so.path(), None).expect("the plugin loads");
     site.ask("policy_update", document);
@@ -182,8 +182,8 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
 }
 
 #[test]
-fn methods_of_flux_accounting_are_not_saved_and_remove_the_snapshot() {
-    let site = Site::without_data();
+fn a_push_with_flux_accounting_methods_removes_the_snapshot() {
+    let site = Site::without_pushed_data();
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.host.settle();
     assert_eq!(site.host.kvs(), BTreeMap::new());
@@ -207,7 +207,7 @@ fn a_document_at_load_takes_precedence_over_the_snapshot() {
 }
 
 #[test]
-fn with_remember_off_the_plugin_stores_no_snapshot() {
+fn the_plugin_stores_no_snapshot_if_the_setting_remember_is_false() {
     let site = make_site_with_push(&document());
     site.reload_with(Some(&json!({"remember": false})));
     assert!(!site.has_data());
@@ -218,11 +218,11 @@ fn with_remember_off_the_plugin_stores_no_snapshot() {
 }
 
 #[test]
-fn a_push_before_the_snapshot_is_read_takes_precedence() {
+fn a_push_takes_precedence_over_a_snapshot_that_is_read_later() {
     let site = make_site_with_push(&tree(500, f64::from));
     site.reload_only(None);
     let other = document();
-    site.ask_without_reactor("policy_update", &other);
+    site.send_request_without_reactor("policy_update", &other);
     site.host.settle();
     let fresh = make_site_with_push(&other);
     assert_eq!(site.pushed_data(), fresh.pushed_data());
@@ -235,10 +235,10 @@ fn the_snapshot_is_restored_after_an_aborted_push() {
     let site = make_site_with_push(&tree(500, f64::from));
     let before = site.pushed_data();
     site.reload_only(None);
-    let begun = site.ask_without_reactor("policy_begin", &json!({}));
+    let begun = site.send_request_without_reactor("policy_begin", &json!({}));
     site.host.settle();
     assert!(!site.has_data());
-    site.ask_without_reactor("policy_abort", &json!({"push": begun["push"]}));
+    site.send_request_without_reactor("policy_abort", &json!({"push": begun["push"]}));
     site.host.advance(2.0);
     assert_eq!(site.pushed_data(), before);
 }
@@ -264,9 +264,9 @@ fn an_interrupted_snapshot_write_leaves_the_previous_snapshot() {
         let site = make_site_with_push(&tree(1200, f64::from));
         let before = site.pushed_data();
         let next = tree(1200, |user| f64::from(user) + 1.0);
-        site.ask_without_reactor("policy_update", &next);
+        site.send_request_without_reactor("policy_update", &next);
         let after = site.pushed_data();
-        site.host.settle_commits(commits);
+        site.host.run_reactor_up_to_commit_limit(commits);
         site.reload();
         let found = site.pushed_data();
         assert!(found == before || found == after, "after {commits} commits");
@@ -295,7 +295,7 @@ pub(super) fn usage_of(site: &Site, user: u32) -> f64 {
 
 /// The push in one message arrives before the plugin reads the ended jobs. The push in parts arrives while the plugin applies the snapshot.
 #[test]
-fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
+fn a_push_before_the_snapshot_is_applied_loses_no_ended_jobs() {
     for is_in_parts in [false, true] {
         let (site, ids) = make_site_with_ended_jobs();
         site.finish(ids[2]);
@@ -306,14 +306,14 @@ fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
         document["tree"]["half_life"] = json!(0);
         site.reload_only(None);
         if is_in_parts {
-            let push = &site.ask_without_reactor("policy_begin", &json!({}))["push"];
+            let push = &site.send_request_without_reactor("policy_begin", &json!({}))["push"];
             site.host.settle();
             assert!(!site.has_data());
             document["push"] = push.clone();
-            site.ask_without_reactor("policy_part", &document);
-            site.ask_without_reactor("policy_commit", &json!({"push": push}));
+            site.send_request_without_reactor("policy_part", &document);
+            site.send_request_without_reactor("policy_commit", &json!({"push": push}));
         } else {
-            site.ask_without_reactor("policy_update", &document);
+            site.send_request_without_reactor("policy_update", &document);
         }
         site.host.settle();
         site.host.advance(2.0);
@@ -328,14 +328,14 @@ fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
 
 /// Before the plugin reads the snapshot, a push has replaced all its data except the ended jobs. So the log must not ask for a push.
 #[test]
-fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
+fn reading_a_damaged_snapshot_after_a_push_logs_exactly_one_refusal() {
     let (site, _) = make_site_with_ended_jobs();
     site.host.advance(70.0);
     let key = site.host.kvs().into_keys().find(|key| key.contains(".jobs.")).unwrap();
     site.host.kvs_put(&key, Some("nothing of the kind"));
     site.reload_only(None);
     site.host.take_log();
-    site.ask_without_reactor("policy_update", &tree(3, |_| 0.0));
+    site.send_request_without_reactor("policy_update", &tree(3, |_| 0.0));
     site.host.settle();
     let log_lines: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refusals: Vec<_> = log_lines.iter().filter(|line| line.contains("is refused")).collect();

@@ -65,9 +65,9 @@ fn counters_are_right_after_restarts_with_data() {
 }
 
 #[test]
-fn counters_are_right_when_data_come_after_a_restart() {
+fn counters_are_correct_if_the_push_follows_a_restart() {
     for order in [Order::Ascending, Order::Descending] {
-        let site = Site::without_data();
+        let site = Site::without_pushed_data();
         site.push(&document());
         let ids = submit_job_in_each_state(&site);
         site.host.restart(order).unwrap();
@@ -113,7 +113,7 @@ fn a_job_in_cleanup_counts_as_running_after_a_reload_and_ends_after_a_restart() 
     let site = Site::new();
     let run = site.submit(&job(5001, 1));
     let held = site.submit(&job(5001, 1));
-    site.host.cancel_without_settling(run);
+    site.host.cancel_without_running_reactor(run);
     assert_eq!(site.state(run), State::Cleanup);
     site.host.remove(SO).unwrap();
     site.load(&document());
@@ -123,7 +123,7 @@ fn a_job_in_cleanup_counts_as_running_after_a_reload_and_ends_after_a_restart() 
     assert_counts_equal_host(&site);
     assert_eq!((site.state(run), site.state(held)), (State::Inactive, State::Run));
 
-    site.host.cancel_without_settling(held);
+    site.host.cancel_without_running_reactor(held);
     site.host.restart(Order::Ascending).unwrap();
     site.host.settle();
     assert_counts_equal_host(&site);
@@ -206,7 +206,7 @@ fn the_plugin_adds_the_default_bank_to_a_replayed_job_without_a_bank() {
 }
 
 #[test]
-fn no_priority_is_requested_at_load_before_flux_asks_the_plugin() {
+fn during_load_the_plugin_requests_no_priority_before_flux_first_asks() {
     // Flux calls conf.update before it adds the plugin to its list. If the plugin then requested priorities, `.priority-default` would answer.
     let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
     for settings in

@@ -39,7 +39,7 @@ fn a_push_during_a_write_that_fails_is_written_later() {
     for next in [tree(300, |user| f64::from(user) + 1.0), document()] {
         site.host.request_now(&topic("policy_update"), Some(&next.to_string()), OWNER).unwrap();
         // The first write has failed, but its answer has not reached the plugin.
-        site.host.settle_commits(1);
+        site.host.run_reactor_up_to_commit_limit(1);
     }
     site.host.settle();
     assert!(site.has_logged("can't be saved"));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{PluginCopy, plugin};
 
 #[test]
-fn every_scenario_plays_to_its_end() {
+fn every_scenario_file_runs_to_its_last_step() {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/scenarios");
     let so = PluginCopy::new(plugin());
     let mut played = 0;

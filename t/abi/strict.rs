@@ -25,7 +25,7 @@ fn list_states(site: &Site, jobs: &[u64]) -> Vec<State> {
     jobs.iter().map(|id| site.state(*id)).collect()
 }
 
-fn submit_five(site: &Site) -> Vec<u64> {
+fn submit_five_jobs(site: &Site) -> Vec<u64> {
     let one: Submission = job(5001, 1);
     (0..5).map(|_| site.submit(&one)).collect()
 }
@@ -33,13 +33,13 @@ fn submit_five(site: &Site) -> Vec<u64> {
 use State::{Depend, Priority, Run, Sched};
 
 #[test]
-fn under_the_strict_rule_no_more_jobs_run_than_the_limit_allows() {
+fn strict_running_limits_never_let_more_jobs_run_than_the_limit() {
     for (settings, waiting, wanted) in [
         (json!({}), [Sched; 5], [Run, Run, Run, Run, Sched]),
         (strict_configuration(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
     ] {
         let (site, full) = make_site_with_full_cluster(&settings);
-        let jobs = submit_five(&site);
+        let jobs = submit_five_jobs(&site);
         assert_eq!(list_states(&site, &jobs), waiting, "{settings}");
         site.check();
         site.finish(full);
@@ -64,7 +64,7 @@ fn a_configuration_that_is_refused_changes_nothing() {
 #[test]
 fn switching_strict_running_limits_off_releases_the_held_jobs() {
     let (site, _) = make_site_with_full_cluster(&strict_configuration());
-    let jobs = submit_five(&site);
+    let jobs = submit_five_jobs(&site);
     site.host.reload_config(&json!({})).unwrap();
     site.host.settle();
     assert_eq!(
@@ -77,7 +77,7 @@ fn switching_strict_running_limits_off_releases_the_held_jobs() {
 
 #[test]
 fn jobs_submitted_before_a_push_are_released_in_callbacks_of_other_jobs() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     let jobs: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
     assert_eq!(list_states(&site, &jobs), [Priority; 4]);
     site.push(&document());
@@ -102,7 +102,7 @@ fn jobs_submitted_before_a_push_are_released_in_callbacks_of_other_jobs() {
 
 #[test]
 fn a_reload_keeps_jobs_held_in_priority() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     let jobs: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
     site.push(&document());
     site.host.remove(super::SO).unwrap();
@@ -116,9 +116,9 @@ fn a_reload_keeps_jobs_held_in_priority() {
 }
 
 #[test]
-fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
+fn a_job_without_headroom_is_held_when_its_urgency_rises() {
     let (site, full) = make_site_with_full_cluster(&strict_configuration());
-    let jobs = submit_five(&site);
+    let jobs = submit_five_jobs(&site);
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
     assert_eq!(list_states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     site.host.set_urgency(jobs[0], 16, OWNER).unwrap();
@@ -138,7 +138,7 @@ fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
 /// from the job that the plugin wants to update.
 #[test]
 fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     site.host
         .reload_config(&json!({"fairshare": strict_configuration(), "queues": {"q": {}, "r": {}}}))
         .unwrap();

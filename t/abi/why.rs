@@ -235,7 +235,7 @@ fn twenty_of_many_dependencies_are_named_and_all_are_counted() {
 }
 
 #[test]
-fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
+fn a_guest_that_sends_requests_without_pause_gets_delayed_answers() {
     let site = Site::with(&document());
     let mine = site.submit(&job(5002, 1));
     let payload = json!({"jobs": [mine]}).to_string();

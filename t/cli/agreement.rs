@@ -16,7 +16,7 @@ const USAGE_TABLES: &str = "
 const SYNC: [&str; 6] = ["sync", "--dry-run", "--only", "usage", "--only", "fairshare"];
 
 #[test]
-fn push_update_and_sync_refuse_the_same_databases() {
+fn push_update_and_sync_refuse_the_same_invalid_databases() {
     for (index, (sql, fault)) in [
         (
             "INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 1)",

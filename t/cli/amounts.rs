@@ -90,7 +90,7 @@ fn deposit_show_and_doctor_warn_of_a_budget_with_nothing_left() {
 }
 
 #[test]
-fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
+fn a_usage_credit_without_effect_is_stored_with_a_warning() {
     let site = make_site_with_jobs("no_usage");
     let now = (super::pipeline::END + 900.0).to_string();
     let warning = |action: &str, user: &str, amount: &str| {
@@ -119,7 +119,7 @@ fn a_credit_that_reduces_nothing_is_stored_with_a_warning() {
 }
 
 #[test]
-fn credit_add_says_what_the_part_beyond_the_usage_of_ended_jobs_reduces() {
+fn credit_add_explains_what_a_credit_beyond_past_usage_reduces() {
     let site = make_site_with_jobs("rest_of_credit");
     let now = (super::pipeline::END + 900.0).to_string();
     let add = |amount: &str, more: &[&str]| {
@@ -153,7 +153,7 @@ fn credit_add_says_what_the_part_beyond_the_usage_of_ended_jobs_reduces() {
 }
 
 #[test]
-fn doctor_lists_credits_that_no_sync_has_counted() {
+fn doctor_lists_usage_credits_that_no_sync_has_counted() {
     let site = make_site_with_jobs("uncounted_credits");
     let now = (super::pipeline::END + 900.0).to_string();
     let find = || fairshare(["doctor", "-p", site.path(), "--uri", "local:///nonexistent"]).out;
@@ -187,7 +187,7 @@ fn usage_by_period_is_in_node_hours_if_usage_counts_nodes() {
 }
 
 #[test]
-fn usage_by_period_has_no_parts_after_a_credit_and_never_cuts_a_date() {
+fn usage_by_period_omits_percentages_after_a_credit_and_prints_full_dates() {
     let site = make_site_with_jobs("period_credit");
     let now = (super::pipeline::END + 900.0).to_string();
     let sync = || fairshare(["sync", "--only", "usage", "--now", &now, "-p", site.path()]).ok().to_owned();
@@ -236,7 +236,7 @@ fn usage_prints_the_interval_with_the_time_zone() {
 }
 
 #[test]
-fn the_zone_is_below_a_table_with_times_of_day() {
+fn the_name_of_the_time_zone_follows_a_table_with_times() {
     let site = make_site_with_jobs("zone");
     let list = |action: &str| {
         let mut command = Command::new(super::PROGRAM);

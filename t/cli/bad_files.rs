@@ -15,7 +15,7 @@ fn assert_refused(path: &str, text: &str) {
 
 /// Like [`assert_refused`], but expects that the message of `update` ends with "; nothing was changed".
 #[track_caller]
-fn assert_refused_unchanged(path: &str, text: &str) {
+fn assert_refused_without_changes(path: &str, text: &str) {
     assert_refused_with(path, text, "; nothing was changed");
 }
 
@@ -58,13 +58,13 @@ fn truncated_files_are_refused() {
     let original_bytes = site.bytes();
     for keep in [100, 4096, original_bytes.len() / 2, original_bytes.len() - 1] {
         fs::write(&site.path, &original_bytes[..keep]).expect("written");
-        assert_refused_unchanged(
+        assert_refused_without_changes(
             site.path(),
             &format!("truncated: {keep} of {} bytes", original_bytes.len()),
         );
     }
     fs::write(&site.path, &original_bytes[..50]).expect("written");
-    assert_refused_unchanged(site.path(), "truncated: 50 of 512 bytes");
+    assert_refused_without_changes(site.path(), "truncated: 50 of 512 bytes");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_update_waits_for_a_lock_that_is_released_in_time() {
     let site = Site::small("waits");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
-    site.check_update_waits_for(&other);
+    site.check_that_update_waits_for_lock(&other);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_database_in_wal_mode_is_read_in_a_read_only_directory() {
 }
 
 #[test]
-fn a_log_without_its_index_needs_a_writable_directory() {
+fn an_sqlite_wal_without_its_index_needs_a_writable_directory() {
     let site = Site::small("wal_log");
     let writer = site.open();
     writer

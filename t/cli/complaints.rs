@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::golden::golden_documents;
+use super::golden::read_golden_files;
 use super::imports::format_sshare;
 use super::site::Site;
 use super::{PROGRAM, directory, fairshare, file};
@@ -13,7 +13,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
 
 #[test]
 fn norm_shares_reveal_that_users_of_sshare_are_missing() {
-    for (name, golden) in golden_documents("slurm") {
+    for (name, golden) in read_golden_files("slurm") {
         let whole = format_sshare(&golden);
         // Without -a, sshare lists all accounts, but only one user: the caller. NormShares can only show that siblings
         // of this user are missing. So the test needs a user with siblings.
@@ -51,7 +51,7 @@ fn partial_output_of_sshare_is_refused() {
 }
 
 #[test]
-fn check_import_names_a_wrong_norm_shares_and_the_right_value() {
+fn check_import_reports_a_wrong_normshares_value_and_the_correct_value() {
     let text = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root|||0.0|9||\n chem||1|1.0|9||\n  chem|ann|10|0.909080|9|1.0|0.5\n  chem|ben|1|0.090909|0|0.0|1.0\n";
     let ran = fairshare(["check-import", "--tree", &file("norm_shares", text)]);

@@ -241,7 +241,7 @@ fn update_accepts_a_schema_without_active_banks() {
 }
 
 #[test]
-fn push_names_the_defaults_of_newer_columns() {
+fn push_reports_the_defaults_it_sends_for_missing_database_columns() {
     let site = Site::small("push_old");
     site.sql("ALTER TABLE association_table DROP COLUMN max_cores; ALTER TABLE queue_table DROP COLUMN max_sched_jobs");
     site.sql("DROP TABLE config_table; DROP TABLE priority_factor_weight_table; PRAGMA user_version = 26");
@@ -263,7 +263,7 @@ fn push_names_the_defaults_of_newer_columns() {
 }
 
 #[test]
-fn push_names_skipped_limits_and_the_remedy() {
+fn push_lists_limits_it_skips_and_how_to_remove_them() {
     let site = Site::small("push_lost_limit");
     for limit in [["set", "user", "ben", "run-gpus=1"], ["set", "association", "ben/B", "run-gpus=2"]] {
         let ran = fairshare([&["limit"], &limit[..], &["-p", site.path()]].concat());
@@ -412,7 +412,7 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
 }
 
 #[test]
-fn a_push_contains_the_tree_its_usages_and_watermarks() {
+fn a_push_sends_the_bank_tree_with_usages_and_their_cutoff_times() {
     use fairshare_accounting::store::{Access, Database, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(
@@ -455,7 +455,7 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
         let mut database =
             Database::open(&site.path, Access::Write, std::time::Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
-        snapshot.write_marks(&Marks { period_end, ran, ..Marks::default() }).expect("written");
+        snapshot.write_usage_marks(&Marks { period_end, ran, ..Marks::default() }).expect("written");
         snapshot.commit().expect("committed");
         read().tree.expect("a tree").at
     };

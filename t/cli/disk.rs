@@ -48,7 +48,7 @@ enum Kind {
 }
 
 /// Counts an operation, and returns whether it fails.
-fn must_fail(kind: Kind) -> bool {
+fn should_operation_fail(kind: Kind) -> bool {
     // On a full disk, reads do not fail and are not counted.
     if IS_FULL.load(Ordering::SeqCst) && kind == Kind::Reads {
         return false;
@@ -125,7 +125,7 @@ macro_rules! real {
 macro_rules! method {
     ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
-            if let Some(kind) = $kind && must_fail(kind) {
+            if let Some(kind) = $kind && should_operation_fail(kind) {
                 return $error;
             }
             let (method, real) = real!(file.$method);
@@ -151,7 +151,7 @@ method!(shm_unmap, xShmUnmap, None::<Kind>, 0, deletes: c_int);
 
 unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c_int, at: i64) -> c_int {
     let (write, real) = real!(file.xWrite);
-    if !must_fail(Kind::Writes) {
+    if !should_operation_fail(Kind::Writes) {
         // SAFETY: the arguments are those of SQLite.
         return unsafe { write(real, from, size, at) };
     }
@@ -165,7 +165,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
     // An unlock always succeeds. For a lock of another process SQLite would wait ten seconds, whatever the setting is.
-    if flags & ffi::SQLITE_SHM_LOCK != 0 && must_fail(Kind::Reads) {
+    if flags & ffi::SQLITE_SHM_LOCK != 0 && should_operation_fail(Kind::Reads) {
         return ffi::SQLITE_IOERR_SHMLOCK;
     }
     let (method, real) = real!(file.xShmLock);
@@ -215,7 +215,7 @@ unsafe extern "C" fn open(
     // open.
     unsafe { file.cast::<File>().write(File { base: sqlite3_file { pMethods: std::ptr::null() }, real }) };
     let kind = if flags & ffi::SQLITE_OPEN_CREATE == 0 { Kind::Reads } else { Kind::Writes };
-    if must_fail(kind) {
+    if should_operation_fail(kind) {
         return ffi::SQLITE_CANTOPEN;
     }
     let open = find_system_method(|vfs| vfs.xOpen);
@@ -231,7 +231,7 @@ unsafe extern "C" fn open(
 
 unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_int) -> c_int {
     // On a full disk, files can still be removed.
-    if !IS_FULL.load(Ordering::SeqCst) && must_fail(Kind::Writes) {
+    if !IS_FULL.load(Ordering::SeqCst) && should_operation_fail(Kind::Writes) {
         return ffi::SQLITE_IOERR_DELETE;
     }
     let delete = find_system_method(|vfs| vfs.xDelete);
@@ -245,7 +245,7 @@ unsafe extern "C" fn access(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    if must_fail(Kind::Reads) {
+    if should_operation_fail(Kind::Reads) {
         return ffi::SQLITE_IOERR_ACCESS;
     }
     let access = find_system_method(|vfs| vfs.xAccess);

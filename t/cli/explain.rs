@@ -75,7 +75,7 @@ fn why_names_the_level_that_lowers_the_fair_share_most() {
 }
 
 #[test]
-fn why_shows_the_levels_of_both_users_under_a_formula_policy() {
+fn why_prints_both_users_tree_levels_if_a_formula_computes_fair_shares() {
     let path = file("why_formula", TREE);
     let ran =
         fairshare(["why", "bob/phys", "cat", "--tree", &path, "--policy", "pbs", "--set", "pbs.min_usage=0"]);
@@ -149,7 +149,7 @@ fn why_shows_as_many_usage_periods_as_the_database_has_rows() {
 }
 
 /// Returns a site whose period ended a day ago, but whose bins are not shifted yet: the two node-hours of ann are in bin 0.
-fn make_late_site(test: &str) -> Site {
+fn make_site_with_overdue_period_end(test: &str) -> Site {
     let site = Site::small(test);
     add_jobs(&site);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64().floor();
@@ -166,7 +166,7 @@ fn make_late_site(test: &str) -> Site {
 
 #[test]
 fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
-    let site = make_late_site("why_late");
+    let site = make_site_with_overdue_period_end("why_late");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let row = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).nth(1).expect("a row");
     let words: Vec<&str> = row.split_whitespace().collect();
@@ -178,7 +178,7 @@ fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
 }
 
 #[test]
-fn compare_shows_the_moves_between_two_policies() {
+fn the_command_compare_shows_rank_changes_between_two_policies() {
     let path = file("compare", TREE);
     let json = fairshare(["compare", "--policy", "weighted-walk,classic", "--tree", &path, "--json"]).json();
     assert_eq!(json["policies"], serde_json::json!(["weighted-walk", "classic"]));
@@ -210,7 +210,7 @@ fn compare_shows_the_moves_between_two_policies() {
 }
 
 #[test]
-fn compare_names_the_policies_and_uses_the_singular_for_one_user() {
+fn the_compare_table_names_the_policies_and_says_1_association() {
     let path = file(
         "compare_titles",
         r#"{"banks": [{"name": "root", "parent": null}], "associations": [{"user": "u", "bank": "root", "shares": 1, "usage": 1}]}"#,

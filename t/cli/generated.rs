@@ -67,7 +67,7 @@ fn the_reference_has_the_table_of_settings() {
 }
 
 /// Returns the methods of a role in the plugin's table, without `prices`, the old name of `priorities`.
-fn methods_of<'a>(table: &'a str, role: &str) -> BTreeSet<&'a str> {
+fn list_methods_of_role<'a>(table: &'a str, role: &str) -> BTreeSet<&'a str> {
     let start = format!("{role}_method(c\"");
     let rows = table.split(start.as_str()).skip(1);
     rows.filter_map(|row| row.split('"').next()).filter(|name| *name != "prices").collect()
@@ -84,7 +84,7 @@ fn the_manual_page_and_the_reference_have_all_methods_of_each_role() {
     let roles = ["owner", "admin", "guest"];
     assert_eq!(lists.len(), roles.len());
     for (role, list) in roles.into_iter().zip(lists) {
-        let methods = methods_of(&table, role);
+        let methods = list_methods_of_role(&table, role);
         let names = list.split_once(": ").map_or("", |(_, names)| names);
         let words = names.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let listed: BTreeSet<&str> = words.filter(|word| table.contains(&format!("(c\"{word}\""))).collect();
@@ -176,7 +176,7 @@ fn bash_completes_commands_options_and_values() {
 }
 
 #[test]
-fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
+fn shell_completion_gets_users_banks_queues_and_jobs_from_the_command() {
     let fresh = directory("names_complete");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let script = fresh.join("completions/flux-fairshare.bash");
@@ -207,7 +207,7 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
 
 /// Returns the completions that bash offers for `words`, a command line that begins with `flux`. The shell
 /// runs the commands in `before` first.
-fn complete_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
+fn list_completions_of_flux_command(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
     let line = format!(
         r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         complete -p flux | grep -q 'F _flux_fairshare_below_flux flux' || echo not-registered
@@ -225,14 +225,17 @@ fn our_bash_completion_of_flux_completes_only_flux_fairshare() {
     let script = fresh.join("completions/flux-fairshare.bash");
     let theirs = "_flux_core() { COMPREPLY=(jobs jobtap); }; complete -F _flux_core flux";
     for before in ["true", theirs] {
-        let offered = |words: &[&str]| complete_below_flux(&script, before, words);
+        let offered = |words: &[&str]| list_completions_of_flux_command(&script, before, words);
         assert_eq!(offered(&["flux", "fairshare", "sh"]), ["show"]);
         assert_eq!(offered(&["flux", "-v", "fairshare", "show", "--pol"]), ["--policy"]);
         let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
         assert_eq!(offered(&["flux", "fairshare", "why", "--policy", ""]), policies);
     }
-    assert_eq!(complete_below_flux(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
-    assert_eq!(complete_below_flux(&script, theirs, &["flux", "jobs", "fairshare"]), ["jobs", "jobtap"]);
+    assert_eq!(list_completions_of_flux_command(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
+    assert_eq!(
+        list_completions_of_flux_command(&script, theirs, &["flux", "jobs", "fairshare"]),
+        ["jobs", "jobtap"]
+    );
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn the_error_about_a_missing_argument_shows_the_usage() {
 
 /// A manual page names an environment variable or file only if the command has the option for it.
 #[test]
-fn manual_pages_name_environment_and_files_of_their_options() {
+fn manual_pages_list_only_environment_variables_and_files_that_options_use() {
     let fresh = directory("environment");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let pages = read_files(&fresh);

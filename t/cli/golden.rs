@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{fairshare, file};
 
 /// Returns name and content of each golden document of one kind.
-pub fn golden_documents(kind: &str) -> Vec<(String, Value)> {
+pub fn read_golden_files(kind: &str) -> Vec<(String, Value)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(kind);
     let mut documents: Vec<(String, Value)> = std::fs::read_dir(folder)
         .expect("golden tables")
@@ -59,7 +59,7 @@ fn assert_close(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
 
 #[test]
 fn flux_accounting() {
-    for (name, golden) in golden_documents("flux") {
+    for (name, golden) in read_golden_files("flux") {
         let nodes = show_nodes("flux", &name, &golden, &["--set", "inactive_usage=ignore"]);
         for row in golden["associations"].as_array().expect("associations") {
             let node = &nodes[&(expect_text(&row["bank"]), Some(expect_text(&row["user"])))];
@@ -70,7 +70,7 @@ fn flux_accounting() {
 
 #[test]
 fn slurm() {
-    for (name, golden) in golden_documents("slurm") {
+    for (name, golden) in read_golden_files("slurm") {
         let (mut banks, mut associations) = (Vec::new(), Vec::new());
         for row in golden["tree"].as_array().expect("a tree") {
             let (name, parent, shares, usage) = (&row["name"], &row["parent"], &row["shares"], &row["usage"]);
@@ -108,7 +108,7 @@ fn slurm() {
 
 #[test]
 fn openpbs() {
-    for (name, golden) in golden_documents("pbs") {
+    for (name, golden) in read_golden_files("pbs") {
         let rows = golden["tree"].as_array().expect("a tree");
         let recorded: HashSet<&str> = golden["usage_set_explicitly"]
             .as_array()
@@ -154,7 +154,7 @@ fn openpbs() {
 #[test]
 fn usages_are_read_from_the_output_of_pbsfs() {
     let golden =
-        golden_documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
+        read_golden_files("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let session = std::fs::read_to_string(folder.join("unknown_default.pbsfs.txt")).expect("text");
     let table: String = session

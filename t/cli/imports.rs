@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::golden::golden_documents;
+use super::golden::read_golden_files;
 use super::{RunResult, fairshare, file};
 
 /// Formats a number as sshare does.
@@ -121,7 +121,7 @@ pub fn assert_all_agree(name: &str, ran: &RunResult) {
 
 #[test]
 fn check_import_agrees_with_slurm_in_text_and_in_json() {
-    for (name, golden) in golden_documents("slurm") {
+    for (name, golden) in read_golden_files("slurm") {
         for (form, text) in [("txt", format_sshare(&golden)), ("json", format_sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
             let ran = match expect_text(&golden["algorithm"]) {
@@ -142,7 +142,7 @@ pub fn expect_text(value: &Value) -> &str {
 }
 
 #[test]
-fn check_import_names_the_rule_that_agrees_best() {
+fn check_import_names_the_tie_rule_with_the_most_matching_values() {
     let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
     let path = file("import_ties", format_sshare(&golden));
     let ran = fairshare(["check-import", "--tree", &path]);
@@ -160,7 +160,7 @@ fn check_import_names_the_rule_that_agrees_best() {
 }
 
 pub fn find_golden(kind: &str, name: &str) -> Value {
-    golden_documents(kind).into_iter().find(|(found, _)| found == name).expect("a table").1
+    read_golden_files(kind).into_iter().find(|(found, _)| found == name).expect("a table").1
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn check_import_prints_enough_decimals_to_show_a_difference() {
 }
 
 #[test]
-fn differences_within_rounded_usages_count_as_agreement() {
+fn values_within_the_rounding_of_printed_usages_count_as_agreement() {
     // Slurm computed with 10.9 and 20.1, but prints RawUsage 10 and 20.
     let level = |usage: f64| 0.5 / (usage / 31.0);
     let text = format!(
@@ -212,7 +212,7 @@ fn differences_within_rounded_usages_count_as_agreement() {
 }
 
 #[test]
-fn a_database_is_compared_with_its_stored_values() {
+fn check_import_compares_a_database_with_its_stored_fair_shares() {
     let site = super::site::Site::small("import_database");
     let ran = fairshare(["check-import", "-p", site.path()]);
     assert_eq!(ran.status, 1, "{ran:?}");
@@ -317,7 +317,7 @@ fn usages_in_a_list_match_the_output_of_sacctmgr() {
 }
 
 #[test]
-fn an_assoc_list_names_parents_or_shows_them() {
+fn an_association_list_without_parent_accounts_is_rejected() {
     let named = "Account|ParentName|User|Share\nroot|||1\nchem|root||10\nchem||ann|3\nchem||ben|parent\nphys|root||5\nphys||cat|1\n";
     let path = file("assoc_named", named);
     let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,bank,norm_shares", "--sort", "list"]);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use super::golden::golden_documents;
+use super::golden::read_golden_files;
 use super::imports::{assert_all_agree, expect_text, find_golden};
 use super::{directory, fairshare, file};
 
@@ -26,7 +26,7 @@ pub fn extract_pbsfs_output(recording: &str) -> String {
 fn check_import_agrees_with_pbs_in_percentages_group_usages_and_tree_usage() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let mut cases = 0;
-    for (name, golden) in golden_documents("pbs") {
+    for (name, golden) in read_golden_files("pbs") {
         let recording = std::fs::read_to_string(folder.join(format!("{name}.pbsfs.txt"))).expect("text");
         let path = file(&format!("import_{name}"), extract_pbsfs_output(&recording));
         let ran = fairshare(["check-import", "--tree", &path]);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::golden::golden_documents;
+use super::golden::read_golden_files;
 use super::imports::{assert_all_agree, find_golden, format_sshare};
 use super::{RunResult, directory, fairshare, file};
 
@@ -54,8 +54,8 @@ fn format_sshare_25_11(golden: &Value, long: bool) -> String {
 }
 
 #[test]
-fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
-    for (name, golden) in golden_documents("slurm") {
+fn sshare_output_of_slurm_25_11_reveals_its_ranking_policy() {
+    for (name, golden) in read_golden_files("slurm") {
         for long in [true, false] {
             let path = file(&format!("since_25_11_{name}_{long}"), format_sshare_25_11(&golden, long));
             let ran = fairshare(["check-import", "--tree", &path]);
@@ -70,7 +70,7 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
 }
 
 #[test]
-fn classic_tables_of_25_11_are_recognized() {
+fn sshare_output_of_slurm_25_11_with_classic_fair_share_is_recognized() {
     assert_eq!(list_fairshares(&input_path("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
     assert_eq!(list_fairshares(&input_path("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
     for name in ["f01-sshare-25.11-classic.txt", "f01b-sshare-25.11-classic-flat.txt"] {
@@ -83,7 +83,7 @@ const FLAT: &str = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|Fair
     root|||1.000000|10|1.000000|\n root|u1|1|0.250000|10|1.000000|0.062500\n root|u2|3|0.750000|0|0.000000|1.000000\n";
 
 #[test]
-fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
+fn a_flat_sshare_table_that_fits_several_policies_needs_the_policy_option() {
     let path = file("flat_undecided", FLAT);
     for arguments in [vec!["show"], vec!["why", "u1"], vec!["what-if", "--shares", "u1/root=2"]] {
         let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
@@ -347,7 +347,7 @@ fn a_fair_share_that_slurm_had_not_computed_is_not_compared() {
 }
 
 #[test]
-fn tied_accounts_agree_without_the_long_columns() {
+fn check_import_accepts_short_sshare_output_with_tied_accounts() {
     for name in [
         "t02_tie_two_accounts",
         "t03_tie_three_nested",

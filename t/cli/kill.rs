@@ -8,7 +8,7 @@ use super::PROGRAM;
 use super::site::{Site, fairshares};
 
 /// Kills an update at many moments. Each time, the values must be all old or all new.
-fn kill_updates(site: &Site) {
+fn assert_killed_update_is_atomic(site: &Site) {
     let old = "UPDATE association_table SET fairshare = 0.123456";
     let update =
         || Command::new(PROGRAM).args(["update", "-p", site.path()]).spawn().expect("the program starts");
@@ -47,12 +47,12 @@ fn kill_updates(site: &Site) {
 
 #[test]
 fn a_killed_update_stores_all_or_nothing_with_a_rollback_journal() {
-    kill_updates(&Site::large("kill_journal", 40, 300));
+    assert_killed_update_is_atomic(&Site::large("kill_journal", 40, 300));
 }
 
 #[test]
-fn a_killed_update_stores_all_or_nothing_with_a_write_ahead_log() {
+fn a_killed_update_of_a_wal_database_stores_all_or_nothing() {
     let site = Site::large("kill_wal", 40, 300);
     site.sql("PRAGMA journal_mode = WAL");
-    kill_updates(&site);
+    assert_killed_update_is_atomic(&site);
 }

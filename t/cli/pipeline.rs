@@ -61,7 +61,7 @@ fn read_associations(site: &Site) -> Vec<(String, f64, f64)> {
 }
 
 /// Returns the rows of all tables to which `update-usage` writes.
-fn read_counted_tables(site: &Site) -> Vec<String> {
+fn read_update_usage_tables(site: &Site) -> Vec<String> {
     let tables = [
         "association_table",
         "bank_table",
@@ -108,10 +108,10 @@ fn sync_counts_and_ranks_in_one_transaction() {
 fn sync_rolls_back_all_changes_if_one_step_fails() {
     let site = make_site_with_jobs("sync_fails");
     site.sql("UPDATE bank_table SET parent_bank = 'nowhere' WHERE bank = 'B'");
-    let before = read_counted_tables(&site);
+    let before = read_update_usage_tables(&site);
     let ran = run_sync(&site, END + 100.0, &[]);
     assert!(ran.error().contains("nowhere"), "{ran:?}");
-    assert_eq!(read_counted_tables(&site), before);
+    assert_eq!(read_update_usage_tables(&site), before);
     site.sql("UPDATE bank_table SET parent_bank = 'root' WHERE bank = 'B'");
     run_sync(&site, END + 100.0, &[]).ok();
     assert_eq!(read_associations(&site)[3].1, 80.0);
@@ -322,7 +322,7 @@ fn read_watermarks(site: &Site) -> Vec<f64> {
 }
 
 #[test]
-fn the_pushed_watermark_includes_jobs_that_never_count_again() {
+fn a_push_marks_jobs_that_never_count_again_as_counted() {
     let site = make_site_with_jobs("push_cut_off");
     run_sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
@@ -366,7 +366,7 @@ fn kill_syncs(site: &Site) {
     let backup = site.path.with_extension("backup");
     add_jobs(site);
     std::fs::copy(&site.path, &backup).expect("a copy");
-    let before = read_counted_tables(site);
+    let before = read_update_usage_tables(site);
     let begin = || {
         let now = (END + 100.0).to_string();
         let arguments = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
@@ -375,7 +375,7 @@ fn kill_syncs(site: &Site) {
     let started = Instant::now();
     assert!(begin().wait().expect("it ends").success());
     let full_duration = started.elapsed();
-    let after = read_counted_tables(site);
+    let after = read_update_usage_tables(site);
     assert_ne!(before, after);
     let (mut kept, mut seed) = (0, 1_u64);
     for round in 0..25 {
@@ -392,25 +392,25 @@ fn kill_syncs(site: &Site) {
         // SIGKILL; an error means that the process has ended by itself.
         let _ = child.kill();
         child.wait().expect("it ends");
-        let found = read_counted_tables(site);
+        let found = read_update_usage_tables(site);
         if found == before {
             kept += 1;
         } else {
             assert!(found == after, "the database has old and new values after a kill at {moment:?}");
         }
         assert!(begin().wait().expect("it ends").success());
-        assert!(read_counted_tables(site) == after, "the next run must complete the changes");
+        assert!(read_update_usage_tables(site) == after, "the next run must complete the changes");
     }
     assert!(kept > 0, "every kill came after the changes were stored ({full_duration:?})");
 }
 
 #[test]
-fn a_killed_sync_stores_all_or_nothing_with_a_rollback_journal() {
+fn a_killed_sync_with_a_rollback_journal_stores_everything_or_nothing() {
     kill_syncs(&Site::large("sync_kill_journal", 20, 150));
 }
 
 #[test]
-fn a_killed_sync_stores_all_or_nothing_with_a_write_ahead_log() {
+fn a_killed_sync_of_a_wal_database_stores_all_or_nothing() {
     let site = Site::large("sync_kill_wal", 20, 150);
     site.sql("PRAGMA journal_mode = WAL");
     kill_syncs(&site);

@@ -30,7 +30,7 @@ fn make_full_pipe() -> (PipeReader, Stdio) {
 }
 
 /// Waits until a process is blocked in a write to its standard output.
-fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
+fn wait_until_blocked_in_write(child: &mut Child, what: &dyn std::fmt::Debug) {
     let call = format!("/proc/{}/syscall", child.id());
     for _ in 0..1000 {
         match std::fs::read_to_string(&call) {
@@ -104,7 +104,7 @@ fn a_paused_reader_does_not_block_writers() {
         let mut line = Command::new(PROGRAM);
         let line = line.args(command).args(["-p", path]).stdin(Stdio::null()).stdout(out);
         let mut child = line.stderr(Stdio::null()).spawn().expect("it starts");
-        wait_until_stuck(&mut child, &command);
+        wait_until_blocked_in_write(&mut child, &command);
         let ran = fairshare(["update", "-p", path, "--wait", "0.5"]);
         drop(reader);
         child.wait().expect("it ends");
@@ -227,7 +227,7 @@ fn the_usage_of_a_group_is_noted_on_standard_error() {
 }
 
 #[test]
-fn a_tree_of_another_system_is_ranked_by_its_rule() {
+fn an_imported_tree_is_ranked_by_the_rule_of_its_system() {
     let sshare = "Account|User|RawShares|RawUsage\nroot|||3\n root|root|1|0\n a||1|3\n  a|u|1|3\n";
     for (tree, arguments, policy) in [
         (sshare, &["--tree", "-"][..], "fair-tree"),

@@ -66,7 +66,7 @@ pub fn is_root() -> bool {
 }
 
 /// Returns [`is_root`]. If it is false, prints that `test` is skipped.
-pub fn is_root_for(test: &str) -> bool {
+pub fn check_root_or_print_skip(test: &str) -> bool {
     let is_root = is_root();
     if !is_root {
         eprintln!("!! SKIPPED: {test}: only root can give files to another user");

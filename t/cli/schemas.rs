@@ -28,7 +28,7 @@ fn faults(command: &str, document: &str) -> Option<String> {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas"));
     let text = fs::read_to_string(path.join(command).with_extension("json")).expect("a schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
-    forbid_other_members(&mut schema);
+    forbid_undeclared_members(&mut schema);
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let document: Value = serde_json::from_str(document).expect("JSON");
     let faults: Vec<String> =
@@ -37,13 +37,13 @@ fn faults(command: &str, document: &str) -> Option<String> {
 }
 
 /// Forbids members that a schema does not name. The schemas in docs/ allow them, because a later version may have more.
-fn forbid_other_members(schema: &mut Value) {
+fn forbid_undeclared_members(schema: &mut Value) {
     match schema {
-        Value::Array(values) => values.iter_mut().for_each(forbid_other_members),
+        Value::Array(values) => values.iter_mut().for_each(forbid_undeclared_members),
         Value::Object(members) => {
             let is_schema =
-                members.get("properties").is_some_and(Value::is_object) && describes_objects(members);
-            members.values_mut().for_each(forbid_other_members);
+                members.get("properties").is_some_and(Value::is_object) && is_object_schema(members);
+            members.values_mut().for_each(forbid_undeclared_members);
             if is_schema && !members.contains_key("additionalProperties") {
                 members.insert("additionalProperties".to_owned(), json!(false));
             }
@@ -52,7 +52,7 @@ fn forbid_other_members(schema: &mut Value) {
     }
 }
 
-fn describes_objects(schema: &Map<String, Value>) -> bool {
+fn is_object_schema(schema: &Map<String, Value>) -> bool {
     schema.get("type") == Some(&json!("object"))
 }
 

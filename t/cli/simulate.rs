@@ -130,7 +130,7 @@ fn results_do_not_depend_on_threads_or_compression() {
 /// Without weights and limits, only the scheduler decides. The decisions must equal those of a simple
 /// implementation.
 #[test]
-fn the_scheduler_equals_a_simple_implementation() {
+fn the_simulated_scheduler_decides_like_a_simple_implementation() {
     let path = file("simulate_oracle", make_busy_trace());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/scripts/easy.py");
     for how in ["fcfs", "easy"] {
@@ -251,7 +251,7 @@ fn simulate_replays_the_jobs_of_a_database_on_its_associations() {
 }
 
 #[test]
-fn tables_and_csv_list_scenarios_and_groups() {
+fn simulate_lists_scenarios_and_job_groups_in_tables_and_csv() {
     let path = file("simulate_forms", THREE);
     let table = fairshare(["simulate", "--trace", &path, "--sweep", "scheduler=fcfs,easy"]);
     let lines: Vec<&str> = table.ok().lines().collect();
@@ -391,7 +391,7 @@ fn the_charge_factor_of_a_configuration_applies_to_budgets() {
 
 /// Each job has a time limit of an hour, but queue 1 allows half an hour.
 #[test]
-fn queue_shapes_reject_jobs_if_the_configuration_enforces_them() {
+fn simulate_rejects_jobs_too_large_for_their_queue_if_configured() {
     let site = Site::small("simulate_shapes");
     super::pipeline::add_jobs(&site);
     site.sql(

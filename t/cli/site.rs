@@ -117,7 +117,7 @@ impl Site {
     }
 
     /// Checks that an update waits for the lock of another connection and succeeds after its release.
-    pub fn check_update_waits_for(&self, other: &Connection) {
+    pub fn check_that_update_waits_for_lock(&self, other: &Connection) {
         std::thread::scope(|scope| {
             let update = scope.spawn(|| super::fairshare(["update", "-p", self.path(), "--wait", "20"]));
             std::thread::sleep(std::time::Duration::from_millis(300));

@@ -66,7 +66,7 @@ fn a_missing_database_or_instance_is_an_error_in_each_command() {
 }
 
 #[test]
-fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
+fn the_exit_status_is_1_if_the_user_or_bank_is_unknown() {
     let site = Site::small("statuses");
     super::pipeline::add_jobs(&site);
     for arguments in [

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::fairshare;
-use super::powerless::{UnprivilegedDirectory, is_root_for, set_mode, with_suffix};
+use super::powerless::{UnprivilegedDirectory, check_root_or_print_skip, set_mode, with_suffix};
 use super::site::Site;
 
 /// A user id that this machine does not have.
@@ -18,7 +18,7 @@ fn change_owner(path: &Path) {
 
 /// Writes a journal that belongs to the other user next to the database. If SQLite played this journal back, it would remove `victim`. Like the
 /// journal of a change to several databases, it ends with the name of the common journal, its length, the sum of its bytes, and a magic number.
-fn craft_journal(database: &Path, victim: &Path) -> PathBuf {
+fn write_malicious_journal(database: &Path, victim: &Path) -> PathBuf {
     let name = victim.as_os_str().as_encoded_bytes();
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
     let length = u32::try_from(name.len()).expect("a short name");
@@ -39,8 +39,8 @@ fn read_with_owner(path: &Path) -> Option<(Vec<u8>, u32)> {
 }
 
 #[test]
-fn a_journal_of_another_user_removes_no_file() {
-    if !is_root_for("a journal of another user") {
+fn another_users_journal_cannot_make_sqlite_remove_a_file() {
+    if !check_root_or_print_skip("a journal of another user") {
         return;
     }
     let interrupted = "read-only: its owner must first roll back an interrupted write: run \"flux fairshare show\" as the owner of the file";
@@ -55,7 +55,7 @@ fn a_journal_of_another_user_removes_no_file() {
             }
             let victim = site.path.with_file_name("victim");
             fs::write(&victim, "precious").expect("written");
-            let journal = craft_journal(&site.path, &victim);
+            let journal = write_malicious_journal(&site.path, &victim);
             if is_strangers {
                 change_owner(&site.path);
             }
@@ -82,7 +82,7 @@ fn a_journal_of_another_user_removes_no_file() {
 
 #[test]
 fn files_next_to_a_database_keep_their_owner() {
-    if !is_root_for("a file next to a database of another user") {
+    if !check_root_or_print_skip("a file next to a database of another user") {
         return;
     }
     for suffix in ["-journal", "-wal", "-shm"] {
@@ -109,7 +109,7 @@ fn files_next_to_a_database_keep_their_owner() {
 
 #[test]
 fn an_update_waits_for_a_write_of_the_owner() {
-    if !is_root_for("a write of somebody else") {
+    if !check_root_or_print_skip("a write of somebody else") {
         return;
     }
     let site = Site::small("write_of_another");
@@ -119,12 +119,12 @@ fn an_update_waits_for_a_write_of_the_owner() {
     assert!(fs::metadata(with_suffix(&site.path, "-journal")).expect("a journal").len() > 0);
     // Readers are not disturbed.
     fairshare(["show", "-p", site.path()]).ok();
-    site.check_update_waits_for(&other);
+    site.check_that_update_waits_for_lock(&other);
 }
 
 #[test]
 fn a_reader_of_the_log_of_another_user_leaves_no_files() {
-    if !is_root_for("a log of somebody else") {
+    if !check_root_or_print_skip("a log of somebody else") {
         return;
     }
     let site = Site::small("log_of_another");

@@ -116,7 +116,7 @@ fn the_default_table_fits_the_terminal() {
 }
 
 #[test]
-fn control_characters_in_names_are_escaped_for_people_only() {
+fn control_characters_are_escaped_in_tables_but_not_in_json() {
     let path = file("acting_names", TREE.replace("cat", "c\\u001b[31m\\n").replace("ann", "日本"));
     let columns = ["show", "--tree", &path, "-o", "name,shares"];
     let ran = fairshare(columns);
@@ -161,7 +161,7 @@ fn show_prints_small_usages_with_their_significant_digits() {
 }
 
 #[test]
-fn a_table_of_users_only_has_the_bank_of_each_user() {
+fn a_users_only_table_shows_the_bank_of_each_user() {
     let tree = file("table_users_only", TREE.as_bytes());
     let text = fairshare(["show", "--users-only", "-t", &tree]).ok().to_owned();
     let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().take(2).collect()).collect();

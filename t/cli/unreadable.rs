@@ -20,7 +20,7 @@ const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1",
 
 /// The printed usages exclude PBS's initial usage of 1. So the usage of a group is the sum of its members' usages.
 #[test]
-fn why_prints_pbs_usages_that_are_parts_of_the_level_above() {
+fn why_prints_pbs_usages_as_fractions_of_the_parent_level() {
     let path = file("pbs_sums", PBS);
     let ran = fairshare(["why", "a", "--tree", &path, "--policy", "pbs"]);
     let text = ran.ok();

@@ -79,7 +79,7 @@ fn what_if_predicts_the_values_that_update_stores() {
 }
 
 /// Returns a site whose period ends in `left` seconds, with two banks and recorded usage.
-fn make_decaying_site(test: &str, left: f64) -> Site {
+fn make_site_near_period_end(test: &str, left: f64) -> Site {
     let site = Site::small(test);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
     site.sql(&format!(
@@ -96,11 +96,11 @@ fn make_decaying_site(test: &str, left: f64) -> Site {
 /// At a boundary, each bin is halved and the oldest bin is dropped. Between boundaries nothing changes.
 #[test]
 fn what_if_predicts_the_decay_of_the_usage_bins() {
-    let site = make_decaying_site("what_if_in", 2.0 * 86_400.0);
+    let site = make_site_near_period_end("what_if_in", 2.0 * 86_400.0);
     let ran = fairshare(["what-if", "-p", site.path(), "--in", "1d", "--json"]);
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
-        let other = make_decaying_site(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
+        let other = make_site_near_period_end(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
         // Within 3 days and within 10 days, the oldest usage period is dropped once. This period has a quarter of the usage.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
@@ -122,7 +122,7 @@ fn what_if_predicts_the_decay_of_the_usage_bins() {
 
 /// Checks the predicted fair-shares if ann runs no jobs for `time`: they must equal those of a site in which ann's usage is multiplied by `left`.
 fn assert_prediction(site: &Site, time: &str, left: f64) {
-    let other = make_decaying_site(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
+    let other = make_site_near_period_end(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
     other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
     fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
     let how = ["--idle", "ann", "--policy", "classic", "--json"];
@@ -133,7 +133,7 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
 /// The prediction includes a boundary that has passed and is not counted yet, because the next run counts it before the next boundary.
 #[test]
 fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
-    let site = make_decaying_site("what_if_late", 2.0 * 86_400.0);
+    let site = make_site_near_period_end("what_if_late", 2.0 * 86_400.0);
     site.sql(
         "CREATE TABLE fairshare_usage_marks (
              one integer PRIMARY KEY, period_start real, period_end real, half_life real, decay real, reset_period real,
@@ -150,7 +150,7 @@ fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
 #[test]
 fn the_oldest_row_decides_how_many_periods_are_kept() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
-        let site = make_decaying_site(test, 2.0 * 86_400.0);
+        let site = make_site_near_period_end(test, 2.0 * 86_400.0);
         site.sql(&format!(
             "UPDATE job_usage_per_association_table SET value = value * 4 WHERE period = 3;
              UPDATE job_usage_per_association_table SET value = 0 WHERE period = 0;
@@ -167,7 +167,7 @@ fn the_oldest_row_decides_how_many_periods_are_kept() {
 #[test]
 fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
-        let site = make_decaying_site(&format!("what_if_way_{period}_{time}"), 1800.0);
+        let site = make_site_near_period_end(&format!("what_if_way_{period}_{time}"), 1800.0);
         site.sql(&format!(
             "INSERT INTO config_table VALUES ('priority_decay_half_life', '{period}'), ('priority_usage_reset_period', '{}')",
             period * 1000
@@ -191,8 +191,8 @@ fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
 /// `why` predicts the boundary after which usage no longer exceeds the share. At this boundary, usage must be at or below the share. One boundary
 /// earlier, usage must be above the share.
 #[test]
-fn usage_is_back_at_the_share_at_the_predicted_boundary() {
-    let site = make_decaying_site("even_again", 1.9 * 86_400.0);
+fn usage_falls_to_the_share_at_the_boundary_that_why_predicts() {
+    let site = make_site_near_period_end("even_again", 1.9 * 86_400.0);
     // The bank has a quarter of the shares and four fifths of the usage.
     site.sql(
         "UPDATE association_table SET job_usage = job_usage * 6 WHERE username = 'ann';
@@ -288,7 +288,7 @@ fn show_reports_stale_stored_values() {
 }
 
 #[test]
-fn compare_gives_the_places_of_show_and_the_sums_by_bank() {
+fn the_command_compare_reports_the_same_places_as_the_command_show() {
     let site = Site::large("compare_all", 3, 4);
     let json = fairshare(["compare", "-p", site.path(), "--json"]).json();
     let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];

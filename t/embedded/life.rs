@@ -57,7 +57,7 @@ fn an_update_in_job_new_is_posted_before_depend() {
 }
 
 #[test]
-fn a_released_job_starts_before_the_removal_returns() {
+fn a_job_starts_before_the_removal_of_its_last_dependency_returns() {
     let mut script = make_script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     let bench = Bench::new(script);
@@ -73,7 +73,7 @@ fn a_released_job_starts_before_the_removal_returns() {
 }
 
 #[test]
-fn removing_a_dependency_in_another_jobs_callback_calls_the_plugin_again() {
+fn removing_another_jobs_dependency_in_a_callback_calls_the_plugin_recursively() {
     let mut script = make_script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     script["job.state.inactive"] = json!([["release", "name", 2 << 24]]);

@@ -66,7 +66,7 @@ fn a_second_load_is_rejected() {
 }
 
 #[test]
-fn an_update_in_the_replay_of_a_load_is_posted_to_the_next_job() {
+fn a_job_update_made_while_jobs_are_replayed_affects_the_next_job() {
     let bench = Bench::empty();
     bench.host.load(&probe(), Some(&json!({"script": {"job.state.depend": [["hold", "x"]]}}))).unwrap();
     let a = bench.submit(1);
@@ -127,7 +127,7 @@ fn a_job_in_cleanup_ends_at_a_restart_without_create_and_new() {
     let bench = Bench::new(json!({PRIORITY: [["priority", 5]], "job.state.cleanup": [["fail"]]}));
     let id = bench.submit(1);
     // The reactor does not run after the cancellation, so the job stays in CLEANUP.
-    bench.host.cancel_without_settling(id);
+    bench.host.cancel_without_running_reactor(id);
     assert_eq!(bench.state(id), State::Cleanup);
     bench.take_log();
     bench.host.restart(Order::Ascending).unwrap();
@@ -135,7 +135,7 @@ fn a_job_in_cleanup_ends_at_a_restart_without_create_and_new() {
 }
 
 #[test]
-fn declared_dependencies_are_checked_before_create_at_restart_and_after_new_at_load() {
+fn the_dependency_callback_precedes_create_at_restart_and_follows_new_at_load() {
     let bench = Bench::new(json!({"job.dependency.probe": [["hold", "declared"]]}));
     let mut declared = job(1);
     declared.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "probe", "value": "x"}]);

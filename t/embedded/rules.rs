@@ -7,13 +7,13 @@ use serde_json::json;
 use super::{Bench, PRIORITY};
 
 /// Returns a job manager with a test plugin that holds each job in DEPEND.
-fn make_bench_with_holding_probe() -> Bench {
+fn make_bench_whose_probe_holds_jobs() -> Bench {
     Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
 }
 
 #[test]
 fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
-    let bench = make_bench_with_holding_probe();
+    let bench = make_bench_whose_probe_holds_jobs();
     let id = bench.submit(1);
     let perform_step = |step: serde_json::Value| {
         bench.take_log();
@@ -49,7 +49,7 @@ fn a_queued_dependency_removal_that_fails_drops_the_later_events_of_the_job() {
 }
 
 #[test]
-fn an_exception_fails_in_new_and_for_an_inactive_job() {
+fn flux_rejects_an_exception_in_job_new_and_for_inactive_jobs() {
     let bench = Bench::new(json!({"job.new": [["raise", "too early"]], PRIORITY: [["raise", "now"]]}));
     let id = bench.submit(1);
     assert!(bench.take_log().contains(&"raise=-1/22".to_string()));
@@ -163,7 +163,7 @@ fn a_timer_left_behind_is_a_violation() {
 
 #[test]
 fn a_lookup_of_an_eventlog_returns_its_events_or_fails() {
-    let bench = make_bench_with_holding_probe();
+    let bench = make_bench_whose_probe_holds_jobs();
     let id = bench.submit(1);
     bench.take_log();
     bench.perform_step(json!(["lookup", "", id])).unwrap();
@@ -202,7 +202,7 @@ fn a_service_rejects_invalid_requests_and_unauthorized_users() {
 
 #[test]
 fn a_lookup_of_a_job_finds_the_job_and_its_events() {
-    let bench = make_bench_with_holding_probe();
+    let bench = make_bench_whose_probe_holds_jobs();
     let id = bench.submit(1);
     bench.take_log();
     bench.perform_step(json!(["find", "", id])).unwrap();

@@ -23,7 +23,7 @@ fn load_with_pending_jobs(n: usize, script: impl Fn(&[u64]) -> Value) -> (Bench,
 }
 
 /// Removes the log lines of the probe, and returns the jobs whose priorities Flux requested, in order.
-fn take_visited_jobs(bench: &Bench) -> Vec<u64> {
+fn take_jobs_with_requested_priority(bench: &Bench) -> Vec<u64> {
     let lines = bench.take_log().into_iter().filter_map(|line| {
         let words = line.strip_prefix(PRIORITY_GET)?.trim_start().to_owned();
         words.split(' ').next()?.parse().ok()
@@ -32,12 +32,12 @@ fn take_visited_jobs(bench: &Bench) -> Vec<u64> {
 }
 
 #[test]
-fn the_loop_visits_each_job_once_if_no_call_names_another_job() {
+fn the_loop_over_pending_jobs_visits_each_job_once_without_other_lookups() {
     let (bench, ids) = load_with_pending_jobs(
         4,
         |ids| json!({PRIORITY_GET: [["priority", 1], ["find", "", ids[2], ids[2]], ["memo", "x"]]}),
     );
-    assert_eq!(take_visited_jobs(&bench), ids.iter().rev().copied().collect::<Vec<_>>());
+    assert_eq!(take_jobs_with_requested_priority(&bench), ids.iter().rev().copied().collect::<Vec<_>>());
     assert_eq!(bench.host.violations(), Vec::<String>::new());
 }
 
@@ -50,7 +50,7 @@ fn each_call_about_another_job_in_the_reprioritize_loop_is_reported_as_a_violati
             4,
             |ids| json!({PRIORITY_GET: [["priority", 1], [call, "clean", ids[0], ids[3]]]}),
         );
-        let visited = take_visited_jobs(&bench);
+        let visited = take_jobs_with_requested_priority(&bench);
         assert!(!visited.contains(&ids[1]) && !visited.contains(&ids[2]), "{call}: {visited:?}");
         let violations = bench.host.violations();
         assert!(
@@ -63,7 +63,11 @@ fn each_call_about_another_job_in_the_reprioritize_loop_is_reported_as_a_violati
             4,
             |ids| json!({PRIORITY_GET: [["priority", 1], [call, argument, ids[0], ids[3]]]}),
         );
-        assert_eq!(take_visited_jobs(&bench).iter().filter(|id| **id == ids[1]).count(), 0, "{call}");
+        assert_eq!(
+            take_jobs_with_requested_priority(&bench).iter().filter(|id| **id == ids[1]).count(),
+            0,
+            "{call}"
+        );
         assert_eq!(bench.host.violations().len(), 1, "{call}: {:?}", bench.host.violations());
     }
 }
@@ -74,7 +78,7 @@ fn a_lookup_of_a_visited_job_makes_the_reprioritize_loop_visit_jobs_again() {
         3,
         |ids| json!({PRIORITY_GET: [["priority", 1], ["find", "", ids[2], ids[1]]]}),
     );
-    let visited = take_visited_jobs(&bench);
+    let visited = take_jobs_with_requested_priority(&bench);
     assert_eq!(visited[..4], [ids[2], ids[1], ids[2], ids[1]]);
     let violations = bench.host.violations();
     assert!(violations.contains(&"the reprioritize loop would never end".to_string()), "{violations:?}");
@@ -87,7 +91,7 @@ fn a_nested_reprioritize_loop_ends_the_outer_loop() {
         |ids| json!({PRIORITY_GET: [["priority", 1], ["reprioritize_all", "", ids[2], ids[1]]]}),
     );
     assert!(bench.host.violations().contains(&"a reprioritize loop in the reprioritize loop".to_string()));
-    assert_eq!(take_visited_jobs(&bench), [ids[2], ids[1]]);
+    assert_eq!(take_jobs_with_requested_priority(&bench), [ids[2], ids[1]]);
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn a_job_that_ends_in_a_reprioritize_loop_is_removed_after_the_loop() {
         |ids| json!({PRIORITY_GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}),
     );
     // The loop visits all jobs: the ended job stays in the hash until a later turn, in which the scheduler confirms that its request is cancelled.
-    assert_eq!(take_visited_jobs(&bench).len(), 3);
+    assert_eq!(take_jobs_with_requested_priority(&bench).len(), 3);
     bench.host.settle();
     assert_eq!(bench.state(ids[2]), State::Inactive);
 }

@@ -172,12 +172,12 @@ fn rankings_equal_the_fair_tree_of_slurms_program() {
         let options = Options { ties: Ties::SlurmProgram, ..Options::default() };
         let ranking = tree.rank(Policy::FairTree, &options).unwrap();
         check_slurm(&name, &table, &tree, &ranking);
-        check_visit(&name, &table, &tree, &ranking);
+        check_order_of_user_visits(&name, &table, &tree, &ranking);
     }
 }
 
 /// Compares the order in which the ranking visits users with the order in Slurm's log.
-fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
+fn check_order_of_user_visits(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
     let mut accounts_seen = vec!["root"];
     let mut visited = Vec::new();
     for row in rows(table, "traversal") {
@@ -195,7 +195,7 @@ fn check_visit(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
 }
 
 /// Returns whether two sibling accounts have the same level fair-share.
-fn has_tied_accounts(tree: &Tree, ranking: &Ranking) -> bool {
+fn has_sibling_accounts_with_equal_fairshare(tree: &Tree, ranking: &Ranking) -> bool {
     let mut seen = HashMap::new();
     tree.banks().any(|bank| {
         let level = ranking.detail(tree, bank).level_fs.map(f64::to_bits);
@@ -209,7 +209,7 @@ fn rankings_equal_slurms_documented_fair_tree_without_tied_accounts() {
     for (name, table) in read_tables("slurm", ".fair_tree.json") {
         let tree = make_slurm_tree(&table);
         let ranking = tree.rank(Policy::FairTree, &Options::default()).unwrap();
-        if !has_tied_accounts(&tree, &ranking) {
+        if !has_sibling_accounts_with_equal_fairshare(&tree, &ranking) {
             check_slurm(&name, &table, &tree, &ranking);
             checked.push(name);
         }
@@ -332,12 +332,12 @@ fn openpbs() {
             explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"))
         });
         check_pbs(&name, &table["expected"], &tree);
-        check_more_deserving(&name, &table["compare_path"], &tree);
+        check_pbs_walk_comparison(&name, &table["compare_path"], &tree);
     }
 }
 
 /// Compares `compare_by_pbs_walk` with OpenPBS for all pairs of leaves.
-fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
+fn check_pbs_walk_comparison(name: &str, compare: &Value, tree: &Tree) {
     let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
     let leaves: Vec<&str> = rows(compare, "names").map(|name| name.as_str().unwrap()).collect();
     for (row, a) in rows(compare, "rows").zip(&leaves) {

@@ -105,7 +105,7 @@ fn live_fair_shares_equal_the_ranking_of_each_golden_tree() {
 /// The interleaved order must be the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all
 /// groups above the entity.
 #[test]
-fn interleave_turns_have_the_start_order_of_an_openpbs_cycle() {
+fn interleaving_orders_jobs_as_one_openpbs_scheduling_cycle_would() {
     let mut checked = 0;
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];

@@ -34,7 +34,7 @@ impl Rng {
     }
 
     /// Returns true with a probability of 1 in `n`.
-    pub fn one_in(&mut self, n: usize) -> bool {
+    pub fn happens_once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
@@ -143,7 +143,7 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut run: impl FnM
     assert!(!pool.is_empty(), "{target}: no seeds");
     while began.elapsed() < Duration::from_secs(seconds) {
         // The newest inputs were mutated least, so every second input is one of the last 20.
-        let at = if rng.one_in(2) {
+        let at = if rng.happens_once_in(2) {
             pool.len() - 1 - rng.below(pool.len().min(20))
         } else {
             rng.below(pool.len())

@@ -83,7 +83,7 @@ fn change_map(rng: &mut Rng, map: &mut Map<String, Value>, other: &mut Value) {
     }
 }
 
-fn change_list(rng: &mut Rng, list: &mut Vec<Value>, other: &mut Value) {
+fn mutate_json_list(rng: &mut Rng, list: &mut Vec<Value>, other: &mut Value) {
     match rng.below(5) {
         0 if !list.is_empty() => drop(list.remove(rng.below(list.len()))),
         1 if !list.is_empty() && list.len() < 2000 => {
@@ -99,7 +99,7 @@ fn change_list(rng: &mut Rng, list: &mut Vec<Value>, other: &mut Value) {
     }
 }
 
-fn change_text(rng: &mut Rng, text: &mut String) {
+fn mutate_one_character(rng: &mut Rng, text: &mut String) {
     let mut letters: Vec<char> = text.chars().collect();
     let place = rng.below(letters.len() + 1);
     let special =
@@ -118,17 +118,17 @@ pub fn mutate_document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Value>(input) else {
         return mutate_bytes(rng, input, other);
     };
-    if rng.one_in(12) {
+    if rng.happens_once_in(12) {
         return mutate_bytes(rng, input, other);
     }
     let mut other = serde_json::from_slice::<Value>(other).unwrap_or_default();
     let place = pick_value(rng, &mut value);
     match place {
-        _ if rng.one_in(4) => *place = unusual_value(rng),
-        _ if rng.one_in(8) => *place = pick_value(rng, &mut other).clone(),
+        _ if rng.happens_once_in(4) => *place = unusual_value(rng),
+        _ if rng.happens_once_in(8) => *place = pick_value(rng, &mut other).clone(),
         Value::Object(map) => change_map(rng, map, &mut other),
-        Value::Array(list) => change_list(rng, list, &mut other),
-        Value::String(text) => change_text(rng, text),
+        Value::Array(list) => mutate_json_list(rng, list, &mut other),
+        Value::String(text) => mutate_one_character(rng, text),
         Value::Number(number) => {
             let old = number.as_i64().unwrap_or(0);
             let new =
@@ -148,7 +148,7 @@ pub fn mutate_after_first_line(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec
         (input[..end].to_vec(), input.get(end + 1..).unwrap_or_default().to_vec())
     };
     let ((line, body), (other_line, other)) = (split(input), split(other));
-    let line = if rng.one_in(8) { other_line } else { line };
-    let body = if rng.one_in(10) { body } else { mutate_document(rng, &body, &other) };
+    let line = if rng.happens_once_in(8) { other_line } else { line };
+    let body = if rng.happens_once_in(10) { body } else { mutate_document(rng, &body, &other) };
     [line, body].join(&b'\n')
 }

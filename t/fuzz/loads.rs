@@ -85,7 +85,7 @@ fn the_plugin_survives_any_fairshare_table_in_the_configuration() {
             }
             Err(text) => {
                 assert!(!text.is_empty() && text.len() < 1000, "{text}");
-                super::assert_no_control("a refusal", &text);
+                super::assert_no_control_characters("a refusal", &text);
                 assert_eq!(live_settings(&site), before, "a refused table changed something");
                 features.push(hash_feature(strip_values(&text)));
             }
@@ -104,7 +104,7 @@ fn any_pushed_site_document_is_restored_as_it_was_written() {
     fuzz("policy", seeds, json::mutate_document, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return Vec::new() };
         let text = text.replace('\0', "");
-        let site = cache.site.take().unwrap_or_else(Site::without_data);
+        let site = cache.site.take().unwrap_or_else(Site::without_pushed_data);
         site.host.take_log();
         let mut features = Vec::new();
         match site.host.request(&topic("policy_update"), Some(&text), OWNER) {
@@ -136,7 +136,7 @@ fn any_pushed_site_document_is_restored_as_it_was_written() {
 /// The first byte of an input selects a key of the snapshot, and the rest replaces its value. The other keys stay valid.
 #[test]
 fn the_plugin_survives_any_content_of_the_kvs() {
-    let site = Site::without_data();
+    let site = Site::without_pushed_data();
     site.rpc("policy_update", &document_with_tree()).unwrap();
     site.host.settle();
     let written: Vec<(String, String)> = site.host.kvs().into_iter().collect();

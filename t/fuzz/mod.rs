@@ -50,14 +50,14 @@ fn check_log(site: &Site) -> BTreeSet<u64> {
     for line in &lines {
         assert!(!line.text.contains("panic"), "{}", line.text);
         assert!(!line.text.contains("internal error"), "{}", line.text);
-        assert_no_control("the log", &line.text);
+        assert_no_control_characters("the log", &line.text);
         assert!(line.text.len() < 2000, "{} bytes: {}", line.text.len(), line.text);
     }
     lines.iter().map(|line| hash_feature(strip_values(&line.text))).collect()
 }
 
 /// Checks that a text contains no control character, such as a line break or a terminal escape.
-fn assert_no_control(what: &str, text: &str) {
+fn assert_no_control_characters(what: &str, text: &str) {
     let control = text.chars().find(|c| c.is_control());
     assert_eq!(control, None, "{what}: {text:?}");
 }

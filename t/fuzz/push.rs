@@ -21,7 +21,7 @@ struct StagedPush {
 }
 
 /// Chooses a part of a staged push, and adds the records of the part to `open`.
-fn choose_part(choices: &mut Choices<'_>, open: &mut StagedPush) -> Value {
+fn choose_push_part(choices: &mut Choices<'_>, open: &mut StagedPush) -> Value {
     let mut part = json!({"push": open.number});
     if choices.below(4) != 3 {
         let mut records = Vec::new();
@@ -100,7 +100,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
             1..=4 => {
                 let mut trial = open.clone().unwrap_or_default();
                 trial.number = number;
-                let payload = choose_part(&mut choices, &mut trial);
+                let payload = choose_push_part(&mut choices, &mut trial);
                 let (is_done, feature, _) = ask("policy_part", &payload);
                 assert_eq!(is_done, is_open_push, "part {number} of {latest}");
                 if is_open_push {

@@ -9,7 +9,7 @@ use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
 use super::drive::{Mutate, Rng, fuzz, hash_feature, strip_values};
-use super::{SiteCache, assert_no_control, check_log, configured_data, document_with_tree, json};
+use super::{SiteCache, assert_no_control_characters, check_log, configured_data, document_with_tree, json};
 use crate::abi::{Site, document, job, topic};
 
 const EPERM: i32 = 1;
@@ -67,7 +67,7 @@ fn list_seeds() -> Vec<Vec<u8>> {
 /// Returns `input` with a changed payload, and sometimes another method and user in the first line.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let changed = json::mutate_after_first_line(rng, input, other);
-    if !rng.one_in(8) {
+    if !rng.happens_once_in(8) {
         return changed;
     }
     let body = changed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &changed[at..]);
@@ -122,7 +122,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
                     "{cred:?} called {method}"
                 );
                 let text = text.unwrap_or_else(|| "{}".to_owned());
-                assert_no_control("an answer", &text);
+                assert_no_control_characters("an answer", &text);
                 let shape: Value = serde_json::from_str(&text).expect("an answer is JSON");
                 assert!(shape.is_object(), "{text}");
                 features.push(hash_feature((method, shape.as_object().unwrap().keys().collect::<Vec<_>>())));
@@ -132,7 +132,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
             Err(refused) => {
                 assert!(!refused.text.is_empty(), "{method} is refused without a text: {refused:?}");
                 assert!(refused.text.len() < 1000, "{} bytes: {}", refused.text.len(), refused.text);
-                assert_no_control("a refusal", &refused.text);
+                assert_no_control_characters("a refusal", &refused.text);
                 if is_known && !cred.is_owner() && !GUEST_METHODS.contains(&method) {
                     assert_eq!(refused.errno.0, EPERM, "{method} as {cred:?}: {}", refused.text);
                 }

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_found_by_the_name_of_another_system() {
+    fn a_ranking_policy_can_be_named_as_in_slurm_or_openpbs() {
         for (typed, meant) in [
             ("fair_tree", Policy::FairTree),
             ("FAIR_TREE", Policy::FairTree),

@@ -7,7 +7,7 @@ mod job_map;
 mod measure;
 pub(crate) mod shares;
 
-pub use job_id_text::{f58, with_f58};
+pub use job_id_text::{f58, replace_job_numbers_with_f58};
 pub use job_map::JobMap;
 pub use measure::{Amount, Measure, Stage};
 

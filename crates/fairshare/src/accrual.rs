@@ -106,7 +106,7 @@ impl Run {
 
     /// Returns the run with a time limit of `seconds`. The run has no limit if `seconds` is NaN, not
     /// positive, or above [`MAX_TIME`].
-    pub fn limited_to(self, seconds: f64) -> Run {
+    pub fn limit_run_time(self, seconds: f64) -> Run {
         let has_limit = seconds > 0.0 && seconds <= MAX_TIME;
         Run { requested: if has_limit { seconds } else { 0.0 }, ..self }
     }

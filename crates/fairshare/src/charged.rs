@@ -17,7 +17,7 @@ use super::{NodeId, Ranking, Tree};
 /// Computes fair-shares with different usages for one tree and its ranking. The first request about the children of a
 /// bank sorts them; later requests take O(log siblings) per level.
 #[derive(Clone, Debug)]
-pub struct Charged<'a> {
+pub struct ChargedFairshares<'a> {
     tree: &'a Tree,
     ranking: &'a Ranking,
     /// The children of each bank, sorted by usage / shares.
@@ -35,10 +35,10 @@ struct Sibling {
     ahead: u32,
 }
 
-impl<'a> Charged<'a> {
+impl<'a> ChargedFairshares<'a> {
     /// Makes a calculator for `tree` and the ranking of that tree.
-    pub fn new(tree: &'a Tree, ranking: &'a Ranking) -> Charged<'a> {
-        Charged { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
+    pub fn new(tree: &'a Tree, ranking: &'a Ranking) -> ChargedFairshares<'a> {
+        ChargedFairshares { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
     }
 
     /// Returns the current usage of association `leaf`.
@@ -65,7 +65,7 @@ impl<'a> Charged<'a> {
         } else {
             None
         };
-        fairshare.or_else(|| self.rank_charged_copy(leaf, recorded, usage))
+        fairshare.or_else(|| self.compute_fairshare_after_charge(leaf, recorded, usage))
     }
 
     /// Returns true if a request needed a ranking of the whole tree.
@@ -87,7 +87,7 @@ impl<'a> Charged<'a> {
     }
 
     fn compute_by_formula(&self, formula: &dyn Formula, path: &[NodeId], recorded: f64, usage: f64) -> f64 {
-        let Charged { tree, ranking, .. } = self;
+        let ChargedFairshares { tree, ranking, .. } = self;
         let initial = ranking.policy.initial_usage(&ranking.options);
         // The initial usage of a node is not added to its banks.
         let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
@@ -140,7 +140,7 @@ impl<'a> Charged<'a> {
     }
 
     fn sort_siblings(&mut self, bank: u32) -> &[Sibling] {
-        let Charged { tree, ranking, sorted, .. } = self;
+        let ChargedFairshares { tree, ranking, sorted, .. } = self;
         sorted.entry(bank).or_insert_with(|| {
             let sums = &ranking.sums;
             let has_ranked = |node: &NodeId| count_ranked(sums, tree, *node) > 0;
@@ -163,8 +163,8 @@ impl<'a> Charged<'a> {
         })
     }
 
-    fn rank_charged_copy(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
-        let Charged { tree, ranking, scratch, .. } = self;
+    fn compute_fairshare_after_charge(&mut self, leaf: NodeId, recorded: f64, usage: f64) -> Option<f64> {
+        let ChargedFairshares { tree, ranking, scratch, .. } = self;
         let (tree, copy) = scratch.get_or_insert_with(|| (Tree::clone(tree), Ranking::default()));
         tree.accrue(leaf, usage);
         let result = tree.rank_into(ranking.policy, &ranking.options, copy);

@@ -30,7 +30,7 @@ pub enum ChargeBy {
     /// Jobs are charged for the weighted sum of their nodes, cores and GPUs.
     #[default]
     Sum,
-    /// Jobs are charged for the resource of which they have the largest weighted fraction ([`Weights::dominant_rate`]).
+    /// Jobs are charged for the resource of which they have the largest weighted fraction ([`Weights::compute_dominant_usage_rate`]).
     Max,
 }
 
@@ -175,7 +175,7 @@ impl ChargeHistory {
 
     /// Returns this history followed by `later`, which begins at `since`. A change in `later` is left out unless it is
     /// after the last change of its queue in this history. A queue that `later` lacks has the factor 1 from `since` on.
-    pub fn continue_with_history(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
+    pub fn append_later_history(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
         let mut whole = self.clone();
         let queues = self.queues.keys().chain(later.queues.keys());
         let queues: BTreeSet<&str> = crate::insert_all(queues.map(|queue| &**queue));
@@ -198,7 +198,7 @@ impl ChargeHistory {
         let in_force = self.rules.partition_point(|change| change.since <= start);
         let base = match in_force.checked_sub(1).and_then(|at| self.rules.get(at)) {
             Some(ChargeByChange { charge_by: ChargeBy::Max, totals, .. }) => {
-                weights.dominant_rate(ran_on, *totals)
+                weights.compute_dominant_usage_rate(ran_on, *totals)
             }
             _ => weights.rate(ran_on),
         };
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn charge_history_adds_only_changed_factors_and_never_before_the_last_change() {
+    fn a_charge_history_stores_only_changed_factors_and_in_order_of_time() {
         let mut history = ChargeHistory::default();
         assert!(!history.add("a", 5.0, 1.0) && history.is_empty());
         assert!(history.add("a", 5.0, 2.0) && !history.add("a", 6.0, 2.0));
@@ -306,7 +306,7 @@ mod tests {
     fn a_stored_charge_history_is_extended_only_by_later_changes() {
         let stored = read_history(&[("a", 10.0, 2.0), ("b", 10.0, 3.0), ("c", 10.0, 4.0), ("d", 90.0, 5.0)]);
         let seen = read_history(&[("a", 50.0, 2.0), ("b", 50.0, 3.0), ("b", 60.0, 0.5), ("e", 70.0, 6.0)]);
-        let whole = stored.continue_with_history(&seen, 50.0);
+        let whole = stored.append_later_history(&seen, 50.0);
         let expected = [
             ("a", 10.0, 2.0),
             ("b", 10.0, 3.0),
@@ -323,7 +323,7 @@ mod tests {
             changes.len() == expected.len() && changes.iter().zip(&expected).all(is_expected),
             "{changes:?}"
         );
-        assert_eq!(whole.continue_with_history(&seen, 50.0), whole);
+        assert_eq!(whole.append_later_history(&seen, 50.0), whole);
     }
 
     #[test]
@@ -340,13 +340,13 @@ mod tests {
             (0, 0, 0, 0.0),
         ] {
             let ran_on = Resources { nodes, cores, gpus };
-            assert_eq!(weights.dominant_rate(ran_on, totals), rate, "{ran_on:?}");
+            assert_eq!(weights.compute_dominant_usage_rate(ran_on, totals), rate, "{ran_on:?}");
         }
         let ran_on = Resources { nodes: 1, cores: 40, gpus: 4 };
         let heavy = Weights { node: 0.0, core: 0.5, gpu: 3.0 };
-        assert_eq!(heavy.dominant_rate(ran_on, totals), 6.0);
-        assert_eq!(heavy.dominant_rate(ran_on, Resources { gpus: 0, ..totals }), 0.5);
-        assert_eq!(heavy.dominant_rate(ran_on, Resources::default()), 0.0);
+        assert_eq!(heavy.compute_dominant_usage_rate(ran_on, totals), 6.0);
+        assert_eq!(heavy.compute_dominant_usage_rate(ran_on, Resources { gpus: 0, ..totals }), 0.5);
+        assert_eq!(heavy.compute_dominant_usage_rate(ran_on, Resources::default()), 0.0);
     }
 
     #[test]
@@ -367,6 +367,6 @@ mod tests {
         let rules = history.rules().to_vec();
         assert_eq!(ChargeHistory::default().with_rules(rules.clone()).rules(), rules);
         let later = read_history(&[("b", 50.0, 0.0)]);
-        assert_eq!(history.continue_with_history(&later, 40.0).rules(), rules);
+        assert_eq!(history.append_later_history(&later, 40.0).rules(), rules);
     }
 }

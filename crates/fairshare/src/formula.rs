@@ -7,7 +7,7 @@ use super::tree::{Flags, NodeId, Tree};
 
 /// The values that a formula computes for a node, and that the node's children need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Numbers {
+pub(super) struct InheritedFormulaValues {
     /// The target: the fraction of the site's shares to which the node is entitled.
     pub norm_shares: f64,
     /// The usage that the policy assigns to the node, as a fraction of the site's usage.
@@ -27,18 +27,18 @@ pub(super) struct Step {
     pub siblings_norm_usage: f64,
     /// True if the nearest bank above the node that has its own shares is the root.
     pub below_root: bool,
-    /// The [`Numbers`] of the nearest bank above the node that has its own shares.
-    pub parent: Numbers,
+    /// The [`InheritedFormulaValues`] of the nearest bank above the node that has its own shares.
+    pub parent: InheritedFormulaValues,
 }
 
 /// The formula of a policy.
 pub(super) trait Formula {
-    /// Returns the [`Numbers`] of the root.
-    fn root(&self) -> Numbers;
+    /// Returns the [`InheritedFormulaValues`] of the root.
+    fn root(&self) -> InheritedFormulaValues;
     /// Returns the numbers of a node other than the root.
-    fn step(&self, step: &Step) -> Numbers;
-    /// Computes the fair-share of a node from its [`Numbers`].
-    fn factor(&self, numbers: Numbers) -> f64;
+    fn step(&self, step: &Step) -> InheritedFormulaValues;
+    /// Computes the fair-share of a node from its [`InheritedFormulaValues`].
+    fn factor(&self, numbers: InheritedFormulaValues) -> f64;
     /// Returns the absolute usage of a node.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         sums.usage_of(tree, node)
@@ -50,39 +50,39 @@ pub(super) fn compute_all(
     formula: &dyn Formula,
     tree: &Tree,
     sums: &Sums,
-    banks: &mut Vec<Numbers>,
+    banks: &mut Vec<InheritedFormulaValues>,
     factor: &mut Vec<f64>,
 ) {
     banks.clear();
     banks.push(formula.root());
     let root_usage = formula.usage(tree, sums, tree.root());
     for node in tree.banks().skip(1) {
-        let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_node(tree, node));
+        let arena = Arena::new(sums, banks, root_usage, sums.find_bank_where_node_competes(tree, node));
         banks.push(formula.step(&arena.step(formula, tree, sums, node)));
     }
     factor.clear();
     factor.reserve(tree.len());
     for bank in 0..banks.len() as u32 {
-        let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_children(bank));
+        let arena = Arena::new(sums, banks, root_usage, sums.find_bank_where_children_compete(bank));
         let numbers = |leaf| formula.step(&arena.step(formula, tree, sums, NodeId(leaf)));
         factor.extend(tree.list_leaves_in_bank(bank).map(|leaf| formula.factor(numbers(leaf))));
     }
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
-/// Computes the [`Numbers`] of `node`. `banks` has the numbers of all banks.
+/// Computes the [`InheritedFormulaValues`] of `node`. `banks` has the numbers of all banks.
 pub(super) fn node_numbers(
     formula: &dyn Formula,
     tree: &Tree,
     sums: &Sums,
-    banks: &[Numbers],
+    banks: &[InheritedFormulaValues],
     node: NodeId,
-) -> Numbers {
+) -> InheritedFormulaValues {
     match tree.bank_number(node) {
         Some(bank) => banks.get(bank as usize).copied().unwrap_or_default(),
         None => {
             let root_usage = formula.usage(tree, sums, tree.root());
-            let arena = Arena::new(sums, banks, root_usage, sums.find_competing_bank_of_node(tree, node));
+            let arena = Arena::new(sums, banks, root_usage, sums.find_bank_where_node_competes(tree, node));
             formula.step(&arena.step(formula, tree, sums, node))
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn charged_factor(
     let mut numbers_of_banks = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {
-        let bank = sums.find_competing_bank_of_node(tree, node);
+        let bank = sums.find_bank_where_node_competes(tree, node);
         let own_shares = !tree.flags(node).has(Flags::PARENT_SHARES);
         let siblings = sums.usage.get(bank as usize).copied().unwrap_or(0.0);
         let siblings = if own_shares { siblings + added.above } else { siblings };
@@ -136,11 +136,11 @@ struct Arena {
     norm_usage: f64,
     root_usage: f64,
     below_root: bool,
-    numbers: Numbers,
+    numbers: InheritedFormulaValues,
 }
 
 impl Arena {
-    fn new(sums: &Sums, banks: &[Numbers], root_usage: f64, bank: u32) -> Arena {
+    fn new(sums: &Sums, banks: &[InheritedFormulaValues], root_usage: f64, bank: u32) -> Arena {
         let at = bank as usize;
         Arena {
             shares: sums.shares.get(at).copied().unwrap_or(0.0),

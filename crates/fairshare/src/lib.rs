@@ -64,7 +64,7 @@ mod why;
 use std::collections::BTreeMap;
 
 pub use builder::Builder;
-pub use charged::Charged;
+pub use charged::ChargedFairshares;
 pub use error::{TreeError, shortened};
 pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, Options, Ties};

@@ -49,8 +49,8 @@ impl Ranking {
         }
         let (first, second) = &comparison.decisive;
         match first.value?.total_cmp(&second.value?) {
-            Ordering::Less => find_overtaking_changes(first, second),
-            Ordering::Greater => find_overtaking_changes(second, first),
+            Ordering::Less => find_changes_that_reverse_order(first, second),
+            Ordering::Greater => find_changes_that_reverse_order(second, first),
             Ordering::Equal => None,
         }
     }
@@ -70,7 +70,7 @@ impl Level {
 
 /// Returns the shares or the usage with which `low` would come before `high`. Returns `None` if one of the nodes uses
 /// the shares of its parent.
-fn find_overtaking_changes(low: &Level, high: &Level) -> Option<Overtake> {
+fn find_changes_that_reverse_order(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;
     };

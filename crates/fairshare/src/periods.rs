@@ -38,7 +38,7 @@ impl Weights {
     /// Returns the usage per second of a job that is charged for its dominant resource. The weighted fraction of a
     /// resource is the job's number of it, times the weight, divided by the number in `totals`. The usage is the
     /// largest weighted fraction, times the nodes of the site. Resources that the site lacks are left out.
-    pub fn dominant_rate(self, ran_on: Resources, totals: Resources) -> f64 {
+    pub fn compute_dominant_usage_rate(self, ran_on: Resources, totals: Resources) -> f64 {
         let part = |count: u64, weight: f64, total: u64| {
             if total == 0 { 0.0 } else { count as f64 * weight / total as f64 }
         };

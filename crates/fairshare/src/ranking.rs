@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The result of a ranking policy: rank and fair-share of each node, and the numbers that lead to them.
 
-use super::formula::{self, Formula, Numbers};
+use super::formula::{self, Formula, InheritedFormulaValues};
 #[cfg(test)]
 use super::names::bytes;
 use super::sums::{Sums, level, ratio};
@@ -22,7 +22,7 @@ pub struct Ranking {
     /// The fair-share of each node under a formula policy; empty under a rank policy.
     factor: Vec<f64>,
     /// The normalized shares and the effective usage of each bank under a formula policy.
-    pub(super) numbers: Vec<Numbers>,
+    pub(super) numbers: Vec<InheritedFormulaValues>,
     pub(super) visit: Visit,
 }
 
@@ -197,7 +197,7 @@ impl Ranking {
 
     /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
-        let arena = self.sums.find_competing_bank_of_node(tree, node) as usize;
+        let arena = self.sums.find_bank_where_node_competes(tree, node) as usize;
         let usage = self.policy.rules().usage_divisors(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
@@ -232,7 +232,7 @@ impl Ranking {
         let Shares::Count(shares) = detail.shares else {
             // As in Slurm, a node with parent shares has the normalized shares of the bank under which it
             // competes. The value is 0 if this bank is the root.
-            let arena = tree.bank_node(self.sums.find_competing_bank_of_node(tree, node));
+            let arena = tree.bank_node(self.sums.find_bank_where_node_competes(tree, node));
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
                 if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
@@ -253,7 +253,7 @@ impl Ranking {
         tree: &Tree,
         node: NodeId,
         detail: &mut NodeDetail,
-    ) -> Numbers {
+    ) -> InheritedFormulaValues {
         let numbers = formula::node_numbers(formula, tree, &self.sums, &self.numbers, node);
         detail.norm_shares = numbers.norm_shares;
         detail.effective_usage = numbers.effective_usage;

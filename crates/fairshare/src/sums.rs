@@ -72,13 +72,13 @@ impl Sums {
     }
 
     /// Returns the number of the bank under which a node competes; 0 for the root.
-    pub fn find_competing_bank_of_node(&self, tree: &Tree, node: NodeId) -> u32 {
+    pub fn find_bank_where_node_competes(&self, tree: &Tree, node: NodeId) -> u32 {
         let above = tree.parent(node).and_then(|bank| tree.bank_number(bank)).unwrap_or(0);
         self.arena[above as usize]
     }
 
     /// Returns the number of the bank where the children of `bank` compete.
-    pub fn find_competing_bank_of_children(&self, bank: u32) -> u32 {
+    pub fn find_bank_where_children_compete(&self, bank: u32) -> u32 {
         self.arena[bank as usize]
     }
 

@@ -119,7 +119,7 @@ fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
 }
 
 #[test]
-fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
+fn pbs_fair_shares_equal_the_example_of_ticket_pp_718() {
     let tree = make_tree(
         "root - 1
          group1 root 40

@@ -62,7 +62,7 @@ impl Visit {
         let mut current = left;
         self.entries.clear();
         self.frames.clear();
-        self.push_competitors(rule, tree, sums, 0);
+        self.append_competing_nodes(rule, tree, sums, 0);
         self.open_frame(rule, tree, 0, false);
         while let Some(&Frame { start, next, end, is_tied }) = self.frames.last() {
             let Some(&entry) = self.entries.get(next).filter(|_| next < end) else {
@@ -78,7 +78,7 @@ impl Visit {
             if tree.is_bank(node) {
                 let frame_start = self.entries.len();
                 if let Some(bank) = tree.bank_number(node).filter(|&bank| !sums.vanishes(bank)) {
-                    self.push_competitors(rule, tree, sums, bank);
+                    self.append_competing_nodes(rule, tree, sums, bank);
                 }
                 let mut last = entry;
                 while R::MERGES_BANKS && after < end {
@@ -90,7 +90,7 @@ impl Visit {
                         break;
                     };
                     if let Some(bank) = tree.bank_number(unpack_node(equal)) {
-                        self.push_competitors(rule, tree, sums, bank);
+                        self.append_competing_nodes(rule, tree, sums, bank);
                     }
                     last = equal;
                     after += 1;
@@ -149,7 +149,7 @@ impl Visit {
     }
 
     /// Appends all nodes that compete below a bank, including the children of banks with parent shares.
-    fn push_competitors<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
+    fn append_competing_nodes<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
         self.vanished.push(bank);
         while let Some(current_bank) = self.vanished.pop() {
             for leaf in tree.list_leaves_in_bank(current_bank).map(NodeId) {
@@ -179,14 +179,14 @@ impl Visit {
         let Some(siblings) = self.entries.get_mut(start..) else { return };
         siblings.sort_unstable();
         if R::APPROXIMATE {
-            move_associations_first(rule, tree, siblings);
+            move_tied_associations_before_banks(rule, tree, siblings);
         }
         self.frames.push(Frame { start, next: start, end, is_tied });
     }
 }
 
 /// If siblings are equal for the rule, moves the associations among them before the banks.
-fn move_associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
+fn move_tied_associations_before_banks<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
     let equal = |a: &Entry, b: &Entry| rule.is_equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {
         if !run.is_sorted_by_key(|&entry| tree.is_bank(unpack_node(entry))) {

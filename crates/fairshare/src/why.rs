@@ -139,7 +139,7 @@ impl Ranking {
         } else if self.policy.is_rank() {
             self.siblings(tree, node)
         } else {
-            (self.siblings(tree, node).0, self.sum_shown_usage(tree, node))
+            (self.siblings(tree, node).0, self.sum_usage_of_node_and_siblings(tree, node))
         };
         let value = self.value(tree, node).filter(|_| self.is_compared(tree, node));
         let detail = self.detail(tree, node);
@@ -158,9 +158,9 @@ impl Ranking {
 
     /// Returns the sum of the usages that commands show for a node and its siblings. The stored sums cannot
     /// be used: they lack the minimum usage of `pbs`, and nodes with parent shares under Slurm's formulas.
-    fn sum_shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
+    fn sum_usage_of_node_and_siblings(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
-        let mut stack = vec![tree.bank_node(self.sums.find_competing_bank_of_node(tree, node))];
+        let mut stack = vec![tree.bank_node(self.sums.find_bank_where_node_competes(tree, node))];
         while let Some(bank) = stack.pop() {
             for child in tree.children(bank) {
                 if tree.bank_number(child).is_some_and(|bank| self.sums.vanishes(bank)) {

@@ -103,7 +103,7 @@ pub fn load(path: &Path, format: Option<Format>, extras: Extras<'_>) -> Result<O
         return Err(StoreError::new(path, Reason::Format(text)));
     }
     if format == Some(Format::Database) {
-        check_extras(path, Format::Database, extras)?;
+        check_extra_inputs_of_format(path, Format::Database, extras)?;
         return Ok(None);
     }
     if extras.usage == Some(path) && !path.is_file() {
@@ -116,7 +116,7 @@ pub fn load(path: &Path, format: Option<Format>, extras: Extras<'_>) -> Result<O
             let text = format!("--tree-format {named} does not apply: the file is an SQLite database");
             return Err(StoreError::new(path, Reason::Format(text)));
         }
-        check_extras(path, Format::Database, extras)?;
+        check_extra_inputs_of_format(path, Format::Database, extras)?;
         return Ok(None);
     }
     if pbs::is_usage_file(&bytes) {
@@ -152,7 +152,7 @@ fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result
 }
 
 /// Returns an error if `extras` contains input that does not belong to `format`.
-fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
+fn check_extra_inputs_of_format(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
     let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
             "contains usages ({format}), so --usage-file does not apply: use --usage-file with resource_group or output of sacctmgr"
@@ -191,7 +191,7 @@ fn detect_format(text: &str) -> Option<Format> {
         Some(Format::SacctmgrDump)
     } else if start.lines().take(10).any(pbs::is_table_line) {
         Some(Format::Pbsfs)
-    } else if pbs::is_resource_group(text) {
+    } else if pbs::is_resource_group_file(text) {
         Some(Format::ResourceGroup)
     } else {
         None
@@ -204,7 +204,7 @@ fn read_document(
     text: &str,
     extras: Extras<'_>,
 ) -> Result<Document, StoreError> {
-    check_extras(path, format, extras)?;
+    check_extra_inputs_of_format(path, format, extras)?;
     let mut notes = Vec::new();
     let usages = extras.usage.map_or(Ok(Vec::new()), |list| read_usages(list, &mut notes))?;
     let document = match format {

@@ -24,7 +24,7 @@ fn build_tree(builder: Result<Builder, String>) -> Tree {
 }
 
 #[test]
-fn a_plain_document_is_read() {
+fn an_import_reads_the_json_document_of_a_tree() {
     let text = r#"{"source": "ignored",
         "banks": [{"name": "root", "parent": null, "shares": null}, {"name": "z", "parent": "root", "shares": 2.0},
                   {"name": "a", "parent": "root", "shares": "parent", "usage": 1.5}],
@@ -250,7 +250,7 @@ mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%
 }
 
 #[test]
-fn unknown_texts_have_no_format() {
+fn no_import_format_is_detected_for_unrelated_text() {
     assert_eq!(detect_format("hello\nworld\n"), None);
     assert_eq!(detect_format(""), None);
     let tree =

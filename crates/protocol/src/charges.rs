@@ -19,7 +19,7 @@ pub const CHARGE_BY: &str = "charge_by";
 
 /// A change of the resources that jobs are charged for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChargeByRecord {
+pub struct ChargeRuleChange {
     /// The time at which the rule takes effect, in seconds since the epoch.
     pub since: f64,
     /// `sum` or `max`.
@@ -32,10 +32,10 @@ pub struct ChargeByRecord {
     pub gpus: u64,
 }
 
-impl From<ChargeByChange> for ChargeByRecord {
+impl From<ChargeByChange> for ChargeRuleChange {
     fn from(ChargeByChange { since, charge_by, totals }: ChargeByChange) -> Self {
         let Resources { nodes, cores, gpus } = totals;
-        ChargeByRecord { since, charge_by: charge_by.name().to_owned(), nodes, cores, gpus }
+        ChargeRuleChange { since, charge_by: charge_by.name().to_owned(), nodes, cores, gpus }
     }
 }
 
@@ -50,7 +50,7 @@ pub fn read_rules(array: &RawValue) -> Read<Vec<ChargeByChange>> {
 }
 
 fn read_charge_rule(record: &RawValue) -> Result<ChargeByChange, String> {
-    let ChargeByRecord { since, charge_by, nodes, cores, gpus } =
+    let ChargeRuleChange { since, charge_by, nodes, cores, gpus } =
         serde_json::from_str(record.get()).map_err(|error| format!(": {error}; correct the record"))?;
     let rule = ChargeBy::parse(&charge_by).ok_or_else(|| {
         let name = shortened(&charge_by);
@@ -117,7 +117,7 @@ mod tests {
     fn rules_are_read_as_they_were_written_and_errors_name_the_record() {
         let totals = Resources { nodes: 3, cores: 4, gpus: 0 };
         let rules = [ChargeByChange { since: 1.5e9, charge_by: ChargeBy::Max, totals }];
-        let text = serde_json::to_string(&rules.map(ChargeByRecord::from)).unwrap();
+        let text = serde_json::to_string(&rules.map(ChargeRuleChange::from)).unwrap();
         let read = |text: &str| read_rules(serde_json::from_str(text).unwrap());
         assert_eq!(read(&text), Ok(rules.to_vec()));
         let fault = |what: &str| Err(WireError::Record(format!("charge_by[0]{what}; correct the record")));

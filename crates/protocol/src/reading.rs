@@ -148,7 +148,7 @@ fn read_record<'a, R: Record + Deserialize<'a>>(index: usize, record: &Members<'
             return Err(fault(format!(".{key}: expected {}, got {}", kind.name(), describe(found))));
         }
     }
-    Object::from_members(record, R::fields().map(|field| field.key))
+    Object::from_selected_members(record, R::fields().map(|field| field.key))
         .map_err(|error| fault(format!(": {error}")))
 }
 

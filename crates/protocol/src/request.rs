@@ -3,7 +3,7 @@
 
 use crate::value::{Members, describe};
 use crate::wire::{Read, WireError, read_object};
-use fairshare_engine::engine::answers::{JobFilter, JobSelection, Open, PageFilter, StandingFilter};
+use fairshare_engine::engine::answers::{AssociationFilter, JobFilter, JobSelection, Open, PageFilter};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE};
 use serde::de::DeserializeOwned;
@@ -60,12 +60,12 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the job after which the page begins.
-    fn read_after_job(&self) -> Read<Option<JobId>> {
+    fn read_last_job_of_previous_page(&self) -> Read<Option<JobId>> {
         self.read_member("after", "a job id", |_| true)
     }
 
     /// Returns the association after which the page begins.
-    fn read_after_association(&self) -> Read<Option<(UserId, String)>> {
+    fn read_last_association_of_previous_page(&self) -> Read<Option<(UserId, String)>> {
         self.read_member("after", "[userid, bank]", |_| true)
     }
 
@@ -85,7 +85,7 @@ impl<'a> Request<'a> {
 /// Reads a request `associations` or `usages`.
 pub fn read_page(payload: Option<&str>) -> Read<PageFilter> {
     let request = Request::parse(payload)?;
-    let (after, user) = (request.read_after_association()?, request.read_user()?);
+    let (after, user) = (request.read_last_association_of_previous_page()?, request.read_user()?);
     Ok(PageFilter { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
@@ -99,7 +99,7 @@ pub fn read_tree_page(payload: Option<&str>) -> Read<(usize, usize)> {
 /// Reads which jobs a request selects: a list of job ids, or a page.
 pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
     let request = Request::parse(payload)?;
-    let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);
+    let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_last_job_of_previous_page()?);
     Ok(JobSelection { ids, after, most: request.read_limit(MAX_ROWS, MAX_ROWS)? })
 }
 
@@ -107,7 +107,7 @@ pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
 pub fn read_jobs(payload: Option<&str>) -> Read<JobFilter> {
     let request = Request::parse(payload)?;
     Ok(JobFilter {
-        after: request.read_after_job()?,
+        after: request.read_last_job_of_previous_page()?,
         ids: request.read_ids(MAX_JOBS)?,
         user: request.read_user()?,
         bank: request.read_name("bank")?,
@@ -117,12 +117,12 @@ pub fn read_jobs(payload: Option<&str>) -> Read<JobFilter> {
 }
 
 /// Reads a request `standing`. The second value is true if the sender asks for all users.
-pub fn read_standings(payload: Option<&str>) -> Read<(StandingFilter, bool)> {
+pub fn read_standing_request(payload: Option<&str>) -> Read<(AssociationFilter, bool)> {
     let request = Request::parse(payload)?;
-    let wanted = StandingFilter {
+    let wanted = AssociationFilter {
         user: request.read_user()?,
         bank: request.read_name("bank")?,
-        after: request.read_after_association()?,
+        after: request.read_last_association_of_previous_page()?,
         most: request.read_limit(MAX_STANDINGS, MAX_STANDINGS)?,
         open: Open::All,
     };

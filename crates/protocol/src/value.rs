@@ -44,7 +44,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
 impl<'a, T: Deserialize<'a>> Object<T> {
     /// Returns a record with the members named by `keys`.
-    pub fn from_members(
+    pub fn from_selected_members(
         members: &Members<'a>,
         keys: impl Iterator<Item = &'static str>,
     ) -> Result<Self, serde_json::Error> {

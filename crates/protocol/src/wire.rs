@@ -111,7 +111,7 @@ pub fn read_weights(payload: Option<&str>, reader: &mut Reader) -> Read<Vec<(Str
 pub fn read_config_update(payload: Option<&str>, reader: &mut Reader) -> Read<ConfigPatch> {
     let value = find_data(payload)?;
     let patch = read_config(value)?;
-    warn_of_switches(value, reader);
+    warn_of_unknown_config_switches(value, reader);
     Ok(patch)
 }
 
@@ -135,7 +135,7 @@ fn unknown_switches(value: &RawValue) -> Vec<String> {
     list_unknown(&members(value).unwrap_or_default(), &[DENY_UNKNOWN_QUEUES, ZERO_SCORE])
 }
 
-fn warn_of_switches(config: &RawValue, reader: &mut Reader) {
+fn warn_of_unknown_config_switches(config: &RawValue, reader: &mut Reader) {
     for key in unknown_switches(config) {
         reader.warnings.note(|| format!("config: unknown switch {key}, ignored"));
     }
@@ -178,7 +178,7 @@ pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(P
 
 /// The options of a staged push, from `policy_begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct StagedPushOptions {
     /// True if the commit only reports the differences.
     pub dry_run: bool,
     /// True if switches that the push does not contain keep their values.
@@ -203,7 +203,7 @@ pub struct BeginPushAnswer {
 
 /// The answer to `policy_part`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StagedPart {
+pub struct StagedPushProgress {
     /// The number of the push.
     pub push: u64,
     /// The number of associations in all parts so far.
@@ -211,7 +211,7 @@ pub struct StagedPart {
 }
 
 /// Reads the payload of `policy_begin`. The payload may be absent.
-pub fn read_policy_begin(payload: Option<&str>) -> Read<Beginning> {
+pub fn read_policy_begin(payload: Option<&str>) -> Read<StagedPushOptions> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| read_object(Some(text)))?;
     let read_flag =
@@ -227,7 +227,7 @@ pub fn read_policy_begin(payload: Option<&str>) -> Read<Beginning> {
             })?
         }
     };
-    Ok(Beginning { dry_run: read_flag("dry_run")?, keeps_config: read_flag("keep_config")?, expires })
+    Ok(StagedPushOptions { dry_run: read_flag("dry_run")?, keeps_config: read_flag("keep_config")?, expires })
 }
 
 /// Reads the number of the push in `policy_part`, `policy_commit` and `policy_abort`.
@@ -332,7 +332,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
         arrays: insert_all(SiteRecords::ARRAYS.into_iter().filter(|array| parts.contains_key(*array))),
     };
     if let Some(config) = parts.get("config") {
-        warn_of_switches(config, reader);
+        warn_of_unknown_config_switches(config, reader);
     }
     Ok((
         part,

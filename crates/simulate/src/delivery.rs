@@ -54,7 +54,7 @@ pub(super) struct Delivered {
 
 /// Measures the use of cores over time.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct CoreUsageMeter {
     busy: u64,
     /// Core-seconds until `now`.
     total: f64,
@@ -62,9 +62,9 @@ pub(super) struct Meter {
     banks: Vec<Delivered>,
 }
 
-impl Meter {
-    pub(super) fn new(banks: usize, now: f64) -> Meter {
-        Meter { now, banks: vec![Delivered::default(); banks], ..Meter::default() }
+impl CoreUsageMeter {
+    pub(super) fn new(banks: usize, now: f64) -> CoreUsageMeter {
+        CoreUsageMeter { now, banks: vec![Delivered::default(); banks], ..CoreUsageMeter::default() }
     }
 
     /// Advances the time.

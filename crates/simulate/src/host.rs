@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Scenario;
-use super::delivery::{Delivered, Meter};
+use super::delivery::{CoreUsageMeter, Delivered};
 use super::scheduler::{Cluster, JobIndex, Queue, Scheduler, Time};
 use super::trace::{Job, Trace};
 use fairshare_engine::engine::{Engine, Event, State, Timer};
@@ -92,7 +92,7 @@ pub(super) struct Host<'a> {
     turns: bool,
     slices: bool,
     refused: Option<String>,
-    pub(super) meter: Meter,
+    pub(super) meter: CoreUsageMeter,
     /// The index of each party's bank in `banks`. A party is a user, a bank and a queue.
     bank_of: Vec<usize>,
     banks: Vec<BankName>,
@@ -154,7 +154,7 @@ impl<'a> Host<'a> {
             turns: false,
             slices: false,
             refused: None,
-            meter: Meter::new(banks.len(), begin),
+            meter: CoreUsageMeter::new(banks.len(), begin),
             bank_of,
             banks,
             refreshes: 0,
@@ -166,7 +166,7 @@ impl<'a> Host<'a> {
         };
         host.send_event(Event::Settings(settings));
         host.send_event(Event::Policy(policy, site));
-        host.run_turns();
+        host.run_reactor_turns();
         host.refused.take().map_or(Ok(host), Err)
     }
 
@@ -183,9 +183,9 @@ impl<'a> Host<'a> {
         // event.
         let window = self.window_starts.last().copied().filter(|_| self.active.len() > self.ends.len());
         let Some(next) = next_of_job.into_iter().chain(window).reduce(f64::min) else {
-            return self.refresh_once_more();
+            return self.refresh_if_no_event_is_left();
         };
-        if let Some(at) = self.find_refresh_before(next, submission == Some(next)) {
+        if let Some(at) = self.find_next_relevant_refresh(next, submission == Some(next)) {
             self.refresh_at(at);
             return true;
         }
@@ -206,7 +206,7 @@ impl<'a> Host<'a> {
             self.submit_job(self.next);
             self.next += 1;
         }
-        self.run_turns();
+        self.run_reactor_turns();
         self.schedule();
         true
     }
@@ -230,7 +230,7 @@ impl<'a> Host<'a> {
 
     /// If no other event is left but jobs are pending, refreshes once more, because priorities may change as time
     /// passes.
-    fn refresh_once_more(&mut self) -> bool {
+    fn refresh_if_no_event_is_left(&mut self) -> bool {
         let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_refresh_done)
         else {
             return false;
@@ -242,7 +242,7 @@ impl<'a> Host<'a> {
 
     /// Returns the time of the first refresh that may affect the start of a job. Returns `None` if there is
     /// none until `next`, the time of the next event.
-    fn find_refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
+    fn find_next_relevant_refresh(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]
         if self.is_diligent {
@@ -275,13 +275,13 @@ impl<'a> Host<'a> {
             self.send_event(Event::Timer(Timer::TimeLeft));
         }
         self.send_event(Event::Timer(Timer::Refresh));
-        self.run_turns();
+        self.run_reactor_turns();
         self.now = now;
         self.schedule();
     }
 
     /// Runs reactor turns until the engine requests no more.
-    fn run_turns(&mut self) {
+    fn run_reactor_turns(&mut self) {
         while self.turns || self.slices {
             if std::mem::take(&mut self.slices) {
                 self.send_event(Event::Timer(Timer::Slice));
@@ -303,7 +303,7 @@ impl<'a> Host<'a> {
             for number in chosen {
                 self.start_job(number);
             }
-            self.run_turns();
+            self.run_reactor_turns();
         }
     }
 }

@@ -25,7 +25,7 @@ mod trace;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
-pub use measures::{BankShare, Group, Measures, Spread};
+pub use measures::{BankShare, Distribution, Group, Measures};
 pub use scheduler::Scheduler;
 pub use trace::{Job, Means, Party, Trace};
 
@@ -60,7 +60,7 @@ pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Mea
     let shares = delivery::bank_shares(&scenario.site);
     let mut host = Host::new(trace, scenario, Some(done))?;
     while host.step() {}
-    Ok(measures::compute_measures(trace, host.into_result(), &shares))
+    Ok(measures::summarize_replay(trace, host.into_result(), &shares))
 }
 
 /// The share of each bank in the whole site.

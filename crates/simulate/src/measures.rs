@@ -15,7 +15,7 @@ const TAU: f64 = 10.0;
 
 /// The distribution of a value over jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct Distribution {
     /// The mean.
     pub mean: f64,
     /// 50th percentile: the lowest value that at least 50 % of the values do not exceed.
@@ -32,9 +32,9 @@ pub struct Group {
     /// Number of jobs that started.
     pub jobs: usize,
     /// Seconds from submission to start.
-    pub wait: Spread,
+    pub wait: Distribution,
     /// Time from submission to end divided by run time (at least 10 seconds).
-    pub slowdown: Spread,
+    pub slowdown: Distribution,
 }
 
 /// The share of a bank in the tree, and the fraction of the usage that its jobs had.
@@ -81,11 +81,11 @@ fn size_class(cores: u32) -> u32 {
     most
 }
 
-pub(super) fn compute_measures(trace: &Trace, finished: ReplayResult, bank_shares: &BankShares) -> Measures {
+pub(super) fn summarize_replay(trace: &Trace, finished: ReplayResult, bank_shares: &BankShares) -> Measures {
     let ReplayResult { starts, begin, end, cores, used, banks, refreshes } = finished;
     let jobs = trace.jobs();
-    let (mut all, mut sizes) = (Values::default(), BTreeMap::<u32, Values>::new());
-    let mut parties = vec![Values::default(); trace.parties().len()];
+    let (mut all, mut sizes) = (WaitsAndSlowdowns::default(), BTreeMap::<u32, WaitsAndSlowdowns>::new());
+    let mut parties = vec![WaitsAndSlowdowns::default(); trace.parties().len()];
     let (mut rejected, mut never) = (0, 0);
     for (job, start) in jobs.iter().zip(&starts) {
         match *start {
@@ -94,13 +94,13 @@ pub(super) fn compute_measures(trace: &Trace, finished: ReplayResult, bank_share
             start => {
                 all.add(job, start);
                 sizes.entry(size_class(job.cores)).or_default().add(job, start);
-                if let Some(values) = parties.get_mut(trace.party_of(job)) {
+                if let Some(values) = parties.get_mut(trace.get_trace_job_owner_index(job)) {
                     values.add(job, start);
                 }
             }
         }
     }
-    let mut by_bank: BTreeMap<BankName, Values> = BTreeMap::new();
+    let mut by_bank: BTreeMap<BankName, WaitsAndSlowdowns> = BTreeMap::new();
     for (party, values) in trace.parties().iter().zip(parties) {
         by_bank.entry(party.bank.clone()).or_default().append(values);
     }
@@ -129,7 +129,7 @@ pub(super) fn compute_measures(trace: &Trace, finished: ReplayResult, bank_share
         rejected,
         never,
         utilisation: if capacity > 0.0 { used / capacity } else { 0.0 },
-        behind: find_longest_overtaking(jobs, &starts),
+        behind: find_longest_time_overtaken(jobs, &starts),
         makespan,
         refreshes,
     }
@@ -137,19 +137,19 @@ pub(super) fn compute_measures(trace: &Trace, finished: ReplayResult, bank_share
 
 /// Waits and slowdowns of a set of jobs.
 #[derive(Clone, Debug, Default)]
-struct Values {
+struct WaitsAndSlowdowns {
     waits: Vec<f64>,
     slowdowns: Vec<f64>,
 }
 
-impl Values {
+impl WaitsAndSlowdowns {
     fn add(&mut self, job: &Job, start: f64) {
         let wait = start - job.submit;
         self.waits.push(wait);
         self.slowdowns.push(((wait + job.run) / job.run.max(TAU)).max(1.0));
     }
 
-    fn append(&mut self, other: Values) {
+    fn append(&mut self, other: WaitsAndSlowdowns) {
         self.waits.extend(other.waits);
         self.slowdowns.extend(other.slowdowns);
     }
@@ -157,15 +157,15 @@ impl Values {
     fn into_group(mut self) -> Group {
         Group {
             jobs: self.waits.len(),
-            wait: compute_spread(&mut self.waits),
-            slowdown: compute_spread(&mut self.slowdowns),
+            wait: compute_mean_and_percentiles(&mut self.waits),
+            slowdown: compute_mean_and_percentiles(&mut self.slowdowns),
         }
     }
 }
 
-fn compute_spread(values: &mut [f64]) -> Spread {
+fn compute_mean_and_percentiles(values: &mut [f64]) -> Distribution {
     if values.is_empty() {
-        return Spread::default();
+        return Distribution::default();
     }
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -174,7 +174,7 @@ fn compute_spread(values: &mut [f64]) -> Spread {
         let rank = (part * count).ceil().max(1.0) as usize;
         values.get(rank - 1).copied().unwrap_or_default()
     };
-    Spread { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) }
+    Distribution { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) }
 }
 
 fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
@@ -191,7 +191,7 @@ fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
 
 /// Returns the longest overtaking, in seconds: from the submission of a job to the start of a later job of
 /// equal size that started first.
-fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
+fn find_longest_time_overtaken(jobs: &[Job], starts: &[f64]) -> f64 {
     let started = jobs.iter().zip(starts).enumerate().filter(|(_, (_, start))| **start != REJECTED);
     let of_size = group_all(started.map(|(number, (job, _))| ((job.nodes, job.cores, job.gpus), number)));
     let start = |number: usize| starts.get(number).copied().unwrap_or(NEVER);
@@ -217,11 +217,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_existing_values() {
+    fn each_percentile_is_one_of_the_measured_values() {
         let mut hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(compute_spread(&mut hundred), Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0 });
-        assert_eq!(compute_spread(&mut [7.0]), Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0 });
-        assert_eq!(compute_spread(&mut []), Spread::default());
+        assert_eq!(
+            compute_mean_and_percentiles(&mut hundred),
+            Distribution { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0 }
+        );
+        assert_eq!(
+            compute_mean_and_percentiles(&mut [7.0]),
+            Distribution { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0 }
+        );
+        assert_eq!(compute_mean_and_percentiles(&mut []), Distribution::default());
     }
 
     #[test]
@@ -243,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_overtaking_compares_jobs_of_equal_size() {
+    fn the_longest_overtaking_considers_only_jobs_of_equal_size() {
         let job = |submit, cores| {
             let mut trace = Trace::default();
             let party =
@@ -254,13 +260,13 @@ mod tests {
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
         // The last job starts at time 30, before the first job, which has the same size. The job with two cores
         // is ignored, because its size differs.
-        assert_eq!(find_longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
-        assert_eq!(find_longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
+        assert_eq!(find_longest_time_overtaken(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
+        assert_eq!(find_longest_time_overtaken(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
         assert_eq!(
-            find_longest_overtaking(&jobs, &[NEVER, 20.0, 6.0, REJECTED]),
+            find_longest_time_overtaken(&jobs, &[NEVER, 20.0, 6.0, REJECTED]),
             20.0,
             "a job that never starts"
         );
-        assert_eq!(find_longest_overtaking(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "a rejected job");
+        assert_eq!(find_longest_time_overtaken(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "a rejected job");
     }
 }

@@ -40,12 +40,12 @@ impl Random {
         -mean * self.fraction().ln()
     }
 
-    fn number_below(&mut self, end: u64) -> u64 {
+    fn generate_number_below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }
 
-fn make_party(user: u32, bank: &str) -> Party {
+fn make_owner_of_trace_job(user: u32, bank: &str) -> Party {
     Party { user: UserId(user), bank: bank.into(), queue: None }
 }
 

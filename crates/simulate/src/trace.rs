@@ -77,7 +77,7 @@ impl Trace {
     }
 
     /// Replaces each party.
-    pub fn replace_parties(&mut self, to: impl FnMut(&Party) -> Party) {
+    pub fn replace_users_banks_and_queues(&mut self, to: impl FnMut(&Party) -> Party) {
         self.parties = self.parties.iter().map(to).collect();
         self.numbers.clear();
     }
@@ -106,7 +106,7 @@ impl Trace {
     }
 
     /// Returns the index of the association that submitted `job`.
-    pub fn party_of(&self, job: &Job) -> usize {
+    pub fn get_trace_job_owner_index(&self, job: &Job) -> usize {
         job.party as usize
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::jobtap::{Caller, Host, Reply, Request, Result};
 use crate::plugin::services::{make_heading, make_reply, payload_error};
-use crate::plugin::{MfPriority, jobspec::read_brief_facts, queue_states::QueueStates};
+use crate::plugin::{MfPriority, jobspec::read_job_without_size, queue_states::QueueStates};
 use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Open, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
@@ -64,7 +64,7 @@ fn explain_job(
     }
     let explain = if is_of_other { answers::explain_priority } else { answers::why };
     let found = host.plugin().read_job(id.0, |job| {
-        let facts = read_brief_facts(job);
+        let facts = read_job_without_size(job);
         let why = plugin.engine.view(|view| explain(view, &facts, host.now())).flatten();
         why.map(|mut why| {
             if facts.state <= State::Sched {

@@ -26,7 +26,7 @@ pub fn list_job_outcomes(plugin: &MfPriority, host: Host<'_, MfPriority>, reques
 
 /// Removes this plugin's dependencies from held jobs with urgency 0, so that the jobs enter SCHED and stay
 /// there. A job that another plugin blocks would not enter SCHED, so its dependencies are not removed.
-pub fn answer_rest(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_rest_request(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let flux = host.plugin();
     let missing = || WireError::Record("ids: they are missing".to_owned());
     let wanted = read_selection(request.payload).and_then(|wanted| wanted.ids.ok_or_else(missing));

@@ -11,7 +11,7 @@ use fairshare::insert_all;
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::{
-    read_jobs, read_page, read_selection, read_standings, read_stats, read_tree_page,
+    read_jobs, read_page, read_selection, read_standing_request, read_stats, read_tree_page,
 };
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     if plugin.hides_other_jobs_from(request.caller) {
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
-    page.overruled = plugin.others.find_overruled_job();
+    page.overruled = plugin.others.find_job_with_overruled_priority();
     make_ordered_reply(&page)
 }
 
@@ -43,7 +43,7 @@ pub fn list_priorities(plugin: &MfPriority, host: Host<'_, MfPriority>, request:
 /// Answers with a page of associations: usage, fair-share, limits, and rank.
 pub fn list_standings(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let (mut wanted, all) =
-        read_standings(request.payload).map_err(|fault| payload_error("standing", &fault))?;
+        read_standing_request(request.payload).map_err(|fault| payload_error("standing", &fault))?;
     wanted.user = select_user(request.caller, wanted.user)?;
     if wanted.user.is_none() && !all {
         wanted.user = Some(UserId(request.caller.userid));
@@ -101,6 +101,6 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 /// Recounts all live jobs, and answers with the counters that differ from the recount.
 pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
-    check.overruled = plugin.others.find_overruled_job();
+    check.overruled = plugin.others.find_job_with_overruled_priority();
     make_reply(&check)
 }

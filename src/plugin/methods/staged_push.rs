@@ -7,10 +7,10 @@ use crate::plugin::services::{
     accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_payload, refuse_tree,
     request_error,
 };
-use crate::plugin::{MfPriority, costs::PushStep, parts::OpenStagedPush};
+use crate::plugin::{MfPriority, costs::CompletedPushStep, parts::OpenStagedPush};
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::{self, BeginPushAnswer, StagedPart, WireError};
+use fairshare_protocol::wire::{self, BeginPushAnswer, StagedPushProgress, WireError};
 
 /// The maximum number of records of one part, so that a part takes a few milliseconds at most.
 const MAX_RECORDS: usize = 1000;
@@ -20,11 +20,11 @@ const MAX_MOVES: usize = 10;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Opens a staged push.
-pub fn answer_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+pub fn answer_push_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let beginning = accept(host, "policy_begin", wire::read_policy_begin(request.payload))?;
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying_snapshot());
     plugin.feed_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
-    plugin.costs.record_push_step(PushStep::Begin);
+    plugin.costs.record_push_step(CompletedPushStep::Begin);
     let expires = beginning.expires;
     let number = plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.begin(beginning);
     host.restart_timer(Timer::Expire.index(), expires as f64);
@@ -42,7 +42,7 @@ pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Re
             let (push, associations) = (open.number, open.reader.associations());
             plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.put_back(open);
             plugin.feed_request_event(host, event)?;
-            make_reply(&StagedPart { push, associations })
+            make_reply(&StagedPushProgress { push, associations })
         }
         Err(refused) => {
             drop_push(plugin, host, open, &format!("a part was refused: {}", refused.text));
@@ -88,7 +88,7 @@ pub fn answer_commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         return make_reply(&preview.map_err(|fault| refuse_tree(host.plugin(), "policy_commit", &fault))?);
     }
     note_end(plugin, open.number, "it was committed");
-    plugin.costs.record_push_step(PushStep::End);
+    plugin.costs.record_push_step(CompletedPushStep::End);
     let answer = answer_push(plugin, host, Event::PolicyCommit);
     if answer.is_err() {
         note_end(plugin, open.number, "its commit was refused");
@@ -133,7 +133,7 @@ fn note_end(plugin: &MfPriority, number: u64, why: &str) {
 
 fn drop_push(plugin: &MfPriority, host: Host<'_, MfPriority>, open: OpenStagedPush, why: &str) {
     note_end(plugin, open.number, why);
-    plugin.costs.record_push_step(PushStep::Drop);
+    plugin.costs.record_push_step(CompletedPushStep::Drop);
     // An abort changes only staged records, so it has no effects that Flux could refuse.
     let _ = plugin.feed_event(host, None, Event::PolicyAbort);
 }

@@ -6,7 +6,7 @@ use crate::jobtap::{Host, LogLevel, Plugin, Reply, Request};
 use crate::plugin::services::{
     accept, busy_error, log_omitted_warnings, log_warnings, make_reply, refuse_tree, request_error,
 };
-use crate::plugin::{MfPriority, costs::PushStep};
+use crate::plugin::{MfPriority, costs::CompletedPushStep};
 use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::{Event, answers::PushChanges};
 use fairshare_protocol::reading::Reader;
@@ -16,10 +16,10 @@ use std::{cell::Cell, ffi::CStr};
 /// The sum of the changes by a push that flux-accounting sends as several requests. The log line at the end
 /// of the push shows this sum.
 #[derive(Default)]
-pub struct PiecewisePush(Cell<Option<Difference>>);
+pub struct MultiRequestPushChanges(Cell<Option<Difference>>);
 
-impl PiecewisePush {
-    fn add_difference(&self, difference: Difference) {
+impl MultiRequestPushChanges {
+    fn add_to_difference_sum(&self, difference: Difference) {
         let mut sum = self.0.get().unwrap_or_default();
         sum.add(difference);
         self.0.set(Some(sum));
@@ -27,7 +27,7 @@ impl PiecewisePush {
 
     /// Returns the sum of the changes and resets it. Returns `None` if no request made changes since the last
     /// call.
-    pub fn take_difference_sum(&self) -> Option<Difference> {
+    pub fn take_sum_of_differences(&self) -> Option<Difference> {
         self.0.take()
     }
 }
@@ -49,7 +49,7 @@ pub fn update_records<T>(
     let outcome = plugin.feed_request_event(host, event);
     // Even if Flux refused an effect, the data are in force.
     plugin.record_data_update();
-    plugin.pieces.add_difference(plugin.view(|view| view.last_difference())?);
+    plugin.pieces.add_to_difference_sum(plugin.view(|view| view.last_difference())?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(false));
     outcome.map_err(|refused| {
         request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
@@ -60,10 +60,10 @@ pub fn update_records<T>(
 /// Ends a push that flux-accounting sent as several requests. Logs the number of changes, and makes Flux ask
 /// for all priorities.
 pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
-    if let Some(difference) = plugin.pieces.take_difference_sum() {
+    if let Some(difference) = plugin.pieces.take_sum_of_differences() {
         let generation = plugin.view(|view| view.generation())?;
         log_push(host.plugin(), "push", generation, difference);
-        plugin.costs.record_push_step(PushStep::End);
+        plugin.costs.record_push_step(CompletedPushStep::End);
     }
     plugin.feed_request_event(host, Event::Reprioritize)?;
     Ok(None)
@@ -77,7 +77,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         accept(host, "policy_update", wire::read_policy_update(request.payload, &mut reader))?;
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
-    plugin.costs.record_push_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
+    plugin.costs.record_push_step(if dry_run { CompletedPushStep::Drop } else { CompletedPushStep::Whole });
     if dry_run {
         let difference =
             plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
@@ -88,7 +88,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
     if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
         pushes.end("a policy_update in one message replaced it");
     }
-    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
+    plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying_snapshot());
     answer_push(plugin, host, Event::Policy(policy, site))
 }
 
@@ -96,12 +96,12 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
 pub(super) fn answer_push(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
     let outcome = plugin.feed_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {
-        plugin.costs.record_push_step(PushStep::Drop);
+        plugin.costs.record_push_step(CompletedPushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
     let (generation, difference) = plugin.view(|view| (view.generation(), view.last_difference()))?;
     log_push(host.plugin(), "policy", generation, difference);
-    plugin.pieces.take_difference_sum();
+    plugin.pieces.take_sum_of_differences();
     plugin.record_data_update();
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(true));
     outcome.map_err(|refused| {

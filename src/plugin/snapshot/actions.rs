@@ -80,7 +80,7 @@ impl MfPriority {
                 let _ = self.feed_event(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
                 return self.update_snapshot(|snapshot, engine| {
-                    snapshot.continue_after_commit(engine, *applying, fault)
+                    snapshot.continue_after_snapshot_commit(engine, *applying, fault)
                 });
             }
             Action::Abort => drop(self.feed_event(host, None, Event::PolicyAbort)),

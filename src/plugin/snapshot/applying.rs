@@ -52,7 +52,7 @@ impl Applying {
         *self = Applying::new(std::mem::take(&mut self.reading));
     }
 
-    pub(super) fn has_unapplied_jobs(&self) -> bool {
+    pub(super) fn has_unapplied_ended_jobs(&self) -> bool {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
@@ -60,7 +60,7 @@ impl Applying {
     /// data, so the engine gets only the ended jobs of the snapshot.
     /// The engine gets all evicted usages before the first ended job, because a refresh between two chunks of
     /// ended jobs may evict more jobs.
-    fn next_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
+    fn perform_next_apply_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
             ApplyStage::Parsing if is_late => {
                 self.stage = ApplyStage::Jobs(0);
@@ -107,7 +107,7 @@ impl Snapshot {
     /// Passes the next part of the staged push to the engine.
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };
-        match applying.next_step(self.is_late) {
+        match applying.perform_next_apply_step(self.is_late) {
             Ok(ApplyStep::Later) => vec![Action::StepIn(0.0)],
             Ok(ApplyStep::Feed(event)) => vec![Action::Feed(event)],
             Ok(ApplyStep::Done) => {
@@ -129,7 +129,7 @@ impl Snapshot {
     }
 
     /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused the snapshot.
-    pub(super) fn continue_after_commit(
+    pub(super) fn continue_after_snapshot_commit(
         &mut self,
         engine: &Engine,
         applied: Applying,

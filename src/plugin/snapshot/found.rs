@@ -87,7 +87,7 @@ impl Snapshot {
             (State::Reading(reading), LookUpResult::Text(text)) => match reading.add_chunk(number, text) {
                 Ok(true) => {
                     let State::Reading(reading) = std::mem::take(&mut self.state) else { return Vec::new() };
-                    self.log = EndedLog::continue_after(reading.jobs.clone());
+                    self.log = EndedLog::continue_from_hashes(reading.jobs.clone());
                     self.state = State::Applying(Box::new(Applying::new(reading)));
                     return vec![Action::StepIn(0.0)];
                 }

@@ -70,7 +70,7 @@ enum EndedJobLine {
 
 impl EndedLog {
     /// Creates a log whose first chunks have these hashes.
-    pub(super) fn continue_after(hashes: Vec<String>) -> EndedLog {
+    pub(super) fn continue_from_hashes(hashes: Vec<String>) -> EndedLog {
         let lines = hashes.len() * CHUNK_LINES;
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
@@ -83,7 +83,7 @@ impl EndedLog {
     }
 
     /// Records that the plugin has written a whole snapshot with the current number of lines.
-    pub(super) fn mark_written(self) -> EndedLog {
+    pub(super) fn mark_snapshot_written(self) -> EndedLog {
         EndedLog { lines_of_snapshot: self.lines, ..self }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct AssociationLine {
 
 /// Divides associations into groups, and collects the lines of the current group.
 #[derive(Debug, Default)]
-pub(super) struct Grouper {
+pub(super) struct LineGrouper {
     first: u32,
     last: Option<UserId>,
     records: usize,
@@ -64,7 +64,7 @@ impl AssociationLine {
     }
 }
 
-impl Grouper {
+impl LineGrouper {
     /// Adds an association; calls must be in the order of user id and bank. Returns the previous group if the
     /// association begins a new group.
     pub(super) fn add(&mut self, line: &AssociationLine) -> Option<CompleteGroup> {
@@ -103,7 +103,7 @@ fn append_line(chunk: &mut String, line: &str) {
 }
 
 /// Returns the limits, fair-share and usage of each association of a group.
-pub(super) fn zip_group<'a>(
+pub(super) fn split_group_into_associations<'a>(
     limits: &'a str,
     fairshares: &'a str,
     usages: &'a str,
@@ -122,7 +122,7 @@ pub(super) fn zip_group<'a>(
 
 /// Builds the payload of a part of a staged push from the lines of associations. The returned list has true for each
 /// association whose fair-share must be computed.
-pub(super) fn build_part(lines: &[(&str, &str, &str)]) -> Result<(String, Vec<bool>), Fault> {
+pub(super) fn build_push_part_from_lines(lines: &[(&str, &str, &str)]) -> Result<(String, Vec<bool>), Fault> {
     let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();
     for &(limits, fairshare, usage) in lines {

@@ -114,10 +114,10 @@ enum State {
 impl State {
     /// Returns true if the plugin reads a snapshot, and the engine does not yet have all ended jobs of this
     /// snapshot.
-    fn has_unapplied_jobs(&self) -> bool {
+    fn has_unapplied_ended_jobs(&self) -> bool {
         match self {
             State::AwaitingManifest | State::AwaitingLists(_) | State::Reading(_) => true,
-            State::Applying(applying) => applying.has_unapplied_jobs(),
+            State::Applying(applying) => applying.has_unapplied_ended_jobs(),
             State::Idle | State::Writing(_) | State::Adding { .. } | State::Removing => false,
         }
     }
@@ -148,7 +148,7 @@ impl Snapshot {
     pub fn record_push_in_force(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);
-        self.is_late = self.is_due && self.state.has_unapplied_jobs();
+        self.is_late = self.is_due && self.state.has_unapplied_ended_jobs();
         self.stop_useless_task()
     }
 
@@ -158,7 +158,7 @@ impl Snapshot {
     fn stop_useless_task(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
-        if self.is_late && self.state.has_unapplied_jobs() {
+        if self.is_late && self.state.has_unapplied_ended_jobs() {
             return Vec::from_iter(unstage);
         }
         if self.is_on.is_none() || !was_applying && !matches!(self.state, State::Idle | State::Reading(_)) {
@@ -170,7 +170,7 @@ impl Snapshot {
 
     /// Applies the snapshot again from its first part. This is needed when a client begins a push, because the
     /// engine then drops the staged parts of the snapshot.
-    pub fn restart_applying(&mut self) -> Vec<Action> {
+    pub fn restart_applying_snapshot(&mut self) -> Vec<Action> {
         if let State::Applying(applying) = &mut self.state {
             applying.restart();
         }
@@ -185,7 +185,7 @@ impl Snapshot {
             return vec![Action::Write(vec![(ROOT.to_owned(), None)])];
         }
         if !self.is_due {
-            if !self.adds_ended_jobs() {
+            if !self.is_saving_ended_jobs() {
                 return Vec::new();
             }
             // More than `ENDED_BATCH` jobs may have ended in `ENDED_PERIOD`.
@@ -208,7 +208,7 @@ impl Snapshot {
     }
 
     /// Returns true if the plugin adds ended jobs to the snapshot.
-    fn adds_ended_jobs(&self) -> bool {
+    fn is_saving_ended_jobs(&self) -> bool {
         self.is_on == Some(true) && self.is_whole && self.has_chunks()
     }
 
@@ -233,7 +233,7 @@ impl Snapshot {
                     return vec![Action::Next];
                 }
                 let then = match writing.find_next_input() {
-                    WriterInput::AsPushed => writing.set_as_pushed(engine::as_pushed(&view)),
+                    WriterInput::AsPushed => writing.store_ranking_by_pushed_usage(engine::as_pushed(&view)),
                     WriterInput::Page(after, as_pushed) => {
                         let page = engine::associations_page(&view, after, PAGE, as_pushed);
                         writing.add_page(&page, stored_keys)
@@ -252,7 +252,7 @@ impl Snapshot {
 
     /// Writes the jobs that ended since the last write.
     fn add_ended(&mut self, engine: &mut Engine) -> Vec<Action> {
-        if !self.adds_ended_jobs() || self.is_due || !engine::has_unsaved_jobs(&engine.view(), 1) {
+        if !self.is_saving_ended_jobs() || self.is_due || !engine::has_unsaved_jobs(&engine.view(), 1) {
             return vec![Action::Next];
         }
         let ended = engine.unsaved_ended().take(ENDED_BATCH);

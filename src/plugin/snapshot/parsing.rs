@@ -79,8 +79,8 @@ impl Parsing {
     }
 
     fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
-        let lines = lines::zip_group(limits, fairshares, usages)?;
-        let (payload, is_computed) = lines::build_part(&lines)?;
+        let lines = lines::split_group_into_associations(limits, fairshares, usages)?;
+        let (payload, is_computed) = lines::build_push_part_from_lines(&lines)?;
         self.add_part(&payload, is_computed)?;
         if self.parts.last().is_none_or(|part| part.part.associations.len() != lines.len()) {
             return Err("a line of limits contains several records".to_owned());

@@ -6,7 +6,7 @@ use fairshare_engine::engine::SavedSite;
 use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
-use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeByRecord};
+use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeRuleChange};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
 use fairshare_protocol::records::budget::BUDGETS;
@@ -47,7 +47,7 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
         arrays(CHARGES, rest.charges.factors.iter().map(record).collect());
     }
     if !rest.charges.rules.is_empty() {
-        let record = |rule: &ChargeByChange| to_json(&ChargeByRecord::from(*rule));
+        let record = |rule: &ChargeByChange| to_json(&ChargeRuleChange::from(*rule));
         arrays(CHARGE_BY, rest.charges.rules.iter().map(record).collect());
     }
     if !rest.budgets.is_empty() {

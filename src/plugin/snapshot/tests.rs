@@ -92,7 +92,7 @@ impl Kvs {
         let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
         loop {
             let then = match writing.find_next_input() {
-                WriterInput::AsPushed => writing.set_as_pushed(None),
+                WriterInput::AsPushed => writing.store_ranking_by_pushed_usage(None),
                 WriterInput::Page(after, _) => {
                     let from = after.map_or(0, |(user, bank)| {
                         let key = |kept: &SavedAssociation| {
@@ -313,9 +313,9 @@ fn a_chunk_with_another_hash_is_refused() {
 /// If a new snapshot has more ended jobs than `MAX_LINES`, the plugin must not write a snapshot after each job.
 #[test]
 fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
-    let many = EndedLog::continue_after(vec![String::new(); 1_251]);
+    let many = EndedLog::continue_from_hashes(vec![String::new(); 1_251]);
     assert!(many.is_too_long(), "250,200 lines");
-    let mut log = many.mark_written();
+    let mut log = many.mark_snapshot_written();
     assert!(!log.is_too_long());
     let job = Ended {
         job: Job {

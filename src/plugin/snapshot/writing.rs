@@ -2,7 +2,7 @@
 //! Writes a snapshot: first the new chunks in batches, then the manifest.
 
 use super::jobs::{self, EndedLog};
-use super::lines::{AssociationLine, CompleteGroup, Grouper};
+use super::lines::{AssociationLine, CompleteGroup, LineGrouper};
 use super::record::{
     Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
 };
@@ -44,7 +44,7 @@ pub(super) struct Writing {
     as_pushed: Option<Option<AsPushed>>,
     /// The last association that was added.
     after: Option<(UserId, BankName)>,
-    grouper: Grouper,
+    grouper: LineGrouper,
     groups: Vec<Group>,
     manifest: Manifest,
     /// The keys of all chunks that were added.
@@ -127,7 +127,7 @@ impl Writing {
     }
 
     /// Sets the ranking by the pushed usages; `None` means that there is no tree.
-    pub(super) fn set_as_pushed(&mut self, as_pushed: Option<AsPushed>) -> WriterStep {
+    pub(super) fn store_ranking_by_pushed_usage(&mut self, as_pushed: Option<AsPushed>) -> WriterStep {
         self.as_pushed = Some(as_pushed);
         WriterStep::Page
     }
@@ -157,7 +157,7 @@ impl Writing {
 
     /// Returns the log of ended jobs, to which the plugin adds jobs that end later.
     pub(super) fn into_ended_log(self) -> EndedLog {
-        self.log.mark_written()
+        self.log.mark_snapshot_written()
     }
 
     /// Adds a page of evicted usages, and of ended jobs whose usage no push includes. `page` also has the bookmark of the next page.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of error texts that name a record, of staged pushes, and of requests for pages.
 
-use super::{association_record, record_without};
+use super::{association_record, make_record_without_key};
 use fairshare_engine::engine::answers::PageFilter;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::request::read_page;
-use fairshare_protocol::wire::{self, Beginning, WireError};
+use fairshare_protocol::wire::{self, StagedPushOptions, WireError};
 use serde_json::{Value, json};
 
 #[test]
-fn an_error_names_the_subject_of_the_record() {
+fn a_record_error_names_the_queue_bank_or_user_of_the_record() {
     let read = |array: &str, record: Value| {
         let mut payload = json!({"queues": [], "projects": [], "banks": [], "priority_factors": []});
         payload["push"] = json!(1);
@@ -52,22 +52,22 @@ fn an_error_names_the_subject_of_the_record() {
 }
 
 #[test]
-fn parts_continue_the_numbering_of_records() {
+fn each_part_of_a_push_continues_the_record_numbers_in_errors() {
     let mut reader = Reader::default();
     let part = |record: Value| json!({"push": 1, "associations": [association_record(), record]}).to_string();
     assert!(wire::read_policy_part(Some(&part(association_record())), &mut reader).is_ok());
     assert_eq!((reader.associations(), reader.records()), (2, 2));
     let text = "associations[3].active: key is missing (user 5001, bank A)".to_owned();
-    let bad = wire::read_policy_part(Some(&part(record_without("active"))), &mut reader);
+    let bad = wire::read_policy_part(Some(&part(make_record_without_key("active"))), &mut reader);
     assert_eq!(bad, Err(WireError::Record(text)));
 }
 
 #[test]
 fn policy_begin_takes_its_options_or_their_defaults() {
-    let usual = Beginning { dry_run: false, keeps_config: false, expires: 60 };
+    let usual = StagedPushOptions { dry_run: false, keeps_config: false, expires: 60 };
     assert_eq!(wire::read_policy_begin(None), Ok(usual));
     assert_eq!(wire::read_policy_begin(Some("{\"later\":1}")), Ok(usual));
-    let all = Beginning { dry_run: true, keeps_config: true, expires: 5 };
+    let all = StagedPushOptions { dry_run: true, keeps_config: true, expires: 5 };
     assert_eq!(wire::read_policy_begin(Some(r#"{"dry_run":true,"keep_config":true,"expires":5}"#)), Ok(all));
     for (payload, text) in [
         (r#"{"expires":0}"#, "policy.expires: expected an integer from 1 to 3600, got integer 0"),
@@ -83,7 +83,7 @@ fn policy_begin_takes_its_options_or_their_defaults() {
 }
 
 #[test]
-fn a_page_request_is_read_with_its_start_its_user_and_its_sizes() {
+fn a_page_request_is_parsed_with_start_user_and_limits() {
     let page = |text: &str| read_page(Some(text));
     assert_eq!(read_page(None), Ok(PageFilter { after: None, user: None, most: 1000, most_held: 2000 }));
     assert_eq!(

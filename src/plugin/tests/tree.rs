@@ -74,7 +74,7 @@ fn a_tree_without_a_reset_period_gets_the_default_of_flux_accounting() {
 }
 
 #[test]
-fn a_push_without_a_tree_has_no_rule() {
+fn a_push_without_a_tree_has_no_ranking_policy() {
     let plain =
         json!({"push": 1, "associations": [association_record()], "banks": [{"bank": "A", "priority": 1}]});
     assert_eq!(read_site(plain), Ok(SitePart::default()));

@@ -68,17 +68,19 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
         for (n, part) in block.split('`').enumerate() {
             if n % 2 == 0 {
                 let mut prose = part;
-                while let Some((target, (claim, rest))) = target
-                    .as_ref()
-                    .filter(|target| target.path.ends_with(".t"))
-                    .zip(strip_conjunction(prose).strip_prefix('"').and_then(|quoted| quoted.split_once('"')))
+                while let Some((target, (claim, rest))) =
+                    target.as_ref().filter(|target| target.path.ends_with(".t")).zip(
+                        strip_leading_list_separator(prose)
+                            .strip_prefix('"')
+                            .and_then(|quoted| quoted.split_once('"')),
+                    )
                 {
                     if !target.text.contains(claim) {
                         faults.push(format!("{line}: {} has no test that claims \"{claim}\"", target.path));
                     }
                     prose = rest;
                 }
-                is_listed &= strip_conjunction(prose).is_empty();
+                is_listed &= strip_leading_list_separator(prose).is_empty();
                 if [". ", "? ", "! "].iter().any(|end| prose.contains(end)) {
                     target = None;
                 }
@@ -124,7 +126,7 @@ fn split_blocks(document: &str) -> Vec<(usize, String)> {
 }
 
 /// Removes a comma, an "and" or an "or" from the start of `text`.
-fn strip_conjunction(text: &str) -> &str {
+fn strip_leading_list_separator(text: &str) -> &str {
     let text = text.trim_start();
     let text = text.strip_prefix(',').unwrap_or(text).trim_start();
     text.strip_prefix("and ").or_else(|| text.strip_prefix("or ")).unwrap_or(text).trim_start()
@@ -211,7 +213,7 @@ fn find_items(text: &str) -> Vec<Item> {
             continue;
         }
         let owner = open.as_ref().map(|(.., name)| name.clone()).unwrap_or_default();
-        if let Some((keyword, name)) = find_declared(code) {
+        if let Some((keyword, name)) = find_declared_item(code) {
             let kind = match keyword {
                 "enum" => Some(Kind::Enum),
                 "struct" | "union" => Some(Kind::Struct),
@@ -244,7 +246,7 @@ fn strip_visibility(code: &str) -> &str {
 }
 
 /// Returns the keyword and the name of the item that a line declares, or `None` if the line declares no item.
-fn find_declared(code: &str) -> Option<(&str, &str)> {
+fn find_declared_item(code: &str) -> Option<(&str, &str)> {
     let mut words = code.split(' ').skip_while(|word| ["unsafe", "async", "extern", "\"C\""].contains(word));
     let mut keyword = words.next()?;
     let mut name = words.next()?;

@@ -11,7 +11,7 @@ use fairshare::{InactiveUsage, Options, Policy};
 use fairshare_accounting::store::{Access, Database};
 
 /// Reads a database in all ways, and returns hashes of the results.
-fn read_in_all_ways(path: &Path) -> Vec<u64> {
+fn read_database_with_all_readers(path: &Path) -> Vec<u64> {
     let mut features = Vec::new();
     let mut database = match Database::open(path, Access::Read, Duration::from_millis(1)) {
         Ok(database) => database,
@@ -76,7 +76,7 @@ fn a_damaged_database_gives_an_error_or_a_tree() {
     let site = make_small_site("fuzz-damage");
     fuzz("database", vec![site.bytes()], mutate_bytes, |input| {
         std::fs::write(&site.path, input).unwrap();
-        let features = read_in_all_ways(&site.path);
+        let features = read_database_with_all_readers(&site.path);
         assert!(std::fs::read(&site.path).unwrap() == input, "a command that reads has changed the database");
         let _ = std::fs::remove_file(site.path.with_extension("db-journal"));
         features
@@ -101,7 +101,7 @@ pub fn write_random_values(site: &Site, of: &mut Choices<'_>, columns: &[(&str, 
 
 /// Writes values of all types and sizes into any columns of any rows.
 #[test]
-fn any_value_in_a_column_gives_an_error_or_a_tree() {
+fn databases_with_random_column_values_yield_a_tree_or_an_error() {
     const COLUMNS: [(&str, &str); 24] = [
         ("association_table", "username"),
         ("association_table", "userid"),
@@ -158,7 +158,7 @@ fn any_value_in_a_column_gives_an_error_or_a_tree() {
     fuzz("values", seeds, mutate_bytes, |input| {
         std::fs::write(&site.path, &original_bytes).unwrap();
         write_random_values(&site, &mut Choices(input), &COLUMNS, &VALUES);
-        read_in_all_ways(&site.path)
+        read_database_with_all_readers(&site.path)
     });
 }
 

@@ -21,14 +21,14 @@ fn list_seeds() -> Vec<Vec<u8>> {
             seeds.push(format!("\n{text}").into_bytes());
         }
     };
-    for (_, golden) in golden::golden_documents("slurm") {
+    for (_, golden) in golden::read_golden_files("slurm") {
         add("sshare", &imports::format_sshare(&golden));
         add("sshare-json", &imports::format_sshare_json(&golden));
         add("sacctmgr-dump", &imports::format_dump(&golden, true));
         add("sacctmgr-dump", &imports::format_dump(&golden, false));
         add("sacctmgr-assoc", &imports::format_assoc_list(&golden));
     }
-    for (name, golden) in golden::golden_documents("pbs") {
+    for (name, golden) in golden::read_golden_files("pbs") {
         let recording = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .join(format!("t/golden/pbs/{name}.pbsfs.txt"));
         add("pbsfs", &imports_pbs::extract_pbsfs_output(&std::fs::read_to_string(recording).unwrap()));
@@ -50,7 +50,7 @@ fn list_seeds() -> Vec<Vec<u8>> {
 /// Changes the structure of JSON. In other formats, adds and removes lines, and changes bytes.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let body = input.iter().position(|byte| *byte == b'\n').map_or(input, |at| &input[at + 1..]);
-    if body.first() == Some(&b'{') && !rng.one_in(6) {
+    if body.first() == Some(&b'{') && !rng.happens_once_in(6) {
         return json::mutate_after_first_line(rng, input, other);
     }
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
@@ -155,7 +155,7 @@ fn read_and_reread(files: &Files, input: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn an_imported_tree_equals_its_plain_document() {
+fn an_imported_tree_equals_the_tree_reread_from_its_json_document() {
     let directory = crate::directory("fuzz-formats");
     let files = Files { input: directory.join("input"), document: directory.join("document") };
     fuzz("formats", list_seeds(), mutate, |input| read_and_reread(&files, input));

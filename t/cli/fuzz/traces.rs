@@ -49,7 +49,7 @@ const NUMBERS: [&str; 19] = [
 
 /// Changes a number, doubles or removes lines, or changes bytes.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
-    if rng.one_in(5) {
+    if rng.happens_once_in(5) {
         return mutate_bytes(rng, input, other);
     }
     let text = String::from_utf8_lossy(input).into_owned();
@@ -95,10 +95,10 @@ fn run_simulate(path: &str) -> (Option<i32>, String, String) {
 }
 
 /// Calls `each` with the key and the value of every number in the JSON `value`, at any depth, and with `None` for every null.
-fn visit_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
+fn visit_all_json_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
     match value {
-        Value::Array(list) => list.iter().for_each(|value| visit_numbers(value, key, each)),
-        Value::Object(map) => map.iter().for_each(|(key, value)| visit_numbers(value, key, each)),
+        Value::Array(list) => list.iter().for_each(|value| visit_all_json_numbers(value, key, each)),
+        Value::Object(map) => map.iter().for_each(|(key, value)| visit_all_json_numbers(value, key, each)),
         Value::Number(number) => each(key, number.as_f64()),
         Value::Null => each(key, None),
         Value::String(_) | Value::Bool(_) => {}
@@ -128,7 +128,7 @@ fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
     let document: Value = serde_json::from_str(&out).expect("JSON");
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&document["jobs"]) + count(&document["skipped"]), count_job_lines(input), "{document}");
-    visit_numbers(&document, "", &mut |name, number| {
+    visit_all_json_numbers(&document, "", &mut |name, number| {
         // Some numbers may be null. A group by size has no `promised`, a group without runs has no `delivered`, and
         // fewer than two jobs have no means.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);

@@ -77,7 +77,7 @@ impl Abi {
 }
 
 /// Converts a text to a C string, which ends before the first NUL byte of the text.
-pub(super) fn c_text(text: &str) -> CString {
+pub(super) fn make_c_string_from_text(text: &str) -> CString {
     let upto = text.split('\0').next().unwrap_or("");
     CString::new(upto).unwrap_or_default()
 }
@@ -197,7 +197,7 @@ impl Message {
         userid: u32,
         rolemask: u32,
     ) -> Message {
-        let topic = c_text(topic);
+        let topic = make_c_string_from_text(topic);
         let payload = payload.map_or(std::ptr::null(), |text| text.as_ptr());
         // SAFETY: both texts are copied during the call.
         let raw = unsafe { (abi.msg_new)(host, topic.as_ptr(), payload, userid, rolemask) };

@@ -10,7 +10,7 @@ use super::host::Host;
 use super::job::State;
 
 /// A running loop over the active jobs.
-pub(super) struct ActiveLoop {
+pub(super) struct ActiveJobLoop {
     order: Vec<u64>,
     /// The index of the next job in `order`.
     cursor: usize,
@@ -28,12 +28,12 @@ impl Host {
         }
         let active = store.jobs.values().filter(|job| job.state() != State::Inactive).map(|job| job.id);
         let order = active.rev().collect();
-        store.active_loop = Some(ActiveLoop { order, cursor: 0, visits: 0 });
+        store.active_loop = Some(ActiveJobLoop { order, cursor: 0, visits: 0 });
         true
     }
 
     /// Returns the next job, or `None` at the end of the loop. If a plugin makes the loop endless, returns `None` after a limited number of visits.
-    pub(super) fn find_next_job_in_loop(&self) -> Option<u64> {
+    pub(super) fn find_next_job_of_active_loop(&self) -> Option<u64> {
         let mut store = self.store.borrow_mut();
         let active_loop = store.active_loop.as_mut()?;
         let id = active_loop.order.get(active_loop.cursor).copied()?;
@@ -47,7 +47,7 @@ impl Host {
         Some(id)
     }
 
-    pub(super) fn end_loop(&self) {
+    pub(super) fn end_active_job_loop(&self) {
         self.store.borrow_mut().active_loop = None;
     }
 

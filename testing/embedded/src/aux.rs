@@ -33,7 +33,7 @@ impl Drop for Item {
 /// The value that `set` replaced. Its drop runs a destructor that may call the host, so no `RefCell` of the host may be
 /// borrowed at the drop.
 #[must_use]
-pub(super) struct Displaced(#[allow(dead_code, reason = "kept for its drop")] Option<Item>);
+pub(super) struct ReplacedAuxValue(#[allow(dead_code, reason = "kept for its drop")] Option<Item>);
 
 impl Aux {
     /// Number of values.
@@ -48,7 +48,7 @@ impl Aux {
         key: Option<String>,
         value: *mut c_void,
         destroy: Option<FreeFn>,
-    ) -> Result<Displaced, Errno> {
+    ) -> Result<ReplacedAuxValue, Errno> {
         if key.is_none() && (value.is_null() || destroy.is_none()) {
             return Err(Errno::EINVAL);
         }
@@ -57,7 +57,7 @@ impl Aux {
         if !value.is_null() {
             self.items.push(Item { key, value, destroy });
         }
-        Ok(Displaced(old))
+        Ok(ReplacedAuxValue(old))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<*mut c_void> {

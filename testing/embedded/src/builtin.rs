@@ -30,7 +30,7 @@ impl Host {
         let done = match topic {
             UPDATE_QUEUE => self.update_queue(&input),
             UPDATE_DURATION => update_duration(&input),
-            AFTER_ANY => self.add_after_any(id, &input),
+            AFTER_ANY => self.add_afterany_dependency(id, &input),
             _ => Ok(json!({"priority": input.get("urgency")})),
         };
         let (rc, out) = match done {
@@ -58,7 +58,7 @@ impl Host {
         Ok(json!({"feasibility": 1, "updates": {"attributes.system.constraints": {}}}))
     }
 
-    fn add_after_any(&self, id: u64, input: &Value) -> Result<Value, String> {
+    fn add_afterany_dependency(&self, id: u64, input: &Value) -> Result<Value, String> {
         let value = input.pointer("/dependency/value");
         let wanted = match value {
             Some(Value::Number(n)) => n.as_u64(),

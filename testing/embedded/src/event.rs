@@ -188,7 +188,7 @@ impl Host {
                     job.stored = job.eventlog.len();
                 }
             }
-            let is_answering = store.agenda.answer_committed();
+            let is_answering = store.agenda.complete_commit_futures();
             (std::mem::take(&mut store.batch), is_answering)
         };
         for &id in &batch {

@@ -101,7 +101,7 @@ pub(super) struct Store {
     pub(super) late: Vec<super::service::LateAnswer>,
     pub(super) callbacks: u64,
     /// The loop over all jobs in `reprioritize_all`, while it runs.
-    pub(super) active_loop: Option<super::active::ActiveLoop>,
+    pub(super) active_loop: Option<super::active::ActiveJobLoop>,
     /// The error of `flux_jobtap_reprioritize_all`, if a test makes it fail.
     pub(super) reprioritize_fails: Option<Errno>,
 }

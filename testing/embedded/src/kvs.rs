@@ -123,7 +123,7 @@ impl Host {
 
     /// Returns the number of bytes by which Flux's content store would have grown: all values that plugins wrote, and all directories that the
     /// KVS rewrote.
-    pub fn kvs_stored(&self) -> u64 {
+    pub fn count_stored_kvs_bytes(&self) -> u64 {
         let store = self.store.borrow();
         store.agenda.kvs.written + store.agenda.kvs.directory_bytes
     }

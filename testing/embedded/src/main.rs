@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[command(name = "fairshare-embedded")]
 enum Command {
     Demo(demo::DemoArgs),
-    Run(play::PlayArgs),
+    Run(play::ScenarioArgs),
 }
 
 /// Reason why a subcommand failed; the text is for the user.

@@ -29,7 +29,7 @@ const PART: usize = 3;
 
 /// Play a scenario and print what the plugin did
 #[derive(Debug, clap::Args)]
-pub struct PlayArgs {
+pub struct ScenarioArgs {
     /// JSON document of queues and steps
     scenario: PathBuf,
     /// The jobtap plugin, named mf_priority.so
@@ -43,8 +43,8 @@ pub struct PlayArgs {
     keeper: Option<PathBuf>,
 }
 
-pub fn run(args: &PlayArgs) -> Outcome {
-    let PlayArgs { scenario, plugin, trace, keeper } = args;
+pub fn run(args: &ScenarioArgs) -> Outcome {
+    let ScenarioArgs { scenario, plugin, trace, keeper } = args;
     let file_error = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
     let text = fs::read_to_string(scenario).map_err(|error| file_error(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| file_error(&error))?;
@@ -155,7 +155,7 @@ impl Play {
             let value = step.get(verb).unwrap_or(&Value::Null);
             return match verb {
                 "submit" => Ok(self.submit(step).err()),
-                other => self.change_instance(other, value).map(|()| None),
+                other => self.perform_instance_command(other, value).map(|()| None),
             };
         }
         let find_job = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
@@ -183,12 +183,12 @@ impl Play {
         Ok(rejection.map(|error| error.text))
     }
 
-    fn change_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
+    fn perform_instance_command(&self, verb: &str, value: &Value) -> Result<(), String> {
         let conf = Some(make_plugin_conf(value));
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let basename = basename.ok_or("the plugin has no name")?;
         match verb {
-            "restart" => self.host.restart_with(Order::Ascending, conf.as_ref()),
+            "restart" => self.host.restart_with_configuration(Order::Ascending, conf.as_ref()),
             "reload" => {
                 self.host.remove(&basename)?;
                 self.host.load(&self.plugin, conf.as_ref())

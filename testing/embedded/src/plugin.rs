@@ -10,7 +10,7 @@ use std::rc::Rc;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use serde_json::{Value, json};
 
-use super::abi::{Args, IN, OUT, PluginFn, PluginHandle, c_text};
+use super::abi::{Args, IN, OUT, PluginFn, PluginHandle, make_c_string_from_text};
 use super::aux::Aux;
 use super::host::{Host, LOG_ERR};
 use super::job::State;
@@ -85,7 +85,7 @@ impl Plugin {
             .map(|handler| (handler.callback, handler.data));
         let (Some((callback, data)), Some(handle)) = (found, self.handle.get()) else { return 0 };
         host.store.borrow_mut().callbacks += 1;
-        let topic = c_text(topic);
+        let topic = make_c_string_from_text(topic);
         // SAFETY: flux_plugin_register(3): a flux_plugin_f is called with its own handle, a NUL-terminated topic, an
         // argument object that lives until it returns, and the data registered with it; the .so is still loaded.
         let rc = host.run_as_plugin(self.uid, || unsafe {

@@ -56,7 +56,7 @@ impl Host {
         if !self.begin_loop() {
             return self.report_violation("a reprioritize loop in the reprioritize loop".into());
         }
-        while let Some(id) = self.find_next_job_in_loop() {
+        while let Some(id) = self.find_next_job_of_active_loop() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Host {
                 self.reprioritize_job(id, priority);
             }
         }
-        self.end_loop();
+        self.end_active_job_loop();
     }
 
     fn ask_priority(&self, id: u64) -> Result<i64, Errno> {

@@ -222,7 +222,7 @@ impl Agenda {
     }
 
     /// Responds to the futures that wait for a commit. Returns true if there were any.
-    pub(super) fn answer_committed(&mut self) -> bool {
+    pub(super) fn complete_commit_futures(&mut self) -> bool {
         self.kvs.apply_sent_changes();
         let is_waiting =
             |f: &Future| matches!(f.wanted, FutureRequest::Commit) && f.then.is_some() && f.due.is_none();

@@ -31,7 +31,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if a plugin can't be loaded again.
-    pub fn restart_with(&self, order: Order, conf: Option<&Value>) -> Result<(), String> {
+    pub fn restart_with_configuration(&self, order: Order, conf: Option<&Value>) -> Result<(), String> {
         self.restart_with_confs(order, |_| conf.cloned())
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use super::abi::{CMsg, Message, MessageFn, c_text};
+use super::abi::{CMsg, Message, MessageFn, make_c_string_from_text};
 use super::host::Host;
 use super::job::Errno;
 
@@ -105,7 +105,7 @@ impl Host {
     /// # Errors
     /// Returns errno and text of the response, as [`Host::request`] does.
     pub fn request_now(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Answer {
-        let payload = payload.map(c_text);
+        let payload = payload.map(make_c_string_from_text);
         self.deliver_request(topic, payload.as_deref(), cred)
     }
 

@@ -88,8 +88,8 @@ impl Host {
             .post_event(id, "submit", Some(context))
             .map_err(|_| "error posting submit event".to_string());
         let accepted = posted
-            .and_then(|()| self.ask_plugins_before_accept(id, "job.create"))
-            .and_then(|()| self.ask_plugins_before_accept(id, "job.validate"))
+            .and_then(|()| self.ask_plugins_to_accept_job(id, "job.create"))
+            .and_then(|()| self.ask_plugins_to_accept_job(id, "job.validate"))
             .and_then(|()| self.check_dependencies(id));
         if let Err(text) = accepted {
             let _ = self.post_event(id, "invalidate", None);
@@ -105,7 +105,7 @@ impl Host {
         Ok(id)
     }
 
-    fn ask_plugins_before_accept(&self, id: u64, topic: &str) -> Result<(), String> {
+    fn ask_plugins_to_accept_job(&self, id: u64, topic: &str) -> Result<(), String> {
         if !self.has_handler(topic) {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl Host {
     }
 
     /// Cancels a job without running the reactor, so that a job with resources stays in CLEANUP.
-    pub fn cancel_without_settling(&self, id: u64) {
+    pub fn cancel_without_running_reactor(&self, id: u64) {
         let _ = self.raise_exception(id, "cancel", 0, self.options.owner, "");
     }
 

@@ -44,7 +44,7 @@ impl Host {
         let mut needs_validation = false;
         for (key, value) in updates {
             let (validates_update, more) =
-                self.ask_update(id, key, value, cred).map_err(|text| invalid(&text))?;
+                self.ask_plugins_about_update(id, key, value, cred).map_err(|text| invalid(&text))?;
             needs_validation |= validates_update;
             all.extend(more);
         }
@@ -73,7 +73,7 @@ impl Host {
         self.settle();
     }
 
-    fn ask_update(
+    fn ask_plugins_about_update(
         &self,
         id: u64,
         key: &str,

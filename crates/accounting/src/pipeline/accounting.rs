@@ -59,7 +59,7 @@ pub(super) fn plan_run(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnM
     let mut usages = Vec::with_capacity(ledger.accounts.len());
     for (at, account) in ledger.accounts.iter().enumerate() {
         let group = groups.get(&(account.userid, account.bank));
-        let new = sum_jobs(group.map_or(&[], |group| jobs.jobs_in_group(group.number as usize)));
+        let new = sum_usage_of_jobs(group.map_or(&[], |group| jobs.jobs_in_group(group.number as usize)));
         let usage = update_account(clock, new, at, &ledger, &bins, &mut changes)?;
         let usage = usage.unwrap_or(account.usage);
         if usage != account.usage {
@@ -93,7 +93,7 @@ fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
     groups
 }
 
-fn sum_jobs(jobs: &[CountedJob]) -> NewJobs {
+fn sum_usage_of_jobs(jobs: &[CountedJob]) -> NewJobs {
     let Some(last) = jobs.last() else { return NewJobs::default() };
     let usage = jobs.iter().fold(0.0, |sum, job| sum + job.usage);
     NewJobs { any: true, usage, last: last.ended }

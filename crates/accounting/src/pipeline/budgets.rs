@@ -92,7 +92,7 @@ impl Budgets {
             .filter_map(|it| Some(((it.username.as_deref()?, it.bank.as_str()), it.counted_until?)))
             .collect();
         let week = now - RATE_DAYS as f64 * DAY;
-        let ledger = snapshot.read_ledger_for_recount(&mut |_| ())?;
+        let ledger = snapshot.read_accounts_for_recount(&mut |_| ())?;
         let targets = budgets.all.clone();
         let index = BudgetIndex::new(&ledger, &targets);
         let charges = snapshot.charge_history()?;
@@ -186,7 +186,7 @@ pub fn find_job_charge(
     budget: &BudgetRecord,
     id: u64,
 ) -> Result<Option<(f64, i64)>> {
-    let ledger = snapshot.read_ledger_for_recount(&mut |_| ())?;
+    let ledger = snapshot.read_accounts_for_recount(&mut |_| ())?;
     let index = BudgetIndex::new(&ledger, std::slice::from_ref(budget));
     let charges = snapshot.charge_history()?;
     let mut found = None;
@@ -225,7 +225,7 @@ impl ChargedRun {
     fn read(job: &EndedJob<'_>, charges: &ChargeHistory) -> Option<ChargedRun> {
         let ((t_run, end), (ran_on, start)) = job.times.zip(resources::count_job(job))?;
         let start = start.unwrap_or(t_run);
-        let terms = job.jobspec.map(resources::read_jobspec_terms).unwrap_or_default();
+        let terms = job.jobspec.map(resources::read_bank_queue_and_duration).unwrap_or_default();
         let limit = job.time_limit.or(terms.duration).filter(|limit| *limit > 0.0).unwrap_or(f64::INFINITY);
         let queue = terms.queue.as_deref().or(job.running.and_then(|(_, queue)| queue));
         let factor = charges.factor(queue, start);

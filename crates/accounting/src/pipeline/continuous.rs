@@ -31,7 +31,7 @@ pub(super) fn count_bins(
             values.resize(bins.len(), 0.0);
             values
         }
-        None => estimate_from_stored(run, at, bins),
+        None => estimate_usage_from_stored_bins(run, at, bins),
     };
     periods::shift_bins(&mut values, boundaries, run.settings.decay);
     for job in jobs {
@@ -55,7 +55,7 @@ pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous>
 
 /// Estimates the usage with continuous decay from bins that another program counted. The current bin is as of the end
 /// of its newest job. Older bins last decayed at the start of the current period.
-fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
+fn estimate_usage_from_stored_bins(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {
         let period_start = run.periods.start(run.start.period);

@@ -33,7 +33,7 @@ impl<'a> Credits<'a> {
         let key = *run.keys.get(at)?;
         let mut credited = CreditedUsage { key, live: 0.0, bins: vec![0.0; count] };
         for credit in self.by_key.get(&key)? {
-            if run.is_before_cut_off(at, credit.from) {
+            if run.ended_before_usage_was_cleared(at, credit.from) {
                 continue;
             }
             // If the clock was set back, the credit may be in the future.
@@ -71,7 +71,7 @@ pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, n
     let key = Marks::key(user, bank);
     let jobs = periods::total_usage(&recount::list_bins_after(&plan, &plan.changes, at));
     let credited = marks.credited(key).cloned().unwrap_or_default();
-    let left = snapshot.pace()?.compute_fraction_after(now - marks.period_start);
+    let left = snapshot.pace()?.compute_usage_fraction_after_decay(now - marks.period_start);
     Ok(Credit {
         usage: amount - (jobs + periods::total_usage(&credited.bins)),
         live_usage: amount - marks.live_usage(key) * left,

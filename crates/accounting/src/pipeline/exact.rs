@@ -73,7 +73,7 @@ pub(super) fn plan_with(
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
     let marks = snapshot.marks()?;
     let ledger =
-        if recount { snapshot.read_ledger_for_recount(progress)? } else { snapshot.ledger(progress)? };
+        if recount { snapshot.read_accounts_for_recount(progress)? } else { snapshot.ledger(progress)? };
     let key = |account: &Account| Marks::key(&account.user, ledger.bank_name(account));
     let keys: Vec<u64> = ledger.accounts.iter().map(key).collect();
     let known = keys.iter().map(|key| marks.as_ref().map_or(0.0, |marks| marks.newest(*key))).collect();
@@ -109,7 +109,7 @@ pub(super) fn plan_with(
         && !take_over
         && run.start.recount.is_none()
         && has_continuous
-        && !run.has_new_credits()
+        && !run.must_recount_usage_credits()
     {
         Bins::default()
     } else {
@@ -151,7 +151,7 @@ pub(super) fn plan_with(
         changes.removed = bins
             .removed
             .iter()
-            .flat_map(|bins| shift_removed_bins(bins, boundaries, settings.decay))
+            .flat_map(|bins| decay_bins_of_removed_users(bins, boundaries, settings.decay))
             .collect();
     }
     changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::Exact)?;
@@ -163,7 +163,7 @@ pub(super) fn plan_with(
         }
     }
     let marks =
-        build_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
+        build_usage_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
@@ -208,10 +208,10 @@ fn count_account(
     }
     let is_repaired = run.start.take_over
         && run.is_foreign(at)
-        && subtract_duplicate_past_usage(&mut values, account.usage);
+        && subtract_past_usage_counted_twice(&mut values, account.usage);
     let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
     let credits = run.credits.count(run, at, kept_bins);
-    let is_credited = credits.is_some() || run.has_counted_credits(at);
+    let is_credited = credits.is_some() || run.has_counted_usage_credits(at);
     if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited {
         return Some(CountedUsage { usage: None, continuous, credits });
     }
@@ -248,7 +248,7 @@ fn count_account(
 
 /// Moves the bins of removed users to older periods and decays them, because these users may return. Updates
 /// existing rows only; usage that would need a new row is dropped.
-fn shift_removed_bins(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
+fn decay_bins_of_removed_users(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let bin_index = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| bin_index(bin).saturating_add(1))];
     for bin in stored {
@@ -263,7 +263,7 @@ fn shift_removed_bins(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<
 
 /// flux-accounting may have added the usage of past periods to the present period. In this case, subtracts it and
 /// returns true.
-fn subtract_duplicate_past_usage(values: &mut [f64], usage: f64) -> bool {
+fn subtract_past_usage_counted_twice(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
     let is_counted_twice = past > 0.0 && usage == *present && *present >= past;
@@ -315,7 +315,7 @@ impl Run<'_> {
 
     /// Returns true if all credits must be counted again. This is the case after a change of the credits, the
     /// associations or the `ignore_older_than` of a bank.
-    fn has_new_credits(&self) -> bool {
+    fn must_recount_usage_credits(&self) -> bool {
         let Some(marks) = self.marks else { return self.credits.last > 0 };
         let has_other_associations =
             || self.credits.last > 0 && marks.associations != self.hash_associations();
@@ -323,7 +323,7 @@ impl Run<'_> {
     }
 
     /// Returns true if the last run counted credits of the association.
-    fn has_counted_credits(&self, at: usize) -> bool {
+    fn has_counted_usage_credits(&self, at: usize) -> bool {
         let key = self.keys.get(at);
         self.marks.zip(key).is_some_and(|(marks, key)| marks.credited(*key).is_some())
     }
@@ -339,7 +339,7 @@ impl Run<'_> {
     }
 
     /// Returns true for a job that ended at or before the cut-off of its bank or of the site.
-    pub(super) fn is_before_cut_off(&self, at: usize, ended: f64) -> bool {
+    pub(super) fn ended_before_usage_was_cleared(&self, at: usize, ended: f64) -> bool {
         let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
         let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
         ended <= ignored || ended <= self.start.since
@@ -373,7 +373,7 @@ impl Run<'_> {
 }
 
 /// Returns the state to store for the next sync, or `None` if the stored state is up to date.
-fn build_marks(
+fn build_usage_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,

@@ -36,7 +36,7 @@ impl Change {
 
 /// Reads and checks the tree and the usage settings. `push`, `update` and `sync` all reject a database that this
 /// function rejects. Calls `progress` with the number of associations read.
-pub fn read_checked_tree(
+pub fn read_and_check_tree(
     snapshot: &Snapshot<'_>,
     inactive: InactiveUsage,
     progress: &mut dyn FnMut(u64),
@@ -56,7 +56,7 @@ impl Ranked {
         options: &Options,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Ranked> {
-        let (tree, stored) = read_checked_tree(snapshot, options.inactive_usage, progress)?;
+        let (tree, stored) = read_and_check_tree(snapshot, options.inactive_usage, progress)?;
         let rank_error = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
         let ranking = tree.rank(policy, options).map_err(|error| rank_error(error.to_string()))?;
         let change = |node: NodeId| {

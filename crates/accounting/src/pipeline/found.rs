@@ -138,7 +138,7 @@ impl<'a> RecordSelection<'a> {
         if if is_foreign && !is_passed_over { ended <= stored && !must_move } else { !is_new } {
             return;
         }
-        if run.is_before_cut_off(at, ended) {
+        if run.ended_before_usage_was_cleared(at, ended) {
             self.tally.ignored += 1;
             return;
         }
@@ -229,7 +229,7 @@ pub(super) fn find_accounts_with_jobs_without_bank(
             return;
         };
         let age = run.start.period.saturating_sub(run.periods.index(to)).max(0);
-        if to > run.read_stored_newest_end(at) || run.is_before_cut_off(at, to) || age >= kept {
+        if to > run.read_stored_newest_end(at) || run.ended_before_usage_was_cleared(at, to) || age >= kept {
             return;
         }
         let usage = compute_usage_of_job(run.settings, &job, ran_on, (from, to.max(from)));

@@ -122,7 +122,7 @@ impl Plan {
             snapshot.write_usage(&self.ledger, &self.bins, &self.changes, progress)?;
         }
         if let Some(marks) = &self.marks {
-            snapshot.write_marks(marks)?;
+            snapshot.write_usage_marks(marks)?;
         }
         Ok(())
     }

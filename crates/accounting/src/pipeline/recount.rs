@@ -40,7 +40,7 @@ impl Recount {
     /// all job records.
     pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;
-        let next = plan_changes_of_next_run(snapshot, now, progress)?;
+        let next = plan_usage_changes_of_next_run(snapshot, now, progress)?;
         let plan = exact::plan_run(snapshot, now, true, progress)?;
         let associations = (0..plan.ledger.accounts.len())
             .filter_map(|index| compare_association(&plan, next.as_ref(), index))
@@ -83,7 +83,7 @@ pub fn compute_usages_with_half_life(
 
 /// Returns the changes of the next run without a recount. Returns `None` if that run would fail because of
 /// the clock or a stored value.
-fn plan_changes_of_next_run(
+fn plan_usage_changes_of_next_run(
     snapshot: &Snapshot<'_>,
     now: f64,
     progress: &mut dyn FnMut(u64),

@@ -120,7 +120,7 @@ pub struct Terms<'a> {
 }
 
 /// Returns bank, queue and duration of a jobspec, or no values if it is invalid.
-pub fn read_jobspec_terms(jobspec: &str) -> Terms<'_> {
+pub fn read_bank_queue_and_duration(jobspec: &str) -> Terms<'_> {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_an_r_are_invalid() {
+    fn texts_that_are_not_a_resource_set_are_invalid() {
         for r in ["", "[]", "[1]", "3", "{}", r#"{"version": 2}"#, r#"{"version": "1"}"#, r#"{"version": 1"#]
         {
             assert_eq!(count(r), None, "{r}");

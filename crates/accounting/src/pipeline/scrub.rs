@@ -6,7 +6,7 @@ use crate::store::{Marks, Snapshot};
 
 /// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scrubbed {
+pub struct RecordRemovalResult {
     /// Number of removed records.
     pub removed: usize,
     /// Number of records that are old enough but were not removed, because usage or a budget needs them.
@@ -19,13 +19,13 @@ pub struct Scrubbed {
 
 /// Removes the records of jobs that ended before `before`. A record stays if its period is still stored, or if the job may have
 /// started in a window of a budget that is not over.
-pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed> {
+pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<RecordRemovalResult> {
     snapshot.check_usage_schema()?;
     let requested = before;
     let stored = before.min(find_oldest_period_start(snapshot, now)?);
     let before = stored.min(budgets::find_earliest_start(snapshot, now)?);
-    let removed = snapshot.count_jobs_before(before)?;
-    let needed = snapshot.count_jobs_before(requested)? - removed;
+    let removed = snapshot.count_jobs_ended_before(before)?;
+    let needed = snapshot.count_jobs_ended_before(requested)? - removed;
     if removed > 0 {
         budgets::Budgets::count(snapshot, None, &[], now)?.store_spent_amounts(snapshot, false)?;
         snapshot.mark_final(before, now)?;
@@ -35,13 +35,13 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed>
         snapshot.remove_jobs_before(before)?;
         // If the record that `marks` names was removed, the marks must name an earlier record.
         if let Some((marks, row)) = marks.zip(row) {
-            let last_job = snapshot.last_job_until(row)?;
+            let last_job = snapshot.find_last_job_up_to_row(row)?;
             if last_job != marks.last_job {
-                snapshot.write_marks(&Marks { last_job, ..marks })?;
+                snapshot.write_usage_marks(&Marks { last_job, ..marks })?;
             }
         }
     }
-    Ok(Scrubbed { removed, needed, is_for_budget: before < stored, before })
+    Ok(RecordRemovalResult { removed, needed, is_for_budget: before < stored, before })
 }
 
 /// Returns the start of the oldest period that is still stored.

@@ -66,7 +66,7 @@ impl Start {
                 None => Some(i64::MIN),
                 Some(id) => snapshot.find_row_of_job(id)?,
             };
-            if let Some(period) = find_period_in_marks(marks, settings, run.periods) {
+            if let Some(period) = find_period_of_last_run(marks, settings, run.periods) {
                 start.period = period;
                 if start.period > run.current {
                     return Err(PipelineError::ClockWentBack { was: marks.ran });
@@ -97,7 +97,7 @@ impl Start {
             Some(marks) if marks.half_life != run.settings.half_life => run.current,
             None if why == CHANGED => run.current,
             marks => marks
-                .and_then(|marks| find_period_in_marks(marks, run.settings, run.periods))
+                .and_then(|marks| find_period_of_last_run(marks, run.settings, run.periods))
                 .unwrap_or_else(|| find_period_in_flux_accounting(run.current)),
         }
     }
@@ -105,7 +105,7 @@ impl Start {
 
 /// Returns the period of the newest stored usage, as the last sync stored it. Returns `None` if flux-accounting has
 /// changed the end of the half-life period since.
-fn find_period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
+fn find_period_of_last_run(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
@@ -129,7 +129,7 @@ impl StoredPeriods {
         let (end, half_life) = (settings.period_end, settings.half_life);
         let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
         let marks = snapshot.marks()?;
-        let first = marks.and_then(|marks| find_period_in_marks(&marks, &settings, periods));
+        let first = marks.and_then(|marks| find_period_of_last_run(&marks, &settings, periods));
         Ok(StoredPeriods {
             periods,
             first: first.unwrap_or_else(|| find_period_in_flux_accounting(periods.index(now))),

@@ -125,10 +125,10 @@ impl Site {
             from,
             ..Credit::default()
         };
-        self.store_credit(&credit);
+        self.store_usage_credit(&credit);
     }
 
-    fn store_credit(&self, credit: &Credit) {
+    fn store_usage_credit(&self, credit: &Credit) {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
         snapshot.add_credit(credit).expect("a credit");
@@ -141,15 +141,15 @@ impl Site {
         let snapshot = database.snapshot().expect("a snapshot");
         let credit = set_usage(&snapshot, &format!("u{user}"), bank, amount, now).expect("a credit");
         drop(snapshot);
-        self.store_credit(&credit);
+        self.store_usage_credit(&credit);
     }
 
     /// Runs a sync with the default rule for counting usage, and stores the result.
     fn run(&self, now: f64) -> Result<Tally, PipelineError> {
-        self.run_sync_by_rule(Rule::Exact, now)
+        self.run_sync_with_usage_rule(Rule::Exact, now)
     }
 
-    fn run_sync_by_rule(&self, rule: Rule, now: f64) -> Result<Tally, PipelineError> {
+    fn run_sync_with_usage_rule(&self, rule: Rule, now: f64) -> Result<Tally, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
         let plan = Plan::new(&snapshot, rule, now, &mut |_| ())?;
@@ -170,22 +170,22 @@ impl Site {
 
     /// Returns the stored usage of users 1, 2 and 3.
     fn usages(&self) -> Vec<f64> {
-        self.query_numbers("SELECT job_usage FROM association_table ORDER BY userid")
+        self.run_query_for_numbers("SELECT job_usage FROM association_table ORDER BY userid")
     }
 
     /// Returns the stored bins of the user with id `user`.
     fn bins(&self, user: i64) -> Vec<f64> {
-        self.query_numbers(&format!(
+        self.run_query_for_numbers(&format!(
             "SELECT value FROM job_usage_per_association_table WHERE userid = {user} ORDER BY period"
         ))
     }
 
     /// Returns the stored usage of root, A and B.
     fn banks(&self) -> Vec<f64> {
-        self.query_numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
+        self.run_query_for_numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
     }
 
-    fn query_numbers(&self, sql: &str) -> Vec<f64> {
+    fn run_query_for_numbers(&self, sql: &str) -> Vec<f64> {
         let connection = Connection::open(&self.path).expect("a database");
         let mut statement = connection.prepare(sql).expect(sql);
         let numbers = statement.query_map([], |row| row.get(0)).expect("rows");

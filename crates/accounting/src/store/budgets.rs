@@ -7,7 +7,7 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::values::Cells;
+use super::values::QueryRow;
 use super::{Snapshot, StoreResult};
 use fairshare_protocol::records::{BudgetRecord, BudgetUnit};
 
@@ -55,7 +55,7 @@ impl Deposit {
         (&self.budget.scope, &self.budget.name, self.budget.unit)
     }
 
-    fn read(cells: &Cells<'_, '_>) -> Result<Deposit, String> {
+    fn read(cells: &QueryRow<'_, '_>) -> Result<Deposit, String> {
         Ok(Deposit {
             id: cells.integer(0)?,
             budget: BudgetRecord {

@@ -113,7 +113,7 @@ impl Snapshot<'_> {
         // A plugin that was reloaded has not seen earlier changes. For example, the configuration of a queue
         // may have lost a stored factor before the load.
         let seen = match reported.seen_since {
-            Some(since) => stored.continue_with_history(&seen, since),
+            Some(since) => stored.append_later_history(&seen, since),
             None => seen,
         };
         for ChargeChange { queue, since, factor } in seen.changes() {

@@ -68,7 +68,7 @@ impl DatabaseFile {
     /// its companion file at its end. If the file still prevents opening after `wait`, returns the reason.
     pub(super) fn wait_until_openable(&self, access: Access, wait: Duration) -> Result<(), Reason> {
         let begun = Instant::now();
-        while let Some(reason) = self.find_obstacle(access) {
+        while let Some(reason) = self.find_access_obstacle(access) {
             let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Err(reason);
@@ -78,17 +78,17 @@ impl DatabaseFile {
         Ok(())
     }
 
-    fn find_obstacle(&self, access: Access) -> Option<Reason> {
+    fn find_access_obstacle(&self, access: Access) -> Option<Reason> {
         let is_interrupted = || access == Access::Write && !self.trusts_owner() && self.has_journal();
-        self.find_foreign_file().or_else(|| is_interrupted().then_some(Reason::ReadOnly(INTERRUPTED)))
+        self.find_file_of_other_user().or_else(|| is_interrupted().then_some(Reason::ReadOnly(INTERRUPTED)))
     }
 
     /// Returns an error for a file of another user that SQLite would open.
-    fn find_foreign_file(&self) -> Option<Reason> {
+    fn find_file_of_other_user(&self) -> Option<Reason> {
         let opened: &[&'static str] =
             if self.own == 0 { &["-journal", "-wal", "-shm"] } else { &["-journal"] };
         opened.iter().find_map(|&suffix| {
-            let found = fs::symlink_metadata(self.companion_path(suffix)).ok()?;
+            let found = fs::symlink_metadata(self.make_path_with_suffix(suffix)).ok()?;
             let user = found.uid();
             // SQLite ignores an empty journal.
             let is_empty_journal = suffix == "-journal" && found.is_file() && found.len() == 0;
@@ -100,7 +100,7 @@ impl DatabaseFile {
 
     /// Returns true if the file with this suffix exists and is not empty.
     pub(super) fn has_companion(&self, suffix: &str) -> bool {
-        fs::metadata(self.companion_path(suffix)).is_ok_and(|metadata| metadata.len() > 0)
+        fs::metadata(self.make_path_with_suffix(suffix)).is_ok_and(|metadata| metadata.len() > 0)
     }
 
     fn has_journal(&self) -> bool {
@@ -111,7 +111,7 @@ impl DatabaseFile {
         self.owner == 0 || self.owner == self.own
     }
 
-    fn companion_path(&self, suffix: &str) -> PathBuf {
+    fn make_path_with_suffix(&self, suffix: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(suffix);
         name.into()
@@ -153,7 +153,7 @@ mod tests {
         ];
         for (owner, own, refusals, modes) in rows {
             let file = DatabaseFile { path: path.clone(), owner, own };
-            let refused = [Access::Read, Access::Write].map(|access| file.find_obstacle(access));
+            let refused = [Access::Read, Access::Write].map(|access| file.find_access_obstacle(access));
             assert_eq!(refused, refusals, "{file:?}");
             let found =
                 [Journal::Rollback, Journal::WriteAhead].map(|journal| file.open_mode(journal).unwrap());
@@ -165,13 +165,13 @@ mod tests {
         let _ = lchown(&journal, Some(12_345), None);
         for own in [0, user] {
             assert_eq!(
-                DatabaseFile { path: path.clone(), owner: user, own }.find_obstacle(Access::Read),
+                DatabaseFile { path: path.clone(), owner: user, own }.find_access_obstacle(Access::Read),
                 foreign
             );
         }
         std::fs::remove_file(&journal).unwrap();
         write(&journal, "").unwrap();
-        assert_eq!(DatabaseFile { path, owner: 0, own: 0 }.find_obstacle(Access::Write), None);
+        assert_eq!(DatabaseFile { path, owner: 0, own: 0 }.find_access_obstacle(Access::Write), None);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         // the owner of the log does not change.
         let Some(user) = change_owner(&log) else { return };
         let obstacle =
-            |owner, own| DatabaseFile { path: path.clone(), owner, own }.find_obstacle(Access::Read);
+            |owner, own| DatabaseFile { path: path.clone(), owner, own }.find_access_obstacle(Access::Read);
         let _ = lchown(directory.path().join("a.db-shm"), Some(12_345), None);
         assert_eq!(obstacle(user + 1, 0), Some(Reason::Beside { suffix: "-wal", user }));
         assert_eq!([obstacle(user, 0), obstacle(user + 1, user + 2)], [None, None]);

@@ -5,7 +5,7 @@
 
 use rusqlite::params;
 
-use super::values::Cells;
+use super::values::QueryRow;
 use super::{Snapshot, StoreResult};
 
 const TABLE: &str = "fairshare_credit_table";
@@ -58,7 +58,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    fn read(cells: &Cells<'_, '_>) -> Result<Credit, String> {
+    fn read(cells: &QueryRow<'_, '_>) -> Result<Credit, String> {
         Ok(Credit {
             id: cells.integer(0)?,
             user: cells.text(1)?.to_owned(),

@@ -6,7 +6,7 @@ use super::{Snapshot, StoreResult};
 
 /// A past job, borrowed until the next one is read. Times are seconds since the epoch.
 #[derive(Clone, Copy, Debug)]
-pub struct PastJob<'a> {
+pub struct RecordedJob<'a> {
     /// User id.
     pub userid: i64,
     /// Times of submission, start and end; `None` if one of them is invalid ([`is_time`]).
@@ -23,7 +23,7 @@ pub struct PastJob<'a> {
 
 impl Snapshot<'_> {
     /// Calls `each` with each record of an ended job, in the order of submission.
-    pub fn visit_past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> StoreResult<()> {
+    pub fn visit_past_jobs(&self, each: &mut dyn FnMut(RecordedJob<'_>)) -> StoreResult<()> {
         let table = self.required_table("jobs")?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let sql = format!(
@@ -44,7 +44,7 @@ impl Snapshot<'_> {
                 };
                 let time = |at| number(at).filter(|seconds| is_time(*seconds));
                 let times = || Some([time(1)?, time(2)?, time(3)?]);
-                each(PastJob {
+                each(RecordedJob {
                     userid: row.get_ref(0)?.as_i64().unwrap_or(-1),
                     times: times(),
                     r: text(4),

@@ -209,7 +209,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the job id of the last record whose row is at most `row`.
-    pub fn last_job_until(&self, row: i64) -> StoreResult<Option<String>> {
+    pub fn find_last_job_up_to_row(&self, row: i64) -> StoreResult<Option<String>> {
         let number = self.job_rows()?;
         let sql =
             format!("SELECT CAST(id AS text) FROM jobs WHERE {number} <= ?1 ORDER BY {number} DESC LIMIT 1");
@@ -220,7 +220,7 @@ impl Snapshot<'_> {
     }
 
     /// Returns the number of records of jobs that ended before `time`.
-    pub fn count_jobs_before(&self, time: f64) -> StoreResult<usize> {
+    pub fn count_jobs_ended_before(&self, time: f64) -> StoreResult<usize> {
         let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
         let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
         count.map(|count| count as usize).map_err(|error| self.sqlite_error(&error))

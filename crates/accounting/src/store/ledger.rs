@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::schema::{Column, Table};
-use super::values::{Cells, edit_config};
+use super::values::{QueryRow, edit_config};
 use super::{Reason, Snapshot, StoreResult};
 use fairshare::accrual::MAX_WEIGHT;
 use fairshare::charging::ChargeHistory;
@@ -63,7 +63,7 @@ pub struct Counted {
 
 /// A bank with its usage.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LedgerBank {
+pub struct BankWithUsage {
     /// Row in the bank table; `None` if only associations name the bank.
     pub row: Option<i64>,
     /// Name of the bank.
@@ -84,7 +84,7 @@ pub struct Ledger {
     /// The associations.
     pub accounts: Vec<Account>,
     /// The banks of the bank table, followed by banks that only associations name.
-    pub banks: Vec<LedgerBank>,
+    pub banks: Vec<BankWithUsage>,
 }
 
 const ASSOCIATION: [Column; 5] =
@@ -231,14 +231,14 @@ impl Snapshot<'_> {
     }
 
     /// Reads all associations and banks for a recount. A recount replaces their usage, so an invalid usage is read as NaN.
-    pub fn read_ledger_for_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
+    pub fn read_accounts_for_recount(&self, progress: &mut dyn FnMut(u64)) -> StoreResult<Ledger> {
         self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
     }
 
     fn read_ledger(
         &self,
         progress: &mut dyn FnMut(u64),
-        usage: fn(&Cells<'_, '_>, usize) -> Result<f64, String>,
+        usage: fn(&QueryRow<'_, '_>, usize) -> Result<f64, String>,
     ) -> StoreResult<Ledger> {
         let mut ledger = Ledger::default();
         let (table, select) = self.select_with_row_numbers("bank_table", &BANK)?;
@@ -249,7 +249,7 @@ impl Snapshot<'_> {
             &["bank", "parent_bank", "job_usage", "ignore_older_than"],
             |cells| {
                 let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
-                ledger.banks.push(LedgerBank {
+                ledger.banks.push(BankWithUsage {
                     row: Some(cells.integer(4)?),
                     name: cells.text(0)?.to_owned(),
                     parent: None,
@@ -278,7 +278,7 @@ impl Snapshot<'_> {
                 Some(bank) => *bank,
                 None => {
                     names.insert(name.to_owned(), banks.len());
-                    banks.push(LedgerBank { name: name.to_owned(), ..LedgerBank::default() });
+                    banks.push(BankWithUsage { name: name.to_owned(), ..BankWithUsage::default() });
                     banks.len() - 1
                 }
             };
@@ -374,14 +374,14 @@ impl Snapshot<'_> {
         sql: &str,
         table: &'static str,
         columns: &[&'static str],
-        mut each: impl FnMut(&Cells<'_, '_>) -> Result<(), String>,
+        mut each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), String>,
     ) -> StoreResult<()> {
         let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
         let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut number = 0;
         while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             number += 1;
-            let cells = Cells { table, row, number, columns };
+            let cells = QueryRow { table, row, number, columns };
             each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
         }
         self.check_database_unchanged()

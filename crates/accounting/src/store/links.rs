@@ -9,7 +9,7 @@ use std::path::Path;
 const MOST_HOPS: usize = 40;
 
 /// Returns the owner of a link between `path` and its file, if that owner is neither root nor the caller `own`.
-pub(super) fn find_foreign_link(path: &Path, own: u32) -> Option<u32> {
+pub(super) fn find_link_of_other_user(path: &Path, own: u32) -> Option<u32> {
     let mut here = path.to_owned();
     for _ in 0..MOST_HOPS {
         let found = std::fs::symlink_metadata(&here).ok().filter(std::fs::Metadata::is_symlink)?;
@@ -26,7 +26,7 @@ pub(super) fn find_foreign_link(path: &Path, own: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::find_foreign_link;
+    use super::find_link_of_other_user;
     use std::os::unix::fs::{MetadataExt, lchown, symlink};
 
     #[test]
@@ -38,17 +38,17 @@ mod tests {
         symlink("file", &first).unwrap();
         symlink(&first, &second).unwrap();
         let own = std::fs::metadata(&file).unwrap().uid();
-        assert_eq!([&file, &first, &second].map(|path| find_foreign_link(path, own)), [None; 3]);
+        assert_eq!([&file, &first, &second].map(|path| find_link_of_other_user(path, own)), [None; 3]);
         // The links belong to `own`. For another user the links are foreign, unless the tests run as root.
-        let found = [&file, &first, &second].map(|path| find_foreign_link(path, own + 1));
+        let found = [&file, &first, &second].map(|path| find_link_of_other_user(path, own + 1));
         assert_eq!(found, [None, Some(own), Some(own)].map(|user| user.filter(|user| *user != 0)));
         // As root, the test can give the link to another user.
         if lchown(&first, Some(12_345), None).is_ok() {
-            let found = [&file, &first, &second].map(|path| find_foreign_link(path, own));
+            let found = [&file, &first, &second].map(|path| find_link_of_other_user(path, own));
             assert_eq!(found, [None, Some(12_345), Some(12_345)]);
         }
         std::fs::remove_file(&first).unwrap();
         symlink("second", &first).unwrap();
-        assert_eq!(find_foreign_link(&second, own), None, "a cycle of links leads to no file");
+        assert_eq!(find_link_of_other_user(&second, own), None, "a cycle of links leads to no file");
     }
 }

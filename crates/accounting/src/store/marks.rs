@@ -72,7 +72,7 @@ pub struct Continuous {
 
 /// The state after the last complete fetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FetchMarks {
+pub struct LastFetchState {
     /// Time of the fetch.
     pub fetched: f64,
     /// End of the oldest job that ever had a record; `None` if no job had one.
@@ -189,7 +189,7 @@ impl Snapshot<'_> {
     }
 
     /// Writes the state of a sync. The state is stored when the snapshot is committed.
-    pub fn write_marks(&self, marks: &Marks) -> StoreResult<()> {
+    pub fn write_usage_marks(&self, marks: &Marks) -> StoreResult<()> {
         let encode_words =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
         let old = self.table(MARKS)?;
@@ -244,7 +244,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads the state of the last complete fetch, or `None` if there was none.
-    pub fn fetch_marks(&self) -> StoreResult<Option<FetchMarks>> {
+    pub fn read_last_fetch_state(&self) -> StoreResult<Option<LastFetchState>> {
         let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
         // Older versions did not have this column.
         let oldest = if table.has_column("oldest") { "CAST(oldest AS real)" } else { "NULL" };
@@ -255,19 +255,19 @@ impl Snapshot<'_> {
             .query_row(&sql, [], read)
             .optional()
             .map_err(|error| self.sqlite_error(&error))?;
-        Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
+        Ok(found.and_then(|(fetched, oldest)| Some(LastFetchState { fetched: fetched?, oldest })))
     }
 
     /// Returns the time of the last sync on record, in seconds since the epoch: the later of the last fetch and the last count. If a
     /// sync finds nothing new, it updates the record only after ten minutes.
     pub fn last_sync(&self) -> StoreResult<Option<f64>> {
-        let fetched = self.fetch_marks()?.map(|marks| marks.fetched);
+        let fetched = self.read_last_fetch_state()?.map(|marks| marks.fetched);
         let ran = self.marks()?.map(|marks| marks.ran);
         Ok(fetched.into_iter().chain(ran).reduce(f64::max))
     }
 
     /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
-    pub fn write_fetch_marks(&self, marks: FetchMarks) -> StoreResult<()> {
+    pub fn store_complete_fetch_state(&self, marks: LastFetchState) -> StoreResult<()> {
         let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has_column("oldest"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(&format!(

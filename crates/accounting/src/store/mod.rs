@@ -46,10 +46,10 @@ use companions::{DatabaseFile, OpenMode};
 pub use credits::{Credit, MAX_CREDIT};
 use error::StoreResult;
 pub use error::{Left, Reason, StoreError};
-pub use history::PastJob;
+pub use history::RecordedJob;
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
-pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
-pub use marks::{Continuous, CreditedUsage, FetchMarks, Marks};
+pub use ledger::{Account, BankWithUsage, Counted, Ledger, UsageSettings};
+pub use marks::{Continuous, CreditedUsage, LastFetchState, Marks};
 pub use pace::Pace;
 pub use policy_data::{ConfigRecord, PolicyData};
 pub use policy_tree::{AHEAD, TreeRecord};
@@ -108,14 +108,14 @@ impl Database {
 
     fn open_with_access(path: &Path, access: Access, wait: Duration) -> StoreResult<Database> {
         if access == Access::Write
-            && let Some(user) = links::find_foreign_link(path, rustix::process::geteuid().as_raw())
+            && let Some(user) = links::find_link_of_other_user(path, rustix::process::geteuid().as_raw())
         {
             return Err(StoreError::new(path, Reason::Linked(user)));
         }
         let (file, journal) = check_file_before_open(path)?;
         file.wait_until_openable(access, wait).map_err(|reason| StoreError::new(path, reason))?;
         let (connection, unlocked) = match access {
-            Access::Read => connect_to_read(path, &file, journal, wait)?,
+            Access::Read => open_read_connection(path, &file, journal, wait)?,
             Access::Write => (connect_to_write(path, &file, wait)?, None),
         };
         Ok(Database { path: path.to_owned(), access, wait, journal, connection, unlocked })
@@ -195,7 +195,7 @@ impl Snapshot<'_> {
 ///
 /// A reader may have to roll back an interrupted write, so the connection has write access if that is safe. SQLite
 /// falls back to read-only if the system denies it, and `query_only` prevents all other writes.
-fn connect_to_read(
+fn open_read_connection(
     path: &Path,
     file: &DatabaseFile,
     journal: Journal,

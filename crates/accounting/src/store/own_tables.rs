@@ -2,7 +2,7 @@
 //! Reads our own tables, which flux-accounting's tools leave unchanged. Also creates the tables whose rows
 //! never change.
 
-use super::values::Cells;
+use super::values::QueryRow;
 use super::{Snapshot, StoreResult};
 
 impl Snapshot<'_> {
@@ -11,7 +11,7 @@ impl Snapshot<'_> {
         &self,
         name: &'static str,
         columns: [&'static str; COUNT],
-        mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
+        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, String>,
     ) -> StoreResult<Vec<T>> {
         let Some(table) = self.table(name)? else { return Ok(Vec::new()) };
         let select = table.build_select(&columns.map(|column| (column, None)));

@@ -59,7 +59,7 @@ impl Pace {
     }
 
     /// Returns the usage that remains after `seconds` of continuous decay.
-    pub fn compute_fraction_after(&self, seconds: f64) -> f64 {
+    pub fn compute_usage_fraction_after_decay(&self, seconds: f64) -> f64 {
         let half_life = self.half_life();
         if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
     }
@@ -71,7 +71,7 @@ impl Pace {
     }
 
     /// Returns the number of boundaries between two instants.
-    pub fn count_boundaries(&self, now: f64, later: f64) -> u32 {
+    pub fn count_period_boundaries(&self, now: f64, later: f64) -> u32 {
         let first = self.next_boundary(now);
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
     }
@@ -176,7 +176,7 @@ mod tests {
         let next = [80.0, 93.0, 99.9, 103.0, 112.9, 113.0].map(|now| pace.next_boundary(now));
         assert_eq!(next, [83.0, 103.0, 103.0, 113.0, 113.0, 123.0]);
         let crossed =
-            [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.count_boundaries(99.0, later));
+            [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.count_period_boundaries(99.0, later));
         assert_eq!(crossed, [0, 0, 1, 1, 2, 3]);
     }
 

@@ -10,10 +10,10 @@ use super::credits::Credit;
 use super::policy_tree::TreeRecord;
 use super::schema::Column;
 use super::site_limits::StoredLimit;
-use super::values::{Cells, edit_config};
+use super::values::{QueryRow, edit_config};
 use super::{Reason, Snapshot, StoreResult};
 use fairshare_engine::engine::answers::ChargeRecord;
-use fairshare_protocol::charges::ChargeByRecord;
+use fairshare_protocol::charges::ChargeRuleChange;
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
     AssociationRecord, BankRecord, BudgetRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord,
@@ -44,7 +44,7 @@ pub struct PolicyData {
     pub charges: Vec<ChargeRecord>,
     /// Changes of the resources that jobs are charged for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub charge_by: Vec<ChargeByRecord>,
+    pub charge_by: Vec<ChargeRuleChange>,
     /// The budgets. A budget has one record for each of its time windows. [`crate::pipeline::budgets::add_to_push`]
     /// adds the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -144,7 +144,7 @@ impl Snapshot<'_> {
         let (limits, lost_limits) = self.read_limit_records()?;
         let history = self.charge_history()?;
         let charges = history.changes().map(ChargeRecord::from).collect();
-        let charge_by = history.rules().iter().copied().map(ChargeByRecord::from).collect();
+        let charge_by = history.rules().iter().copied().map(ChargeRuleChange::from).collect();
         let tree = self.make_tree_record(&banks, &mut associations, now)?;
         self.check_database_unchanged()?;
         let mut data = PolicyData {
@@ -261,7 +261,7 @@ impl Snapshot<'_> {
         table: &'static str,
         sql: &str,
         columns: &[&'static str],
-        mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
+        mut read: impl FnMut(&QueryRow<'_, '_>) -> Result<T, String>,
     ) -> StoreResult<Vec<T>> {
         let mut records = Vec::new();
         self.visit_rows(sql, table, columns, |cells| {

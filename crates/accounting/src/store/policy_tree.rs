@@ -171,7 +171,7 @@ impl Snapshot<'_> {
 /// negative if credits subtract more than the ended jobs used. Does not decay a usage that another program has
 /// changed.
 fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
-    let left = pace.compute_fraction_after(at - marks.period_start);
+    let left = pace.compute_usage_fraction_after_decay(at - marks.period_start);
     for association in associations {
         let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
         let key = Marks::key(username, &association.bank);
@@ -200,7 +200,7 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
     let decay_start = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
     for (association, newest) in associations.iter_mut().zip(newest) {
         if let Some(usage) = &mut association.usage {
-            *usage *= pace.compute_fraction_after(now - newest.max(decay_start).min(now));
+            *usage *= pace.compute_usage_fraction_after_decay(now - newest.max(decay_start).min(now));
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct StoredLimit {
 impl StoredLimit {
     /// Returns an error text, with a remedy, for a limit that the plugin would reject. Only another program can have
     /// stored such a limit.
-    fn find_limit_fault(&self) -> Option<String> {
+    fn describe_invalid_limit(&self) -> Option<String> {
         let StoredLimit { scope, name, measure, value, .. } = self;
         let what = match Amount::parse(measure) {
             None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
@@ -154,7 +154,7 @@ impl Snapshot<'_> {
     /// Returns the limits in the form that the plugin reads, and the limits on users that are no longer in the database.
     pub(super) fn read_limit_records(&self) -> StoreResult<(Vec<LimitRecord>, Vec<StoredLimit>)> {
         let stored = self.stored_limits()?;
-        if let Some(fault) = stored.iter().find_map(StoredLimit::find_limit_fault) {
+        if let Some(fault) = stored.iter().find_map(StoredLimit::describe_invalid_limit) {
             return Err(self.error(Reason::Value(fault)));
         }
         let mut lost = Vec::new();

@@ -127,7 +127,7 @@ impl Snapshot<'_> {
 
     /// Returns the user, the bank and the credited usage by period of each association that has counted credits. If
     /// `of` is a user and a bank, returns only their association.
-    pub fn read_credited_bins(
+    pub fn read_usage_bins_with_credits(
         &self,
         of: Option<(&str, &str)>,
     ) -> StoreResult<Vec<(String, String, Vec<UsageBin>)>> {
@@ -178,7 +178,7 @@ impl Snapshot<'_> {
             }
         }
         outcome.map_err(|error| self.sqlite_error(&error))?;
-        for (user, bank, credits) in self.read_credited_bins(of)? {
+        for (user, bank, credits) in self.read_usage_bins_with_credits(of)? {
             credits.into_iter().for_each(|bin| take(&user, &bank, bin));
         }
         self.check_database_unchanged()

@@ -10,7 +10,7 @@ use fairshare::accrual::MAX_PUSHED;
 use fairshare_protocol::field::Kind;
 
 /// A row of a query, and the names of its table and columns for error messages.
-pub(super) struct Cells<'a, 'stmt> {
+pub(super) struct QueryRow<'a, 'stmt> {
     pub(super) table: &'static str,
     pub(super) row: &'a Row<'stmt>,
     /// Number of the row in the query, from 1. It identifies a row without a key.
@@ -19,7 +19,7 @@ pub(super) struct Cells<'a, 'stmt> {
     pub(super) columns: &'a [&'static str],
 }
 
-impl<'a> Cells<'a, '_> {
+impl<'a> QueryRow<'a, '_> {
     fn value(&self, index: usize) -> ValueRef<'a> {
         // The index is always valid, because the caller takes it from the columns of its own query.
         self.row.get_ref(index).unwrap_or(ValueRef::Null)
@@ -62,7 +62,7 @@ impl<'a> Cells<'a, '_> {
                 return Some("\"flux fairshare update\" computes it again".to_owned());
             }
             ("association_table", "username" | "userid" | "bank" | "active") => {
-                return self.suggest_statement(column);
+                return self.suggest_sql_correction(column);
             }
             ("association_table", _) => {
                 format!(
@@ -81,14 +81,14 @@ impl<'a> Cells<'a, '_> {
             ("priority_factor_weight_table", "weight") => {
                 format!("edit-factor --factor={} --weight=VALUE", quote_cell("factor")?)
             }
-            _ => return self.suggest_statement(column),
+            _ => return self.suggest_sql_correction(column),
         };
         Some(format!("\"flux account {command}\" corrects it"))
     }
 
     /// Returns an SQL statement that corrects a value for which there is no command. If the column is a name,
     /// the statement removes the row.
-    fn suggest_statement(&self, column: &str) -> Option<String> {
+    fn suggest_sql_correction(&self, column: &str) -> Option<String> {
         let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
         let equals = |key: &&str| {
             let at = self.columns.iter().position(|name| name == key)?;

@@ -66,7 +66,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn count_agreeing(&self) -> usize {
+    fn count_matching_values(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.verdict != ValueMatch::Different).count()
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let uncomputed = loaded.uncomputed;
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
-    let claims = collect_claimed_values(&loaded);
+    let claims = collect_expected_values(&loaded);
     if claims.is_empty() {
         let text = match uncomputed {
             0 => HOLDS_NOTHING.to_owned(),
@@ -92,12 +92,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     for (policy, options) in candidates {
         let ranking = rank(args.input.source(), &loaded.tree, policy, &options)?;
         let trial = Trial { policy, options, pairs: pair_values(&loaded.tree, &ranking, &claims) };
-        if best.as_ref().is_none_or(|best| trial.count_agreeing() > best.count_agreeing()) {
+        if best.as_ref().is_none_or(|best| trial.count_matching_values() > best.count_matching_values()) {
             best = Some(trial);
         }
     }
     let Some(best) = best else { return Ok(Answer::No) };
-    let all = best.count_agreeing() == best.pairs.len();
+    let all = best.count_matching_values() == best.pairs.len();
     print(args, &loaded, &best, number, progress)?;
     Ok(if all { Answer::Yes } else { Answer::No })
 }
@@ -134,7 +134,7 @@ fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
 }
 
 /// Returns the values that the document claims or the database stores, each with its node.
-fn collect_claimed_values(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
+fn collect_expected_values(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
     let tree = &loaded.tree;
     if loaded.claims.is_empty() {
         let stored = |node: NodeId| {
@@ -168,7 +168,7 @@ fn pair_values(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Ve
     let root = ranking.detail(tree, tree.root()).usage;
     let pair = |(node, claim): &(NodeId, Claim)| {
         let detail = ranking.detail(tree, *node);
-        let ours = find_our_value(claim.quantity, &detail);
+        let ours = find_computed_value(claim.quantity, &detail);
         let rounding = || bound_rounding_error(tree, ranking, *node, claim.quantity, &detail, root);
         let verdict = compare_value(claim, ours, rounding);
         Pair { node: *node, quantity: claim.quantity, theirs: claim.value, ours, verdict }
@@ -176,7 +176,7 @@ fn pair_values(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Ve
     claims.iter().map(pair).collect()
 }
 
-fn find_our_value(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
+fn find_computed_value(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
     match quantity {
         Quantity::FairShare => detail.fairshare,
         Quantity::LevelFs => detail.level_fs,
@@ -251,7 +251,7 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
 /// The JSON document without the differences.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ImportFacts {
+pub(super) struct CheckImportJsonFields {
     #[serde(flatten)]
     policy: PolicyFacts,
     #[serde(flatten)]
@@ -306,9 +306,9 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
     let agreement = |(quantity, (agree, of)): (&Quantity, &_)| {
         (quantity.to_string(), Agreement { agree: *agree, of: *of })
     };
-    let facts = ImportFacts {
+    let facts = CheckImportJsonFields {
         policy: PolicyFacts::new(best.policy, &best.options),
-        total: Agreement { agree: best.count_agreeing(), of },
+        total: Agreement { agree: best.count_matching_values(), of },
         within_rounding: rounded,
         not_computed: uncomputed,
         notes: loaded.notes().to_vec(),

@@ -8,7 +8,7 @@ use crate::outcome::{Answer, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
-use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
+use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
 use crate::ui::output::{Facts, LimitArg, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let policies = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(policies)?;
     let mut progress = Progress::start();
-    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let loaded = args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;
     progress.phase("ranking", || 0);
     let policies = match args.policies.as_slice() {
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let limit = Some(args.limit.limit).filter(|limit| args.output.is_table() && *limit > 0);
     match rankings.as_slice() {
-        [first, second] => compare_two(args, &loaded, (first, second), &options, limit, progress),
+        [first, second] => compare_two_policies(args, &loaded, (first, second), &options, limit, progress),
         several => compare_many(args, &loaded, several, &options, notes, progress),
     }
 }
@@ -80,7 +80,7 @@ fn all_policies(loaded: &Loaded) -> Vec<Policy> {
     std::iter::once(loaded.policy).chain(others).collect()
 }
 
-fn compare_two(
+fn compare_two_policies(
     args: &Args,
     loaded: &Loaded,
     (first, second): (&Ranking, &Ranking),
@@ -96,7 +96,7 @@ fn compare_two(
         places: (first.to_owned(), second.to_owned()),
         fairshares: (format!("{first} FS"), format!("{second} FS")),
     };
-    let facts = TwoPolicies {
+    let facts = TwoPolicyReport {
         policies: [first, second],
         options: option_values(options),
         totals: moves.totals(),
@@ -126,7 +126,7 @@ fn compare_many(
     };
     let mut list: Vec<(NodeId, Vec<usize>)> =
         tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
-    let banks = sum_ranking_places(tree, &list, rankings.len());
+    let banks = sum_places_by_bank(tree, &list, rankings.len());
     list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
     let ranked = list.len();
     let (shown, more) = args.output.limit_rows(ranked, args.limit.limit);
@@ -154,7 +154,7 @@ fn compare_many(
             Some(row)
         },
     );
-    let facts = SeveralPolicies {
+    let facts = ManyPolicyReport {
         policies: policies.clone(),
         options: option_values(options),
         ranked,
@@ -187,11 +187,11 @@ pub(super) fn bank_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
 /// The JSON document for two policies, without the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct TwoPolicies {
+pub(super) struct TwoPolicyReport {
     policies: [&'static str; 2],
     options: OptionValues,
     #[serde(flatten)]
-    totals: MoveTotals,
+    totals: RankChangeTotals,
     #[serde(flatten)]
     source: SourceFacts,
 }
@@ -199,7 +199,7 @@ pub(super) struct TwoPolicies {
 /// The JSON document of a comparison of several policies, except its rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SeveralPolicies {
+pub(super) struct ManyPolicyReport {
     policies: Vec<&'static str>,
     options: OptionValues,
     /// The number of ranked associations.
@@ -209,7 +209,7 @@ pub(super) struct SeveralPolicies {
 }
 
 /// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.
-fn sum_ranking_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+fn sum_places_by_bank(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
     let mut sums = vec![(0, Vec::new()); tree.len()];
     for bank in tree.banks() {
         if let Some(sum) = sums.get_mut(bank.index()) {
@@ -220,18 +220,18 @@ fn sum_ranking_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usiz
         (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
     };
     for (leaf, users, places) in list.iter().map(of_leaf) {
-        add_ranking_places(tree.parent(leaf), users, &places, &mut sums);
+        add_places_to_bank_sums(tree.parent(leaf), users, &places, &mut sums);
     }
     // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
     let banks: Vec<NodeId> = tree.banks().collect();
     for bank in banks.into_iter().rev() {
         let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
-        add_ranking_places(tree.parent(bank), users, &places, &mut sums);
+        add_places_to_bank_sums(tree.parent(bank), users, &places, &mut sums);
     }
     sums
 }
 
-fn add_ranking_places(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
+fn add_places_to_bank_sums(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
     if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
         *count += users;
         sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);

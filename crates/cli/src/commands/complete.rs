@@ -99,7 +99,7 @@ fn list_names(kind: Kind) -> Vec<String> {
                 let associations =
                     serde_json::from_value(answer).map(|answer: Standings| answer.associations);
                 let own = format_user_or_id(caller());
-                names.extend(list_names_in_standings(kind, &associations.unwrap_or_default(), own));
+                names.extend(list_banks_or_users_of_caller(kind, &associations.unwrap_or_default(), own));
             }
         }
     }
@@ -108,7 +108,7 @@ fn list_names(kind: Kind) -> Vec<String> {
 
 /// Returns the banks or the users that the plugin shows for the caller's associations. `own` is the name of the
 /// caller.
-fn list_names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
+fn list_banks_or_users_of_caller(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
     let is_wanted = |node: &&Sibling| (node.kind == "bank") == (kind == Kind::Banks);
     let levels = standings.iter().flat_map(|association| &association.levels);
     let nodes = levels.flat_map(|level| std::iter::once(&level.node).chain(&level.siblings));
@@ -124,7 +124,7 @@ fn list_names_in_standings(kind: Kind, standings: &[AssociationStanding], own: S
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, complete_word, list_names_in_standings};
+    use super::{Kind, complete_word, list_banks_or_users_of_caller};
     use fairshare_engine::engine::answers::AssociationStanding;
     use serde_json::json;
 
@@ -149,10 +149,11 @@ mod tests {
         ] {
             let standings: Vec<AssociationStanding> =
                 serde_json::from_value(answer(levels)).expect("an answer");
-            let of = |kind| complete_word("", list_names_in_standings(kind, &standings, "ann".to_owned()));
+            let of =
+                |kind| complete_word("", list_banks_or_users_of_caller(kind, &standings, "ann".to_owned()));
             assert_eq!((of(Kind::Banks), of(Kind::Subjects)), (own(banks), own(users)));
         }
-        assert_eq!(list_names_in_standings(Kind::Users, &[], "ann".to_owned()), ["ann"]);
+        assert_eq!(list_banks_or_users_of_caller(Kind::Users, &[], "ann".to_owned()), ["ann"]);
     }
 
     fn own(names: &[&str]) -> Vec<String> {

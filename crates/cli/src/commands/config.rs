@@ -146,7 +146,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
             file: file.unwrap_or_default(),
             key: if is_whole { table.clone() } else { format!("{table}.{key}") },
             value: value.cloned().unwrap_or_default(),
-            remedy: find_remedy(&fault.text, configuration.get("queues").is_some()),
+            remedy: find_remedy_for_plugin_error(&fault.text, configuration.get("queues").is_some()),
             text: fault.text,
         });
     }
@@ -154,7 +154,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
 }
 
 /// Returns the remedy for a fault that the plugin reports with `text`.
-fn find_remedy(text: &str, has_queues: bool) -> String {
+fn find_remedy_for_plugin_error(text: &str, has_queues: bool) -> String {
     if let Some((place, known)) = text.split_once(": unknown key; known are ") {
         let typed = place.rsplit('.').next().unwrap_or(place);
         let near = did_you_mean(typed, known.split(", "));

@@ -21,7 +21,7 @@ use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{RankShown, Standings};
+use fairshare_engine::engine::answers::{RankPosition, Standings};
 
 const EXAMPLES: &str = include_str!("credit.txt").trim_ascii_end();
 
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.action == Action::Log {
         return print_log(args);
     }
-    let wanted = Wanted::parse(args)?;
+    let wanted = NewCredit::parse(args)?;
     let mut database = args.database.open(Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
     if !snapshot.has_user(wanted.user, Some(wanted.bank)).map_err(failure)? {
@@ -115,12 +115,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let reduction =
         before.zip(sum_usage(&snapshot, &wanted, wanted.now)).map(|(before, after)| before - after);
     let settings = snapshot.usage_settings().map_err(failure)?;
-    let one = compute_usage_of_one_unit(args.unit, &settings)?;
+    let one = compute_usage_per_credit_unit(args.unit, &settings)?;
     let id = snapshot.user_ids().ok().and_then(|ids| ids.name_by_id("user", wanted.user)?.parse().ok());
-    let dated = wanted.describe_late(args, &credit, one, &settings);
+    let dated = wanted.describe_undated_negative_credit(args, &credit, one, &settings);
     snapshot.commit().map_err(failure)?;
     print(args, vec![credit]).map_err(mark_stored)?;
-    let live = || live_standing(id.filter(|_| args.push)?, wanted.bank);
+    let live = || ask_plugin_for_usage_and_rank(id.filter(|_| args.push)?, wanted.bank);
     let live_before = live();
     if args.push {
         sync::sync_database(&args.database, args.now, args.output.is_table()).map_err(mark_stored)?;
@@ -161,12 +161,12 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the usage of ended jobs and credits. The sum is negative if credits subtract more than the jobs used; the usage is 0 then.
-fn sum_usage(snapshot: &Snapshot<'_>, wanted: &Wanted<'_>, now: f64) -> Option<f64> {
+fn sum_usage(snapshot: &Snapshot<'_>, wanted: &NewCredit<'_>, now: f64) -> Option<f64> {
     credits::set_usage(snapshot, wanted.user, wanted.bank, 0.0, now).ok().map(|credit| -credit.usage)
 }
 
 /// Returns the usage in the plugin, which includes running jobs, and the rank. Returns `None` if the plugin does not answer.
-fn live_standing(user: u32, bank: &str) -> Option<(f64, Option<RankShown>)> {
+fn ask_plugin_for_usage_and_rank(user: u32, bank: &str) -> Option<(f64, Option<RankPosition>)> {
     let flux = Flux::connect(None).ok()?;
     let answer: Standings = ask(&flux, "standing", &json!({"user": user, "bank": bank})).ok()?;
     let association = answer.associations.first()?;
@@ -177,8 +177,8 @@ fn live_standing(user: u32, bank: &str) -> Option<(f64, Option<RankShown>)> {
 const LEAST: f64 = 1e-9;
 
 /// Describes how a credit changes the usage of an association. `sums` has the usage before and after the credit.
-fn describe_sums(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> String {
-    let Wanted { user, bank, .. } = wanted;
+fn describe_sums(wanted: &NewCredit<'_>, unit: CreditUnit, sums: [f64; 2]) -> String {
+    let NewCredit { user, bank, .. } = wanted;
     let [before, after] = sums;
     let later = "the usage of running and later jobs";
     let [was, is, all, rest] = [before.max(0.0), after.max(0.0), before - after, -after]
@@ -197,7 +197,7 @@ fn describe_sums(wanted: &Wanted<'_>, unit: CreditUnit, sums: [f64; 2]) -> Strin
 }
 
 /// The checked arguments of a new credit.
-struct Wanted<'a> {
+struct NewCredit<'a> {
     user: &'a str,
     bank: &'a str,
     amount: &'a str,
@@ -207,8 +207,8 @@ struct Wanted<'a> {
     now: f64,
 }
 
-impl Wanted<'_> {
-    fn parse(args: &Args) -> Result<Wanted<'_>> {
+impl NewCredit<'_> {
+    fn parse(args: &Args) -> Result<NewCredit<'_>> {
         let fail = |text: String| Err(failure(text));
         let (Some(association), Some(amount)) = (&args.association, &args.amount) else {
             return fail(
@@ -240,12 +240,12 @@ impl Wanted<'_> {
         if from > now {
             return fail(format!("--from: {} is in the future", args.from.as_deref().unwrap_or_default()));
         }
-        Ok(Wanted { user, bank, amount, number, reason, from, now })
+        Ok(NewCredit { user, bank, amount, number, reason, from, now })
     }
 
     /// Returns a note if `credit` reduces usage and the caller gave no date. The note shows the command with a date.
     /// `one` is the usage of one unit.
-    fn describe_late(
+    fn describe_undated_negative_credit(
         &self,
         args: &Args,
         credit: &Credit,
@@ -268,7 +268,7 @@ impl Wanted<'_> {
     /// Builds the credit from the arguments. For `credit set`, the credit is the difference from the stored usage.
     fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit> {
         let settings = snapshot.usage_settings().map_err(failure)?;
-        let usage = self.number * compute_usage_of_one_unit(args.unit, &settings)?;
+        let usage = self.number * compute_usage_per_credit_unit(args.unit, &settings)?;
         if usage.abs() > MAX_CREDIT {
             return Err(failure(format!(
                 "AMOUNT: {} {} are {usage:e} usage, more than {MAX_CREDIT:e}",
@@ -305,7 +305,7 @@ fn longest_age(settings: &UsageSettings) -> f64 {
 }
 
 /// Returns the usage of one `unit`.
-fn compute_usage_of_one_unit(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
+fn compute_usage_per_credit_unit(unit: CreditUnit, settings: &UsageSettings) -> Result<f64> {
     let weights = settings.weights;
     let (setting, weight) = match unit {
         CreditUnit::NodeHours => ("node_weight", weights.node),

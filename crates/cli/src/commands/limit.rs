@@ -161,7 +161,7 @@ fn show(args: &Args) -> Outcome {
     if limits.is_empty() && args.output.is_table() {
         let selected = args.scope.is_some() || args.queue.is_some();
         say(if selected { "no such limits are set" } else { "no limits are set" })?;
-        others_note(args).map_or(Ok(()), say)?;
+        make_note_about_association_limits(args).map_or(Ok(()), say)?;
     } else {
         print(args, limits)?;
     }
@@ -169,7 +169,7 @@ fn show(args: &Args) -> Outcome {
 }
 
 /// Returns the note about the limits in the records of associations, which `limit show` does not list.
-fn others_note(args: &Args) -> Option<String> {
+fn make_note_about_association_limits(args: &Args) -> Option<String> {
     let is_of_associations = args.scope.as_ref().is_none_or(|scope| scope == "association");
     (args.action == Action::Show && is_of_associations).then(|| {
         "Limits in the records of associations, such as max-running-jobs, are not listed: \"flux account view-user USER\" and \
@@ -357,7 +357,7 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     if limits.iter().any(|listed| listed.is_pushed == Some(false)) {
         notes.push("Limits that are not pushed do not apply until \"flux fairshare push\".".to_owned());
     }
-    notes.extend(others_note(args));
+    notes.extend(make_note_about_association_limits(args));
     let is_known = !args.output.is_table() || limits.iter().any(|listed| listed.is_pushed.is_some());
     let columns = COLUMNS.into_iter().filter(|column| is_known || column.key != "pushed").collect();
     let rows = limits.into_iter().map(|ListedLimit { limit, source, is_pushed }| {

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         recount: None,
     };
     if let Some(address) = args.listen {
-        listen::check_exposure(address, args.listen_any).map_err(Failure::Message)?;
+        listen::check_listen_address(address, args.listen_any).map_err(Failure::Message)?;
         let listener =
             TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
         // If the first request fails, the command ends with its error.
@@ -116,7 +116,7 @@ impl PolledPlugin<'_> {
             remark(failure);
             // The next poll reconnects.
             self.flux = None;
-            exposition::format_families(&families::build_down_families())
+            exposition::format_families(&families::build_metric_families_without_plugin())
         })
     }
 
@@ -135,12 +135,12 @@ impl PolledPlugin<'_> {
         }
         stats.drift = self.recount.and_then(|(_, drift)| drift);
         self.window.observe(&stats);
-        let mut all = families::build_families(&stats, &self.window, self.args.most);
+        let mut all = families::build_metric_families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
             let answer: Standings =
                 serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
-            all.extend(families::user_families(&answer, &Words::for_instance(flux, stats.heading.now)));
+            all.extend(families::user_families(&answer, &Words::for_flux_instance(flux, stats.heading.now)));
         }
         Ok(exposition::format_families(&all))
     }

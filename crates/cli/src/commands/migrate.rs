@@ -17,7 +17,7 @@ use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{HeldJob, Stats};
-use fairshare_engine::engine::{Fate, HandOverJob, HandOverPage, Resting};
+use fairshare_engine::engine::{HandOverOutcome, JobForHandOver, JobsToHandOverPage, Resting};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
@@ -55,22 +55,22 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-fn is_lost(job: &HandOverJob) -> bool {
-    job.fate != Fate::Held
+fn is_lost(job: &JobForHandOver) -> bool {
+    job.fate != HandOverOutcome::Held
 }
 
 /// Returns in words what would happen to the job under flux-accounting's plugin.
-fn describe_migration_outcome(job: &HandOverJob) -> &'static str {
+fn describe_migration_outcome(job: &JobForHandOver) -> &'static str {
     match job.fate {
-        Fate::Held => "stays held",
-        Fate::Stranded => "waits forever",
-        Fate::Ended => "is ended when there is headroom",
-        Fate::Released => "no longer held",
+        HandOverOutcome::Held => "stays held",
+        HandOverOutcome::Stranded => "waits forever",
+        HandOverOutcome::Ended => "is ended when there is headroom",
+        HandOverOutcome::Released => "no longer held",
     }
 }
 
 /// Returns true if the job should get urgency 0 but can't, because another plugin blocks the job.
-fn cannot_be_parked(job: &HandOverJob, all: bool) -> bool {
+fn must_stay_in_depend(job: &JobForHandOver, all: bool) -> bool {
     job.is_kept && (all || is_lost(job))
 }
 
@@ -87,13 +87,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let is_parkable = |job: &HandOverJob| !job.is_kept && (args.all_held || is_lost(job));
-    let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
+    let is_parkable = |job: &JobForHandOver| !job.is_kept && (args.all_held || is_lost(job));
+    let parked = set_job_urgencies_to_0(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // While the command changed urgencies, other plugins may have blocked more jobs. So the command lists the held
     // jobs again.
-    let kept: Vec<HandOverJob> =
-        list_held_jobs(&flux)?.into_iter().filter(|job| cannot_be_parked(job, args.all_held)).collect();
-    let words = Words::for_instance(&flux, 0.0);
+    let kept: Vec<JobForHandOver> =
+        list_held_jobs(&flux)?.into_iter().filter(|job| must_stay_in_depend(job, args.all_held)).collect();
+    let words = Words::for_flux_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
             "{}: {} if flux-accounting's plugin is loaded now: other plugins block this job too, and it \
@@ -139,11 +139,11 @@ fn check_data(flux: &Flux) -> Result<()> {
     Ok(())
 }
 
-fn list_held_jobs(flux: &Flux) -> Result<Vec<HandOverJob>> {
+fn list_held_jobs(flux: &Flux) -> Result<Vec<JobForHandOver>> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
-        let page: HandOverPage = ask(flux, "hand_over", &payload)?;
+        let page: JobsToHandOverPage = ask(flux, "hand_over", &payload)?;
         held.extend(page.jobs);
         match page.next {
             Some(after) => payload = json!({ "after": after }),
@@ -153,7 +153,7 @@ fn list_held_jobs(flux: &Flux) -> Result<Vec<HandOverJob>> {
 }
 
 /// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin lacks. `name` is the name of this plugin.
-fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<HandOverJob>> {
+fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<JobForHandOver>> {
     const DEPEND: u64 = 2;
     let state = read_plugin_state(flux, name)?;
     let associations = state.users.iter().flat_map(|user| &user.banks);
@@ -168,7 +168,7 @@ fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<HandOver
         let is_lost = |name: &String| name.starts_with("max-") && !known.contains(name);
         let names: Vec<String> = job.dependencies.into_iter().filter(is_lost).collect();
         let JobWithDependency { id, userid: user, urgency, bank, .. } = job;
-        (!names.is_empty()).then_some(HandOverJob {
+        (!names.is_empty()).then_some(JobForHandOver {
             id,
             user,
             bank,
@@ -176,7 +176,7 @@ fn list_jobs_with_unknown_limits(flux: &Flux, name: &str) -> Result<Vec<HandOver
             urgency,
             names,
             is_kept: false,
-            fate: Fate::Stranded,
+            fate: HandOverOutcome::Stranded,
         })
     };
     Ok(list.jobs.into_iter().filter_map(lost).collect())
@@ -199,8 +199,8 @@ struct JobWithDependency {
 }
 
 /// Parks jobs at urgency 0. Before it parks a job, prints the command that restores the urgency of the job.
-fn park_jobs(flux: &Flux, jobs: Vec<HandOverJob>) -> Outcome {
-    let words = Words::for_instance(flux, 0.0);
+fn set_job_urgencies_to_0(flux: &Flux, jobs: Vec<JobForHandOver>) -> Outcome {
+    let words = Words::for_flux_instance(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
     let mut parked_jobs = Vec::new();
@@ -230,7 +230,7 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandOverJob>) -> Outcome {
             // urgencies are lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run the command again with >> to append to the script",
-                describe_parked_jobs(parked_jobs.len())
+                describe_jobs_at_urgency_0(parked_jobs.len())
             ));
             Failure::from(refusal)
         })?;
@@ -244,12 +244,12 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandOverJob>) -> Outcome {
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \
          then: flux fairshare migrate, and the script",
-        describe_parked_jobs(parked_jobs.len())
+        describe_jobs_at_urgency_0(parked_jobs.len())
     ));
     Ok(if parked_jobs.len() == jobs.len() { Answer::Yes } else { Answer::No })
 }
 
-fn describe_parked_jobs(jobs: usize) -> String {
+fn describe_jobs_at_urgency_0(jobs: usize) -> String {
     match jobs {
         1 => "1 job is parked".to_owned(),
         jobs => format!("{} are parked", count(jobs, "job")),
@@ -267,10 +267,10 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
 /// The job id in decimal, which only JSON has.
 pub(super) const JOB_ID: Column<'static> = column("id_decimal", "", Style::Text);
 
-fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandOverJob>) -> Outcome {
-    let words = Words::for_instance(flux, 0.0);
+fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<JobForHandOver>) -> Outcome {
+    let words = Words::for_flux_instance(flux, 0.0);
     let lost_count = jobs.iter().filter(|job| is_lost(job)).count();
-    let beyond_help = jobs.iter().filter(|job| cannot_be_parked(job, false)).count();
+    let beyond_help = jobs.iter().filter(|job| must_stay_in_depend(job, false)).count();
     let note = match (key, lost_count) {
         ("held", 0) => format!(
             "{} held by limits; flux-accounting's plugin would continue to hold them",

@@ -110,7 +110,7 @@ pub(super) const COLUMNS: [Column<'static>; 4] = [
 /// The JSON document without the options.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SiteFacts {
+pub(super) struct SitePolicyJsonFields {
     /// The ranking policy of the site.
     policy: &'static str,
 }
@@ -126,7 +126,7 @@ fn print(args: &Args, site: &SitePolicy) -> std::io::Result<()> {
         ]
     });
     args.output.print(Report {
-        facts: Facts::new(&SiteFacts { policy: site.policy.name() })?,
+        facts: Facts::new(&SitePolicyJsonFields { policy: site.policy.name() })?,
         before: vec![format!("The site's policy is {}.", site.policy)],
         rows: Rows { key: "options", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
         ..Report::default()

@@ -113,7 +113,7 @@ pub(super) const COLUMNS: [Column<'static>; 6] = [
 /// The JSON document without the differences.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct RecountFacts {
+pub(super) struct RecountJsonFields {
     /// The number of job records that were counted.
     counted: usize,
     /// The number of counted records that are charged to the default bank of their user.
@@ -178,7 +178,7 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
     }
     args.output.print(Report {
         more: (!budgets.is_empty()).then(|| budget_rows(budgets)),
-        facts: Facts::new(&RecountFacts {
+        facts: Facts::new(&RecountJsonFields {
             counted: tally.counted,
             in_default_bank: tally.in_default_bank,
             unreadable: tally.unreadable_count,

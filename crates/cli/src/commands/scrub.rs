@@ -6,7 +6,7 @@ use crate::outcome::{Answer, Outcome, failure, mark_stored};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::say;
 use crate::ui::printable::count;
-use fairshare_accounting::pipeline::scrub::{Scrubbed, scrub};
+use fairshare_accounting::pipeline::scrub::{RecordRemovalResult, scrub};
 use fairshare_accounting::store::Access;
 
 const WEEK: f64 = 604_800.0;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let now = now(args.now);
     let mut database = args.database.open(Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let Scrubbed { removed, needed, is_for_budget, .. } =
+    let RecordRemovalResult { removed, needed, is_for_budget, .. } =
         scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
     let reason = if is_for_budget { "usage or a budget" } else { "usage" };
     let needed = match needed {

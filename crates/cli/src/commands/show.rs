@@ -111,12 +111,12 @@ const SIBLINGS: &str = "NormShares and Served compare a bank or user with its si
 pub(super) fn run(args: &Args) -> Outcome {
     let order = Order::parse(&args.sort).map_err(|text| failure(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
-    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let loaded = args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress)?;
     let place = loaded.place(args.input.source());
     let options = loaded.options;
     let policy = args.policy.choose_policy_for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
-    if order.is_pbs_walk_order() && !policy.has_scheduler_walk() {
+    if order.is_pbs_walk_order() && !policy.is_ordered_by_pbs_walk() {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
         return Err(failure(text));
     }

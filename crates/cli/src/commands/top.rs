@@ -9,12 +9,12 @@ use serde_json::json;
 use super::why::job::history::ask_history;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
-use crate::plugin::scheduling::start_facts;
+use crate::plugin::scheduling::ask_flux_about_job_start;
 use crate::tui::view::TerminalLook;
 use crate::tui::{self, Asking, gather};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::{Screen, ScreenArgs};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use crate::ui::words::Words;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Explained;
@@ -72,10 +72,10 @@ fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
         let gone = explained.refused.first().map(|refused| refused.reason.text.clone());
         return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
     };
-    let words = Words::for_instance(flux, explained.heading.now);
+    let words = Words::for_flux_instance(flux, explained.heading.now);
     let mut text = Vec::new();
-    let teller = Teller { screen, words: &words };
-    let (start, history) = (start_facts(flux, job), ask_history(flux, job.id.0));
+    let teller = TextPrinter { screen, words: &words };
+    let (start, history) = (ask_flux_about_job_start(flux, job), ask_history(flux, job.id.0));
     if let Err(error) = teller.explain_job(job, &explained, &start, history.as_ref(), &mut text) {
         return vec![error.to_string()];
     }

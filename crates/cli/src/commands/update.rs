@@ -106,7 +106,7 @@ pub(super) const COLUMNS: [Column<'static>; 5] = [
 /// The JSON document of `update`, except the list of changed fair-shares.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct UpdateFacts {
+pub(super) struct UpdateReportHeader {
     #[serde(flatten)]
     policy: PolicyFacts,
     /// The number of ranked associations.
@@ -136,7 +136,7 @@ fn print_rank_changes(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
         "{moves} of {} would change, {unmoved} would not ({digits} of these only gain digits); nothing was written",
         count(ranking.ranked(), "association")
     ));
-    let facts = UpdateFacts {
+    let facts = UpdateReportHeader {
         policy: PolicyFacts::new(ranking.policy(), ranking.options()),
         ranked: ranking.ranked(),
     };

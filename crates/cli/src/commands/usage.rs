@@ -184,7 +184,7 @@ fn print(
         ),
         Err(reason) => format!("Only ended jobs count, because {reason}."),
     });
-    notes.extend(sync_note(last_sync, zone));
+    notes.extend(describe_unsynced_jobs(last_sync, zone));
     let is_counted = running.is_ok();
     let hours = |seconds: f64| Cell::Number(seconds / HOUR);
     args.output.print(Report {
@@ -221,7 +221,7 @@ fn print(
 }
 
 /// Returns the note about the jobs that are not on record yet.
-fn sync_note(last_sync: Option<f64>, zone: &TimeZone) -> Option<String> {
+fn describe_unsynced_jobs(last_sync: Option<f64>, zone: &TimeZone) -> Option<String> {
     let at = format_moment(last_sync?, zone);
     Some(format!("Jobs that ended after the last sync, at {at}, are missing."))
 }
@@ -281,7 +281,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     let bins = snapshot.bins(&ledger).map_err(failure)?;
     let unit = Unit::new(snapshot.pace().map_err(failure)?.is_node_seconds());
     let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
-    let credits = snapshot.read_credited_bins(None).map_err(failure)?;
+    let credits = snapshot.read_usage_bins_with_credits(None).map_err(failure)?;
     let credits: HashMap<(String, String), Vec<UsageBin>> =
         credits.into_iter().map(|(user, bank, bins)| ((user, bank), bins)).collect();
     let last_sync = snapshot.last_sync().map_err(failure)?;
@@ -343,9 +343,9 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
                 .to_owned(),
         );
     }
-    notes.extend(sync_note(last_sync, zone));
+    notes.extend(describe_unsynced_jobs(last_sync, zone));
     let report = Report {
-        facts: Facts::new(&PeriodFacts {
+        facts: Facts::new(&UsageDecayFields {
             half_life: settings.half_life,
             half_life_seconds: settings.half_life,
             decay_factor: settings.decay,
@@ -386,7 +386,7 @@ pub(super) fn period_columns(unit: Unit) -> Vec<Column<'static>> {
 /// The decay of usage.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct PeriodFacts {
+pub(super) struct UsageDecayFields {
     /// The length of a period in seconds.
     half_life: f64,
     /// The same number as `half_life`, with the unit in its name.

@@ -11,7 +11,7 @@ use Kind::{Counter, Gauge};
 use fairshare_engine::engine::answers::{AssociationJobs, BudgetShown, Load, Standings, Stats};
 
 /// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
-pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+pub(crate) fn build_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![
         gauge("up", "Whether the plugin answered", 1.0),
@@ -41,9 +41,9 @@ pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec
         held.add(&[("limit", limit)], *jobs as f64);
     }
     all.push(held);
-    all.extend(load_families(stats, most));
-    all.extend(bank_families(stats, window, most));
-    all.extend(budget_families(stats, most));
+    all.extend(make_bank_and_queue_metric_families(stats, most));
+    all.extend(make_bank_metric_families(stats, window, most));
+    all.extend(make_budget_metric_families(stats, most));
     let refresh = &stats.refresh;
     let last = refresh.last.as_ref();
     all.extend([
@@ -97,7 +97,7 @@ pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec
             f64::from(u8::from(stats.heading.overruled.is_some())),
         ),
     ]);
-    all.extend(request_families(stats));
+    all.extend(build_request_metric_families(stats));
     all
 }
 
@@ -107,7 +107,7 @@ fn gauge(name: &'static str, help: &'static str, value: impl Into<Option<f64>>) 
 }
 
 /// Returns the families that are exported if the plugin does not answer.
-pub(crate) fn build_down_families() -> Vec<Family> {
+pub(crate) fn build_metric_families_without_plugin() -> Vec<Family> {
     vec![gauge("up", "Whether the plugin answered", 0.0)]
 }
 
@@ -160,7 +160,7 @@ fn jobs_family(stats: &Stats) -> Family {
 
 /// Returns jobs, nodes and cores by bank and queue. The `most` pairs with the most jobs get labels of their own. All other
 /// pairs are summed under empty labels.
-fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
+fn make_bank_and_queue_metric_families(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
     let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
         ("pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
@@ -201,7 +201,7 @@ fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
 
 /// Returns the share and the usage of each bank. If there are more than `most` banks, returns only the banks
 /// with the largest shares.
-fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+fn make_bank_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let new = |name, help| Family::new(name, Gauge, help);
     let mut promised = new("bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
     let mut used = new("bank_usage_ratio", "Decayed usage of a bank as a part of the site's");
@@ -281,7 +281,7 @@ const BUDGET_METRICS: [BudgetMetric; 5] = [
 ];
 
 /// Returns the metrics of at most `most` budgets with a current window.
-fn budget_families(stats: &Stats, most: usize) -> Vec<Family> {
+fn make_budget_metric_families(stats: &Stats, most: usize) -> Vec<Family> {
     let family = |(name, help, value): BudgetMetric| {
         let mut family = Family::new(name, Gauge, help);
         for budget in stats.budgets.iter().filter(|budget| budget.in_force).take(most) {
@@ -293,7 +293,7 @@ fn budget_families(stats: &Stats, most: usize) -> Vec<Family> {
     BUDGET_METRICS.map(family).into()
 }
 
-fn request_families(stats: &Stats) -> Vec<Family> {
+fn build_request_metric_families(stats: &Stats) -> Vec<Family> {
     let mut all = Family::new("requests", Counter, "Requests of users, by method");
     let mut deferred =
         Family::new("requests_deferred", Counter, "Requests of users answered with a delay, by method");

@@ -31,7 +31,7 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Fails if other machines can reach `address`, unless `is_any` allows it.
-pub(crate) fn check_exposure(address: SocketAddr, is_any: bool) -> Result<(), String> {
+pub(crate) fn check_listen_address(address: SocketAddr, is_any: bool) -> Result<(), String> {
     if is_any || address.ip().is_loopback() {
         return Ok(());
     }

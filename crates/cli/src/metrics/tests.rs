@@ -2,20 +2,20 @@
 //! Metrics from an answer of the plugin. `t/scripts/openmetrics.py` checks the text with a parser.
 
 use super::exposition::{Family, format_families};
-use super::families::{build_down_families, build_families, user_families};
+use super::families::{build_metric_families, build_metric_families_without_plugin, user_families};
 use super::window::Window;
 use crate::replaced::replace_textfile as replace;
-use crate::tests::golden::{make_standing_answer, make_stats_answer, make_words};
+use crate::tests::golden::{make_standing_reply, make_stats_answer, make_words};
 use fairshare_engine::engine::answers::{BudgetShown, Standings, Stats};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::{fs, io};
 
-fn all_families(most: usize) -> Vec<Family> {
+fn build_test_metric_families(most: usize) -> Vec<Family> {
     let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     let mut window = Window::new(3600.0);
     window.observe(&stats);
-    build_families(&stats, &window, most)
+    build_metric_families(&stats, &window, most)
 }
 
 #[track_caller]
@@ -24,8 +24,8 @@ fn assert_metric_line(text: &str, line: &str) {
 }
 
 #[test]
-fn every_number_of_the_answer_is_exported() {
-    let text = format_families(&all_families(500));
+fn every_number_of_the_stats_answer_is_exported_as_a_metric() {
+    let text = format_families(&build_test_metric_families(500));
     for line in [
         "flux_fairshare_up 1",
         "flux_fairshare_associations 18",
@@ -61,7 +61,7 @@ fn every_number_of_the_answer_is_exported() {
 
 #[test]
 fn metrics_limit_the_number_of_labels_and_keep_complete_sums() {
-    let text = format_families(&all_families(1));
+    let text = format_families(&build_test_metric_families(1));
     assert_metric_line(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
     assert_metric_line(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
     assert_metric_line(&text, "flux_fairshare_banks_left_out 3");
@@ -71,17 +71,20 @@ fn metrics_limit_the_number_of_labels_and_keep_complete_sums() {
 
 #[test]
 fn metrics_of_a_user_name_the_user_and_the_bank() {
-    let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    let standing: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
     let text = format_families(&user_families(&standing, &make_words()));
     assert_metric_line(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
     assert_metric_line(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
-    assert_metric_line(&self::format_families(&build_down_families()), "flux_fairshare_up 0");
+    assert_metric_line(
+        &self::format_families(&build_metric_families_without_plugin()),
+        "flux_fairshare_up 0",
+    );
 }
 
 #[test]
 fn metrics_omit_values_that_do_not_exist_yet() {
     let stats = Stats::default();
-    let text = format_families(&build_families(&stats, &Window::new(60.0), 10));
+    let text = format_families(&build_metric_families(&stats, &Window::new(60.0), 10));
     for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
         assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
     }
@@ -141,7 +144,7 @@ fn budgets_in_force_are_exported_with_amounts_in_hours() {
         ..BudgetShown::default()
     };
     let stats = Stats { budgets: vec![budget("A", true), budget("B", false)], ..Stats::default() };
-    let text = format_families(&build_families(&stats, &Window::new(3600.0), 500));
+    let text = format_families(&build_metric_families(&stats, &Window::new(3600.0), 500));
     for (metric, value) in [
         ("deposited_hours", "10"),
         ("spent_hours", "2.5"),

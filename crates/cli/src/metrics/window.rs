@@ -182,7 +182,7 @@ mod tests {
         .expect("stats")
     }
 
-    fn make_load(bank: &str, jobs: u64, nodes: u64) -> Value {
+    fn make_load_of_bank(bank: &str, jobs: u64, nodes: u64) -> Value {
         json!({"bank": bank, "queue": null, "jobs": jobs, "nodes": nodes, "cores": nodes})
     }
 
@@ -196,8 +196,8 @@ mod tests {
         assert!(window.bank_shares().is_empty() && jain_index(&window.bank_shares()).is_none());
         window.observe(&make_stats(
             10.0,
-            json!([make_load("a", 1, 3), make_load("b", 1, 1)]),
-            json!([make_load("a", 5, 5)]),
+            json!([make_load_of_bank("a", 1, 3), make_load_of_bank("b", 1, 1)]),
+            json!([make_load_of_bank("a", 5, 5)]),
         ));
         let shares = window.bank_shares();
         assert_eq!((find_bank(&shares, "a").delivered, find_bank(&shares, "a").demand), (Some(0.75), 1.0));
@@ -217,12 +217,20 @@ mod tests {
     }
 
     #[test]
-    fn each_observation_counts_until_the_next_and_only_time_with_demand_counts() {
+    fn each_load_observation_counts_until_the_next_one_while_demand_exists() {
         let mut window = Window::new(100.0);
-        let both = json!([make_load("a", 1, 1), make_load("b", 1, 1)]);
+        let both = json!([make_load_of_bank("a", 1, 1), make_load_of_bank("b", 1, 1)]);
         // Until 30 s, b uses half of the busy cores. From 30 s to 100 s only a runs jobs, and b has no demand.
-        window.observe(&make_stats(0.0, json!([make_load("a", 1, 1), make_load("b", 1, 1)]), both.clone()));
-        window.observe(&make_stats(30.0, json!([make_load("a", 1, 4)]), json!([make_load("a", 1, 1)])));
+        window.observe(&make_stats(
+            0.0,
+            json!([make_load_of_bank("a", 1, 1), make_load_of_bank("b", 1, 1)]),
+            both.clone(),
+        ));
+        window.observe(&make_stats(
+            30.0,
+            json!([make_load_of_bank("a", 1, 4)]),
+            json!([make_load_of_bank("a", 1, 1)]),
+        ));
         window.observe(&make_stats(100.0, json!([]), both.clone()));
         let shares = window.bank_shares();
         assert_eq!((find_bank(&shares, "b").delivered, find_bank(&shares, "b").demand), (Some(0.5), 0.3));
@@ -235,7 +243,7 @@ mod tests {
         let expected: f64 = (a + b) * (a + b) / (2.0 * (a * a + b * b));
         assert!((jain_index(&shares).expect("demand") - expected).abs() < 1e-12);
         // Observations older than the window are removed, except the last of them, which describes the beginning of the window.
-        window.observe(&make_stats(180.0, json!([make_load("b", 1, 2)]), both.clone()));
+        window.observe(&make_stats(180.0, json!([make_load_of_bank("b", 1, 2)]), both.clone()));
         let shares = window.bank_shares();
         assert!((find_bank(&shares, "a").demand - 1.0).abs() < 1e-12);
         assert!(
@@ -243,7 +251,7 @@ mod tests {
                 && find_bank(&shares, "b").delivered == Some(0.0)
         );
         // If the clock goes back, the window begins again.
-        window.observe(&make_stats(5.0, json!([make_load("b", 1, 2)]), both));
+        window.observe(&make_stats(5.0, json!([make_load_of_bank("b", 1, 2)]), both));
         assert_eq!(find_bank(&window.bank_shares(), "b").delivered, Some(1.0));
     }
 }

@@ -69,7 +69,7 @@ impl Refusal {
 pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T, Refusal> {
     let topic = format!("job-manager.mf_priority.{method}");
     match flux.rpc(&topic, &payload.to_string()) {
-        Ok(answer) => serde_json::from_str(warn_if_overruled(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
+        Ok(answer) => serde_json::from_str(warn_if_other_plugin_sets_priorities(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
             let text = format!(
                 "the plugin's answer to \"{method}\" is invalid ({error}); the plugin may have another version"
             );
@@ -104,7 +104,7 @@ pub(crate) fn ask_listed<T: DeserializeOwned>(flux: &Flux, id: u64, attributes: 
 
 /// Returns the answer unchanged. If another priority plugin overrules the plugin, warns once that Flux does not use the priorities in
 /// the answer.
-fn warn_if_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
+fn warn_if_other_plugin_sets_priorities<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     #[derive(Deserialize)]
     struct Heading {
         overruled: Option<Overruled>,

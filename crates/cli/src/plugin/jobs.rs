@@ -11,7 +11,7 @@ use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::Word;
 
 /// Returns the value of a term times its weight, or `None` if the row has no term with this index.
-pub(crate) fn term_product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
+pub(crate) fn multiply_term_by_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
     Some(row.values.get(term)? * term_weight(row, page, term)? as f64)
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn term_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Opti
 }
 
 /// Returns the number of held jobs by limit: from `stats`, or of the jobs on the page if the caller may not read `stats`.
-pub(crate) fn count_held_by_limit(stats: Option<&Stats>, page: &JobsPage) -> BTreeMap<Word, u64> {
+pub(crate) fn count_held_jobs_by_limit(stats: Option<&Stats>, page: &JobsPage) -> BTreeMap<Word, u64> {
     let mut held = stats.map(|stats| stats.held_by_limit.clone()).unwrap_or_default();
     for limit in page.jobs.iter().filter(|_| stats.is_none()).flat_map(|row| &row.holds) {
         *held.entry(limit.clone()).or_default() += 1;

@@ -16,7 +16,7 @@ const TRIES: usize = 5;
 
 /// The live tree.
 #[derive(Debug)]
-pub(crate) struct LiveTree {
+pub(crate) struct PluginFairshareTree {
     pub(crate) tree: Tree,
     /// The fair-share that the plugin uses now, for each association by list index.
     pub(crate) in_force: Vec<StoredAssociation>,
@@ -30,7 +30,7 @@ pub(crate) struct LiveTree {
 }
 
 /// Fetches the tree.
-pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
+pub(crate) fn load(flux: &Flux) -> Result<PluginFairshareTree, Refusal> {
     build(fetch(flux)?)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn is_denied(flux: &Flux) -> bool {
 
 /// Fetches the policy and the half-life of the live tree, with one of its rows. Returns `None` if fair-share
 /// is not live, or if the caller may not read the tree.
-pub(crate) fn fetch_live_tree_head(flux: &Flux) -> Option<TreePage> {
+pub(crate) fn fetch_live_tree_settings(flux: &Flux) -> Option<TreePage> {
     ask(flux, "tree", &json!({"limit": 1})).ok()
 }
 
@@ -72,7 +72,7 @@ fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
     }
 }
 
-fn build(pages: Vec<TreePage>) -> Result<LiveTree, Refusal> {
+fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
     let fail = |text: String| {
         Refusal::Failed(crate::outcome::failure(format!("the plugin's answer to \"tree\": {text}")))
     };
@@ -101,5 +101,5 @@ fn build(pages: Vec<TreePage>) -> Result<LiveTree, Refusal> {
         builder.association(&leaf.name, &leaf.bank, leaf.shares, Some(leaf.usage), leaf.active);
     }
     let tree = builder.build().map_err(|error| Refusal::Failed(failure(error)))?;
-    Ok(LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds })
+    Ok(PluginFairshareTree { tree, in_force, policy, options, now, half_life, is_node_seconds })
 }

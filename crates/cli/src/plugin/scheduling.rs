@@ -79,7 +79,7 @@ pub(crate) fn is_pending(job: &Why) -> bool {
 }
 
 /// Returns what Flux reports about the start of a job; nothing if the job is not pending.
-pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
+pub(crate) fn ask_flux_about_job_start(flux: &Flux, job: &Why) -> StartFacts {
     if !is_pending(job) {
         return StartFacts::default();
     }
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_queue_has_the_reason_of_flux() {
+    fn a_stopped_queue_is_reported_with_the_reason_that_flux_gives() {
         let mut stopped = StoppedQueues::default();
         let state = |answer| serde_json::from_value::<QueueState>(answer).expect("a state");
         stopped.note(Some("on"), &state(json!({"enable": true, "start": true})));

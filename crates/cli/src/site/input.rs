@@ -10,7 +10,7 @@ use super::database::{DatabaseArg, Found};
 use crate::fingers;
 use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::InstanceArg;
-use crate::plugin::live_tree::{self, LiveTree};
+use crate::plugin::live_tree::{self, PluginFairshareTree};
 use crate::site::mending::{self, LIVE_DENIED};
 use crate::ui::figures::{self, Unit};
 use crate::ui::messages::remark;
@@ -219,7 +219,7 @@ impl Input {
     }
 
     /// Loads the live tree of the plugin if no option names a tree and the plugin answers this user. Otherwise calls [`Input::load`].
-    pub(crate) fn load_live(
+    pub(crate) fn load_live_or_given_tree(
         &self,
         rules: &Rules,
         instance: &InstanceArg,
@@ -237,12 +237,12 @@ impl Input {
         let live = match live_tree::load(&flux) {
             Ok(live) => live,
             Err(_) if live_tree::is_denied(&flux) => {
-                self.open(&self.found()).map_err(|fault| mending::describe_denied_live_tree(&fault))?;
+                self.open(&self.found()).map_err(|fault| mending::explain_denied_tree_access(&fault))?;
                 return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
             }
             Err(_) => return self.load(rules, progress),
         };
-        let LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
+        let PluginFairshareTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
         let options = rules.over(SitePolicy { policy, options })?;
         Ok(Loaded {
             half_life,

@@ -43,14 +43,14 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
 pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
-pub(crate) fn describe_denied_live_tree(fault: &Failure) -> Failure {
+pub(crate) fn explain_denied_tree_access(fault: &Failure) -> Failure {
     let why = "; \"flux fairshare why YOURJOB OTHERJOB\" compares two jobs; ";
     let denied = LIVE_DENIED.replacen("; ", why, 1);
     Failure::No(format!("{}; {denied}", fault.to_string().split("; ").next().unwrap_or_default()))
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.
-pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {
+pub(crate) fn split_problem_and_remedy(message: &str) -> (String, Option<String>) {
     let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();
     match begins.and_then(|at| message.split_at_checked(at)) {
         Some((problem, remedy)) => (problem.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),

@@ -64,8 +64,8 @@ impl<'a> Moves<'a> {
     }
 
     /// Returns the totals for JSON documents.
-    pub(crate) fn totals(&self) -> MoveTotals {
-        MoveTotals {
+    pub(crate) fn totals(&self) -> RankChangeTotals {
+        RankChangeTotals {
             ranked: self.list.len(),
             winners: self.winners,
             losers: self.losers,
@@ -91,7 +91,7 @@ impl<'a> Moves<'a> {
             notes.push(format!("and {} more (--limit 0 shows all)", number(left_out)));
         }
         notes.extend(self.notes(new));
-        let rows = shown.into_iter().map(|moved| self.move_cells(moved));
+        let rows = shown.into_iter().map(|moved| self.make_cells_of_moved_node(moved));
         Report {
             facts,
             rows: Rows { key: "associations", columns: move_columns(titles), rows: Box::new(rows) },
@@ -120,7 +120,7 @@ impl<'a> Moves<'a> {
         vec![text, tau]
     }
 
-    fn move_cells(&self, moved: &Move) -> Vec<Cell> {
+    fn make_cells_of_moved_node(&self, moved: &Move) -> Vec<Cell> {
         let RankedTree { tree, ranking } = self.after;
         let was = |value: fn(&Ranking, NodeId) -> Option<f64>| {
             moved.before.and_then(|was| value(self.before.ranking, was))
@@ -183,7 +183,7 @@ pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
 /// The totals of the place changes of all associations.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct MoveTotals {
+pub(crate) struct RankChangeTotals {
     /// The number of associations that the second ranking ranks.
     ranked: usize,
     /// The number of associations that gain places.

@@ -156,7 +156,7 @@ pub(crate) fn make_jobs_page() -> Value {
 }
 
 /// Returns an answer to `standing` for the user ann in the bank chem.
-pub(crate) fn make_standing_answer() -> Value {
+pub(crate) fn make_standing_reply() -> Value {
     let level = |name: &str,
                  kind: &str,
                  shares: u64,
@@ -210,8 +210,8 @@ pub(crate) fn make_standing_answer() -> Value {
 }
 
 /// Returns an answer to `standing` with bank science, a sibling of ops, above bank chem.
-pub(crate) fn make_deep_standing_answer() -> Value {
-    let mut answer = make_standing_answer();
+pub(crate) fn make_standing_reply_with_nested_banks() -> Value {
+    let mut answer = make_standing_reply();
     let levels = answer["associations"][0]["levels"].as_array_mut().expect("levels");
     let named = |name: &str, siblings: Value| {
         let mut bank = levels[0].clone();

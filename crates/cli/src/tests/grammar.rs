@@ -107,7 +107,7 @@ fn each_command_is_in_one_group_of_the_help() {
 }
 
 #[test]
-fn each_hint_for_a_command_of_another_system_names_a_command() {
+fn each_hint_for_other_systems_commands_names_an_existing_command() {
     for (theirs, ours) in fingers::COMMANDS.lines().filter_map(|row| row.split_once(" | ")) {
         let name = ours.split([' ', '[']).next();
         let ours = list_commands().into_iter().find(|command| Some(command.get_name()) == name);

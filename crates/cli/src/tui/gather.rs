@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{BankLine, JobLine, Snapshot, StandingLine};
+use super::model::{AssociationTableRow, BankLine, JobLine, Snapshot};
 use crate::outcome::{Result, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::bank_tree::BankTree;
@@ -34,7 +34,7 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot> {
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
     let answer: Standings = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
-    let words = Words::for_instance(flux, page.now);
+    let words = Words::for_flux_instance(flux, page.now);
     let stopped = StoppedQueues::ask(flux, page.jobs.iter().map(|row| row.queue.as_deref()));
     Ok(snapshot(stats.as_ref(), &answer, &page, &stopped, &words))
 }
@@ -56,17 +56,17 @@ pub(crate) fn snapshot(
         bank: name(row.bank.as_deref()),
         queue: name(row.queue.as_deref()),
         priority: row.priority.map(u64::from),
-        products: shown.iter().filter_map(|at| jobs::term_product(row, page, *at)).collect(),
+        products: shown.iter().filter_map(|at| jobs::multiply_term_by_weight(row, page, *at)).collect(),
         held_by: describe_holds(row, stopped),
     };
-    let held = jobs::count_held_by_limit(stats, page).into_iter();
+    let held = jobs::count_held_jobs_by_limit(stats, page).into_iter();
     Snapshot {
         facts: describe_data_and_jobs(stats, standing, stopped),
         banks: stats.map_or_else(|| list_visible_banks(standing), list_banks),
         standings: standing
             .associations
             .iter()
-            .map(|association| make_standing_line(association, words))
+            .map(|association| make_table_row(association, words))
             .collect(),
         terms: shown
             .iter()
@@ -100,11 +100,11 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
     (0..page.terms.len()).filter(weighs).collect()
 }
 
-fn make_standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
+fn make_table_row(association: &AssociationStanding, words: &Words<'_>) -> AssociationTableRow {
     let jobs = association.jobs;
     // The last level of an association is the user among the other users of the bank.
     let own = association.levels.last().map(|level| &level.node).filter(|node| node.kind == "user");
-    StandingLine {
+    AssociationTableRow {
         user: words.user(association.userid.0),
         bank: printable(&association.bank).into_owned(),
         place: association.rank.map(|rank| (rank.place, rank.of)),
@@ -170,7 +170,7 @@ fn describe_data_and_jobs(
 fn list_banks(stats: &Stats) -> Vec<BankLine> {
     let tree = BankTree::new(&stats.banks);
     let [running, pending, held] =
-        [&stats.running, &stats.pending, &stats.held].map(|loads| count_jobs_below(loads, &tree));
+        [&stats.running, &stats.pending, &stats.held].map(|loads| count_jobs_in_bank_subtrees(loads, &tree));
     let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
     let below = group_all(stats.banks.iter().enumerate().map(|(at, bank)| (bank.parent.as_deref(), at)));
     let mut walk: Vec<(usize, usize)> =
@@ -197,7 +197,7 @@ fn list_banks(stats: &Stats) -> Vec<BankLine> {
 }
 
 /// Returns the number of jobs of each bank, including the banks below it.
-fn count_jobs_below<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a str, u64> {
+fn count_jobs_in_bank_subtrees<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a str, u64> {
     let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
     for load in loads {
         for bank in tree.path(load.bank.as_deref()) {

@@ -50,13 +50,13 @@ enum Reply {
 /// Questions that the plugin has not answered yet. At most one question of each kind is sent at a time, so a
 /// key that is held down does not fill a queue of requests.
 #[derive(Debug, Default)]
-struct OpenQuestions {
+struct UnansweredRequests {
     /// The time at which new data were requested, if no answer has arrived yet.
     refresh: Option<Instant>,
     explanation: bool,
 }
 
-impl OpenQuestions {
+impl UnansweredRequests {
     /// If the user's action `wish` needs data from the plugin, returns the question to send and marks it as
     /// unanswered. Returns `None` if an earlier question for the same data is still unanswered. `width` is the width
     /// of the terminal.
@@ -91,7 +91,7 @@ pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Sn
     let (questions, to_answer) = channel();
     let (answers, replies) = channel();
     // Nothing can interrupt a request that Flux does not answer, so the thread runs until the process ends.
-    thread::Builder::new().spawn(move || answer_questions(&asking, &to_answer, &answers))?;
+    thread::Builder::new().spawn(move || answer_questions_of_screen(&asking, &to_answer, &answers))?;
     let mut model = Model::default();
     model.take(first);
     let mut terminal = ratatui::try_init()?;
@@ -122,7 +122,7 @@ pub(crate) fn print_bank_page(
 
 /// Sends each question to the plugin and passes on the answer, until the user leaves the screen. If a request fails,
 /// connects again, because the instance may have restarted.
-fn answer_questions(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
+fn answer_questions_of_screen(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
     let text = |failure: &Failure| printable(&failure.to_string()).into_owned();
     let mut connection = None;
     while let Ok(question) = questions.recv() {
@@ -168,7 +168,7 @@ fn watch(
 ) -> io::Result<()> {
     let mut answered = Instant::now();
     let mut due = answered + delay;
-    let mut open = OpenQuestions::default();
+    let mut open = UnansweredRequests::default();
     let mut failed: Option<String> = None;
     let mut is_changed = true;
     loop {

@@ -15,7 +15,7 @@ pub(crate) struct Snapshot {
     /// Lines at the top, about the plugin's data and the jobs.
     pub(crate) facts: Vec<String>,
     pub(crate) banks: Vec<BankLine>,
-    pub(crate) standings: Vec<StandingLine>,
+    pub(crate) standings: Vec<AssociationTableRow>,
     /// Names of the terms whose sum is a priority.
     pub(crate) terms: Vec<String>,
     pub(crate) jobs: Vec<JobLine>,
@@ -45,7 +45,7 @@ pub(crate) struct BankLine {
 
 /// The row of an association: its place, fair-share, share and usage.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct StandingLine {
+pub(crate) struct AssociationTableRow {
     pub(crate) user: String,
     pub(crate) bank: String,
     pub(crate) place: Option<(usize, usize)>,
@@ -173,7 +173,7 @@ impl Model {
         )
     }
 
-    pub(crate) fn standings(&self) -> Vec<&StandingLine> {
+    pub(crate) fn standings(&self) -> Vec<&AssociationTableRow> {
         self.rows(
             &self.snapshot.standings,
             |standing| vec![&standing.user, &standing.bank],

@@ -9,13 +9,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::gather::snapshot;
-use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
+use super::model::{AssociationTableRow, Model, Snapshot, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use super::{OpenQuestions, Question, Reply, describe_no_answer, print_bank_page};
+use super::{Question, Reply, UnansweredRequests, describe_no_answer, print_bank_page};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{
-    EVIL, check, make_deep_standing_answer, make_jobs_page, make_standing_answer, make_stats_answer,
-    make_words,
+    EVIL, check, make_jobs_page, make_standing_reply, make_standing_reply_with_nested_banks,
+    make_stats_answer, make_words,
 };
 use crate::ui::printable::printable;
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
@@ -27,7 +27,7 @@ fn owner_snapshot() -> Snapshot {
 }
 
 fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
-    let mut standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    let mut standing: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
     let root = &mut standing.associations[0].levels[0];
     (root.node.shares_part, root.node.usage_part) = (None, None);
     let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
@@ -40,7 +40,7 @@ fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
 #[test]
 fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
     let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
-    let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    let standing: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
     let mut page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
     page.jobs[1].outcome = Some("held-by-urgency".into());
     let mut stopped = StoppedQueues::default();
@@ -113,7 +113,7 @@ fn screens_of_the_pages_match_the_golden_files() {
         ] {
             press(&mut model, keys);
             if title.starts_with("many") {
-                model.snapshot.standings = make_many_standings();
+                model.snapshot.standings = make_lines_of_many_associations();
                 model.snapshot.more_standings = false;
                 press(&mut model, "⇲");
                 model.silence = describe_no_answer(Duration::from_secs(42), None, Some("the broker is gone"));
@@ -146,7 +146,8 @@ fn top_shows_a_guest_their_own_associations_and_the_root_at_100_percent() {
 
 #[test]
 fn each_bank_of_a_guest_is_followed_by_its_subtree() {
-    let mut standing: Standings = serde_json::from_value(make_deep_standing_answer()).expect("a standing");
+    let mut standing: Standings =
+        serde_json::from_value(make_standing_reply_with_nested_banks()).expect("a standing");
     let mut other = standing.associations[0].clone();
     let science = &mut other.levels[1];
     std::mem::swap(&mut science.node, &mut science.siblings[0]);
@@ -171,13 +172,13 @@ fn each_bank_of_a_guest_is_followed_by_its_subtree() {
 }
 
 /// Returns the standings of 300 users.
-fn make_many_standings() -> Vec<StandingLine> {
-    let standing = |place| StandingLine {
+fn make_lines_of_many_associations() -> Vec<AssociationTableRow> {
+    let standing = |place| AssociationTableRow {
         user: format!("user{place}"),
         bank: "phys".to_owned(),
         place: Some((place, 300)),
         fairshare: Some(1.0 - place as f64 / 300.0),
-        ..StandingLine::default()
+        ..AssociationTableRow::default()
     };
     (1..=300).map(standing).collect()
 }
@@ -185,7 +186,7 @@ fn make_many_standings() -> Vec<StandingLine> {
 #[test]
 fn the_tab_line_of_top_shows_the_number_of_rows() {
     let mut model = make_model();
-    model.snapshot.standings = make_many_standings();
+    model.snapshot.standings = make_lines_of_many_associations();
     model.snapshot.more_standings = false;
     press(&mut model, "2");
     let mut tab_line = |keys: &str| {
@@ -235,7 +236,7 @@ fn the_screen_says_how_long_the_plugin_has_not_answered() {
 
 #[test]
 fn top_does_not_repeat_a_request_before_its_reply() {
-    let mut open = OpenQuestions::default();
+    let mut open = UnansweredRequests::default();
     let why = |id| Some(Question::Why { id, width: 80 });
     assert_eq!(open.open(&Wish::Why(1), 80), why(1));
     assert_eq!([Wish::Why(1), Wish::Why(2)].map(|wish| open.open(&wish, 80)), [None, None]);

@@ -107,12 +107,12 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
     frame.render_widget(Paragraph::new(Line::from(fit_text(make_foot_line(model), foot.width, look))), foot);
     if model.open.is_some() {
         model.left_out.clear();
-        draw_open(model, look, frame, body);
+        draw_scrollable_text(model, look, frame, body);
     } else {
         match model.page {
             TopPage::Overview => draw_overview(model, look, frame, body),
             TopPage::Standings => {
-                let (columns, rows) = tabulate_standings(model);
+                let (columns, rows) = tabulate_associations(model);
                 draw_table(model, look, frame, body, columns, rows);
             }
             TopPage::Jobs => {
@@ -181,7 +181,7 @@ fn make_foot_line(model: &Model) -> &'static str {
     }
 }
 
-fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
+fn draw_scrollable_text(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
     model.room = usize::from(area.height);
     frame.render_widget(Clear, area);
     let Some((lines, first)) = &model.open else { return };
@@ -311,7 +311,7 @@ fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     (columns, rows)
 }
 
-fn tabulate_standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
+fn tabulate_associations(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let columns = vec![
         ScreenColumn { title: "Place".into(), width: 13, right: true, leave: 0 },
         ScreenColumn { title: "User".into(), width: 14, right: false, leave: 0 },

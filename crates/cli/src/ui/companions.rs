@@ -56,13 +56,13 @@ fn list_companion_members(members: &Map<String, Value>, f58: &dyn Fn(u64) -> Str
 /// Adds the schemas of the additional members to each object in a schema. For example, a time also has a member in
 /// RFC 3339 format.
 #[cfg(test)]
-pub(crate) fn add_companion_schemas(schema: &mut Value) {
+pub(crate) fn add_schemas_of_readable_members(schema: &mut Value) {
     match schema {
-        Value::Array(values) => values.iter_mut().for_each(add_companion_schemas),
+        Value::Array(values) => values.iter_mut().for_each(add_schemas_of_readable_members),
         Value::Object(members) => {
-            members.values_mut().for_each(add_companion_schemas);
+            members.values_mut().for_each(add_schemas_of_readable_members);
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
-                let added = companion_schemas(properties);
+                let added = make_readable_form_schemas(properties);
                 properties.extend(added);
             }
         }
@@ -72,7 +72,7 @@ pub(crate) fn add_companion_schemas(schema: &mut Value) {
 
 /// Returns the schemas of the additional members, such as `KEY_time` for a time.
 #[cfg(test)]
-fn companion_schemas(properties: &Map<String, Value>) -> Map<String, Value> {
+fn make_readable_form_schemas(properties: &Map<String, Value>) -> Map<String, Value> {
     let text = |about: String| json!({"type": ["string", "null"], "description": about});
     let mut added = Map::new();
     for key in properties.keys() {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_output_has_a_text_beside_each_time_and_job_id() {
+    fn json_output_adds_readable_members_for_times_and_job_ids() {
         let mut document = json!({
             "now": 1_763_776_000.5, "generation": 7, "by": 3, "at": null,
             "jobs": [{"id": 17, "submitted": 0, "if_started": 120.0, "holds": [{"kept_for": 18, "frees": [{"id": 19, "amount": 2, "by": 60.0}]}]}],

@@ -180,7 +180,7 @@ pub(crate) fn ordinal(place: usize) -> String {
 }
 
 /// Describes how many are ahead of `name` in the ranking, and how many are tied with it.
-pub(crate) fn describe_number_ahead(before: usize, name: &str, tied: usize) -> String {
+pub(crate) fn describe_associations_ahead(before: usize, name: &str, tied: usize) -> String {
     let ahead = match before {
         0 => "no one is".to_owned(),
         1 => "1 is".to_owned(),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::companions::add_companion_members;
 use super::figures::{Unit, make_time_zone_note, now, number, rfc3339};
 use super::messages::address;
-use super::pager::Paper;
+use super::pager::PagedOutput;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
 use super::rows::{Cell, Column, Look, Rows, Style};
@@ -131,7 +131,7 @@ impl OutputArgs {
         // so it needs a progress bar.
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
-        let mut out = if self.is_table() { Paper::with_pager(&screen) } else { Paper::plain() };
+        let mut out = if self.is_table() { PagedOutput::with_pager(&screen) } else { PagedOutput::plain() };
         let header = look.header && !self.no_header;
         let look = Look { header, ..look };
         if self.json {
@@ -140,13 +140,13 @@ impl OutputArgs {
             print_table(&Table::new(&screen, look), report, progress, &mut out)?;
         } else {
             let separator = if self.csv { "," } else { "|" };
-            Separated { separator, header, terminal }.print(report, progress, &mut out)?;
+            SeparatorFormat { separator, header, terminal }.print(report, progress, &mut out)?;
         }
         out.finish()
     }
 }
 
-struct Separated {
+struct SeparatorFormat {
     separator: &'static str,
     header: bool,
     /// Whether standard output is a terminal. If so, control characters in names are escaped.
@@ -243,7 +243,7 @@ pub(crate) fn print_json_or_text(
     document: Option<&impl Serialize>,
     text: &[u8],
 ) -> io::Result<()> {
-    let mut out = if document.is_some() { Paper::plain() } else { Paper::with_pager(screen) };
+    let mut out = if document.is_some() { PagedOutput::plain() } else { PagedOutput::with_pager(screen) };
     if let Some(document) = document {
         write_indented_json(document, &mut out)?
     } else {
@@ -266,7 +266,7 @@ pub(crate) fn json_number(number: f64) -> Value {
     Value::from(number)
 }
 
-impl Separated {
+impl SeparatorFormat {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         let Rows { columns, rows, .. } = report.rows;
         if self.header {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use super::screen::Screen;
 
 /// Standard output, through a pager if the output does not fit the terminal.
-pub(crate) struct Paper {
+pub(crate) struct PagedOutput {
     out: Box<dyn Write>,
     /// The text so far, and the number of rows of the terminal. The text is kept while it fits the terminal.
     /// `None` if the output does not need a pager, or has one.
@@ -16,20 +16,20 @@ pub(crate) struct Paper {
     pager: Option<Child>,
 }
 
-impl Paper {
+impl PagedOutput {
     /// Returns standard output without a pager.
-    pub(crate) fn plain() -> Paper {
-        Paper { out: buffered(stdout()), waiting: None, pager: None }
+    pub(crate) fn plain() -> PagedOutput {
+        PagedOutput { out: buffered(stdout()), waiting: None, pager: None }
     }
 
     /// Returns standard output with a pager if it is a terminal and the user did not turn the pager off.
-    pub(crate) fn with_pager(screen: &Screen) -> Paper {
+    pub(crate) fn with_pager(screen: &Screen) -> PagedOutput {
         let rows = screen.rows.filter(|_| screen.pager);
         let waiting = rows.map(|rows| (Vec::new(), rows));
-        Paper { out: buffered(stdout()), waiting, pager: None }
+        PagedOutput { out: buffered(stdout()), waiting, pager: None }
     }
 
-    /// Writes the remaining text. When `Paper` is dropped, it waits until the user closes the pager.
+    /// Writes the remaining text. When `PagedOutput` is dropped, it waits until the user closes the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.write_stored_text(false)?;
         self.out.flush()
@@ -52,7 +52,7 @@ fn buffered(out: impl Write + 'static) -> Box<dyn Write> {
     Box::new(BufWriter::with_capacity(1 << 16, out))
 }
 
-impl Write for Paper {
+impl Write for PagedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some((text, rows)) = &mut self.waiting else { return self.out.write(bytes) };
         text.extend_from_slice(bytes);
@@ -67,7 +67,7 @@ impl Write for Paper {
     }
 }
 
-impl Drop for Paper {
+impl Drop for PagedOutput {
     fn drop(&mut self) {
         if let Some(pager) = &mut self.pager {
             // The pager ends only after the end of its input.

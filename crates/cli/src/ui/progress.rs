@@ -14,11 +14,11 @@ use fairshare_accounting::pipeline::watch::notify_watchdog;
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// `None` if standard error is not a terminal.
-    shown: Option<ShownProgress>,
+    shown: Option<DelayedProgressBar>,
 }
 
 #[derive(Debug)]
-struct ShownProgress {
+struct DelayedProgressBar {
     bar: ProgressBar,
     /// `delay_thread` ends without showing the bar when this sender is dropped.
     cancel_delay: Option<Sender<()>>,
@@ -58,7 +58,7 @@ impl Progress {
             })
         };
         Progress {
-            shown: Some(ShownProgress {
+            shown: Some(DelayedProgressBar {
                 bar,
                 cancel_delay: Some(cancel_delay),
                 delay_thread: delay_thread.ok(),
@@ -69,7 +69,7 @@ impl Progress {
     /// Begins the next phase. `total` returns the number of steps, or 0 if it is unknown; it is called only if there is a bar.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
         notify_watchdog();
-        let Some(ShownProgress { bar, .. }) = &self.shown else { return };
+        let Some(DelayedProgressBar { bar, .. }) = &self.shown else { return };
         let total = total();
         let template =
             if total > 0 { "{msg:20} {wide_bar} {pos}/{len}" } else { "{msg:20} {spinner} {elapsed}" };
@@ -88,7 +88,7 @@ impl Progress {
     /// Sets the number of steps of the phase that are done.
     pub(crate) fn set_finished_steps(&mut self, done: u64) {
         notify_watchdog();
-        if let Some(ShownProgress { bar, .. }) = &self.shown {
+        if let Some(DelayedProgressBar { bar, .. }) = &self.shown {
             bar.set_position(done);
         }
     }

@@ -104,7 +104,7 @@ impl<'a> Table<'a> {
         let natural = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP) + self.margin;
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit_columns(&columns, &mut widths, SHORTEST_NAME + self.indent_step() * deepest);
-        mark_continued_levels(&mut lines.places);
+        mark_levels_that_continue_below(&mut lines.places);
         // Rows that are printed on a terminal show the progress, so the bar ends here.
         if self.screen.terminal {
             *progress = Progress::none();
@@ -423,7 +423,7 @@ fn shrink_name_columns(
 }
 
 /// Determines which levels continue below each row. Visits the rows in reverse order, because the last row of a level ends the level.
-fn mark_continued_levels(places: &mut [TreePosition]) {
+fn mark_levels_that_continue_below(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {
         let level = place.depth.min(DEEPEST_INDENT) as u32;

@@ -14,18 +14,18 @@ use fairshare_engine::engine::answers::{QueueRules, Why};
 use fairshare_engine::ids::QueueName;
 
 /// Prints texts on a screen, with the names of users and jobs.
-pub(crate) struct Teller<'a> {
+pub(crate) struct TextPrinter<'a> {
     pub(crate) screen: &'a Screen,
     pub(crate) words: &'a Words<'a>,
 }
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Prints a text, wrapped to the screen. Control characters in it are escaped.
     pub(crate) fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&printable(text), "", "", out)
     }
 
-    /// Prints a text like [`Teller::line`], but indented.
+    /// Prints a text like [`TextPrinter::line`], but indented.
     pub(crate) fn item(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         self.screen.wrapped(&printable(text), "  ", "    ", out)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Words<'a> {
 
 impl<'a> Words<'a> {
     /// Returns the names of this machine and this Flux instance. `now` is the time of the answer.
-    pub(crate) fn for_instance(flux: &'a Flux, now: f64) -> Words<'a> {
+    pub(crate) fn for_flux_instance(flux: &'a Flux, now: f64) -> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_users_in_a_text_are_replaced_by_their_names() {
+    fn job_ids_and_user_ids_in_messages_are_replaced_by_names() {
         let user = |id| (id == 7).then(|| "ann".to_owned());
         let words = Words::new(|id| format!("ƒ{id}"), user, TimeZone::UTC, 0.0);
         for (text, named) in [

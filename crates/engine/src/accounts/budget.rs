@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_of_the_same_target_and_measure_must_not_overlap() {
+    fn budget_windows_of_one_target_and_resource_must_not_overlap() {
         let window = |target: &Target, measure, start, end| {
             let (target, deposited, spent, rate) = (target.clone(), 1, 0, 0);
             Budget { target, measure, start, end, deposited, spent, rate }

@@ -14,8 +14,8 @@ pub(super) struct FairShares(Vec<Versioned<f64>>);
 impl FairShares {
     /// Returns the fair-share of association `id`; for a removed association, its last fair-share in force.
     /// Returns `None` if the association never had a fair-share in force.
-    pub fn find_last_value_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
-        self.0.get(id.index())?.find_last_value_in_force(epochs).copied()
+    pub fn find_current_or_last_value(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
+        self.0.get(id.index())?.find_current_or_last_value(epochs).copied()
     }
 
     /// Returns the fair-share of association `id` in the staged push, or `None` if the push does not contain the association.

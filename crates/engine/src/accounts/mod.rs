@@ -125,7 +125,7 @@ impl Book {
             Some(bank) => bank,
             None => user.default_bank.present(&self.epochs)?.as_str(),
         };
-        user.banks.get(bank).copied().filter(|id| self.association_in_force(*id).is_some())
+        user.banks.get(bank).copied().filter(|id| self.find_current_association(*id).is_some())
     }
 
     /// Returns the default bank of `user`, or `None` if none is in force.
@@ -151,28 +151,28 @@ impl Book {
 
     /// Returns the association `id`, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.find_last_value_in_force(&self.epochs)
+        self.entries.get(id.index())?.find_current_or_last_value(&self.epochs)
     }
 
     /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns
     /// `None` if the association never had a fair-share.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        self.fairshares.find_last_value_in_force(&self.epochs, id)
+        self.fairshares.find_current_or_last_value(&self.epochs, id)
     }
 
     /// Returns the association `id`, if it is in force.
-    fn association_in_force(&self, id: AssociationId) -> Option<&Association> {
+    fn find_current_association(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
     /// Returns true if association `id` is in the last push or in a later update.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
-        self.association_in_force(id).is_some()
+        self.find_current_association(id).is_some()
     }
 
     /// Returns the association and its fair-share, if the association is in force.
     fn get_values_in_force(&self, id: AssociationId) -> Option<(&Association, f64)> {
-        Some((self.association_in_force(id)?, self.fairshare(id)?))
+        Some((self.find_current_association(id)?, self.fairshare(id)?))
     }
 
     /// Returns the number of associations in force.
@@ -200,7 +200,7 @@ impl Book {
                 };
                 entry.banks.range::<str, _>((from, Unbounded)).map(|(_, id)| *id)
             })
-            .filter_map(|id| Some((id, self.association_in_force(id)?)))
+            .filter_map(|id| Some((id, self.find_current_association(id)?)))
     }
 
     /// Returns the associations of a user that are in force, by bank name.
@@ -217,7 +217,7 @@ impl Book {
     /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let record = entry.find_last_value_in_force(&self.epochs)?;
+            let record = entry.find_current_or_last_value(&self.epochs)?;
             entry.present(&self.epochs).is_none().then_some((AssociationId::from_index(index)?, record))
         })
     }

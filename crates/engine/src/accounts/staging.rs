@@ -69,7 +69,7 @@ impl Book {
     /// Begins a staged push. Aborts a staged push that is open. If `keeps_config` is true, switches that no part contains
     /// do not change.
     pub fn begin_staging(&mut self, keeps_config: bool) {
-        self.epochs.open_epoch();
+        self.epochs.begin_staged_epoch();
         self.remove_aborted_values();
         self.staged = Some(Staged { keeps_config, ..Staged::default() });
     }
@@ -109,7 +109,7 @@ impl Book {
     }
 
     /// Returns the number of associations that changed only in the tree.
-    fn count_changed_in_tree(&self) -> usize {
+    fn count_associations_changed_only_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
             self.get_staged_values(*id).is_some_and(|pushed| self.get_values_in_force(*id) == Some(pushed))
         };
@@ -126,7 +126,7 @@ impl Book {
         let Some(staged) = &self.staged else { return Difference::default() };
         let mut difference = staged.difference;
         difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
-        let in_tree = self.count_changed_in_tree();
+        let in_tree = self.count_associations_changed_only_in_tree();
         difference.changed += in_tree;
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
         let next = BookTables {
@@ -202,7 +202,7 @@ impl Book {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Most records of a push equal the record in force. Such a record is not copied.
             if entry.present(&self.epochs) == Some(&association) {
-                entry.stage_unchanged_value(&self.epochs);
+                entry.mark_staged_value_unchanged(&self.epochs);
             } else {
                 entry.stage(&self.epochs, association);
             }

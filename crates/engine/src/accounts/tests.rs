@@ -184,7 +184,7 @@ fn a_second_begin_of_a_push_discards_the_first_staged_push() {
 }
 
 #[test]
-fn an_update_during_a_push_is_in_force_until_the_commit() {
+fn the_commit_of_a_push_overrides_updates_made_during_the_push() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin_staging(false);
@@ -213,7 +213,7 @@ fn an_association_in_two_parts_of_a_push_has_the_values_of_the_last_part() {
 }
 
 #[test]
-fn a_push_in_parts_is_complete_when_its_parts_contain_each_array() {
+fn a_push_is_complete_when_its_parts_contain_all_required_arrays() {
     let mut book = Book::default();
     assert_eq!(book.missing_array(), Some("associations"), "no push is open");
     book.begin_staging(false);

@@ -23,7 +23,7 @@ const MAX_ABORTED: usize = 1000;
 
 impl Epochs {
     /// Begins a staged push. An open push is aborted.
-    pub(super) fn open_epoch(&mut self) {
+    pub(super) fn begin_staged_epoch(&mut self) {
         self.abort_epoch();
         self.latest += 1;
         self.open = Some(self.latest);
@@ -81,7 +81,7 @@ impl<T> Default for Versioned<T> {
 
 impl<T> Versioned<T> {
     /// Returns the value in force, or the last value of a removed entry. Returns `None` if no value was ever in force.
-    pub(super) fn find_last_value_in_force(&self, epochs: &Epochs) -> Option<&T> {
+    pub(super) fn find_current_or_last_value(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).map(|(_, value)| value)
     }
 
@@ -117,7 +117,7 @@ impl<T> Versioned<T> {
     }
 
     /// Records that the staged push does not change the value in force.
-    pub(super) fn stage_unchanged_value(&mut self, epochs: &Epochs) {
+    pub(super) fn mark_staged_value_unchanged(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.store_value_in_force(epochs);
         (self.same, self.pushed) = (open, None);

@@ -109,7 +109,7 @@ impl Budgets {
     }
 
     /// Replaces all budgets by the budgets of a push. The caller then adds the charges of ended jobs.
-    pub fn replace_windows(&mut self, budgets: Vec<Budget>) {
+    pub fn replace_all_budgets(&mut self, budgets: Vec<Budget>) {
         (self.windows, self.unchanged, self.late) = Default::default();
         for budget in budgets {
             let window = Window { budget, charged: 0 };

@@ -19,7 +19,7 @@ fn budget(start: i64, end: i64, deposited: i64, spent: i64) -> Budget {
 
 fn budgets(list: &[Budget]) -> Budgets {
     let mut budgets = Budgets::default();
-    budgets.replace_windows(list.to_vec());
+    budgets.replace_all_budgets(list.to_vec());
     budgets
 }
 
@@ -46,7 +46,7 @@ fn a_budget_is_0_outside_of_its_windows() {
 }
 
 #[test]
-fn budgets_are_recomputed_after_a_window_boundary_in_both_directions() {
+fn budgets_are_recomputed_if_the_clock_crosses_a_window_boundary_either_way() {
     let mut budgets = budgets(&[budget(100, 200, 5, 0)]);
     assert!(budgets.is_outdated(150.0, true), "nothing is computed yet");
     drop(budgets.in_force(150.0, true));
@@ -113,7 +113,7 @@ fn a_job_that_ended_after_the_push_counts_in_the_budget_even_if_its_end_time_is_
     assert_eq!(charge(&mut budgets), 1);
     budgets.record_late_end(JobId(1));
     assert_eq!(charge(&mut budgets), 10_001);
-    budgets.replace_windows(vec![budget(100, 200, 5, 1)]);
+    budgets.replace_all_budgets(vec![budget(100, 200, 5, 1)]);
     assert_eq!(charge(&mut budgets), 1);
 }
 

@@ -15,7 +15,7 @@ use fairshare::periods::Resources;
 const MAX_ENDED: usize = 200_000;
 
 /// Records that a job in RUN has started, if its bank is known. Returns a log line if the start time is invalid.
-pub fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub fn record_start_of_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
     let usage_job = make_usage_job(shared, id, job)?;
@@ -32,7 +32,7 @@ pub fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effec
             given.start = Some(start);
         }
     });
-    record_start(shared, id)
+    record_start_of_job(shared, id)
 }
 
 /// Records the end of a job that was in RUN. Returns a log line if [`Standing`](crate::standing::Standing) rejects the record.
@@ -41,7 +41,7 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
         return None;
     }
     if shared.standing.tree().is_none() && shared.standing.usages.counts().2 >= MAX_ENDED {
-        shared.standing.usages.remove_running(id);
+        shared.standing.usages.remove_job_stored_as_running(id);
         shared.ended.restart_query();
         return None;
     }
@@ -58,7 +58,7 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
         && (shared.settings.refresh <= 0.0 || !shared.settings.live)
     {
-        shared.standing.usages.evict_ended_in_association_of(id, shared.now, half_life);
+        shared.standing.usages.evict_ended_jobs_of_same_association(id, shared.now, half_life);
     }
     log_bad_record(result)
 }
@@ -99,7 +99,7 @@ fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job
 }
 
 /// Returns a log line if the R of a running job cannot be read. Such a job accrues no usage.
-pub fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
+pub fn log_unreadable_allocation(id: JobId, resources: &limits::Resources) -> Option<Effect> {
     let reason = match resources {
         limits::Resources::Allocated(_) => return None,
         limits::Resources::None => "there is none",
@@ -115,5 +115,5 @@ pub fn store_expiration(shared: &mut Shared, id: JobId, expiration: Option<f64>)
             given.expiration = expiration;
         }
     });
-    record_start(shared, id).into_iter().collect()
+    record_start_of_job(shared, id).into_iter().collect()
 }

@@ -11,7 +11,7 @@
 
 use super::{Effect, JobFacts, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
-use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
+use crate::limits::{BlockState, Eligible, Job, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -65,14 +65,14 @@ pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     } else {
         weighed
     };
-    let has_moved = move_age_reference(shared) && weighed_before != 0;
+    let has_moved = advance_age_reference_time(shared) && weighed_before != 0;
     shared.ledger.mark_priorities_changed();
     (weighed_before, has_moved)
 }
 
 /// Moves the reference time of all ages if the present time has reached it. Returns true if the move changes
 /// priorities.
-pub fn move_age_reference(shared: &mut Shared) -> bool {
+pub fn advance_age_reference_time(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
     let changes_priorities = moved != shared.ages && shared.weighed.weight(AGE) != 0;
@@ -82,8 +82,8 @@ pub fn move_age_reference(shared: &mut Shared) -> bool {
 
 /// Makes Flux ask for all priorities if the reference time of ages moved, or if a job has reached the maximum
 /// age. Called while fair-share is not live.
-pub fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
-    let moved = move_age_reference(shared);
+pub fn reprioritize_if_ages_changed(shared: &mut Shared) -> Vec<Effect> {
+    let moved = advance_age_reference_time(shared);
     let is_due = shared.weighed.weight(AGE) != 0
         && (moved || shared.ledger.jobs().any(|(_, job)| is_capped(shared, job)));
     if is_due { reprioritize_all() } else { Vec::new() }
@@ -143,7 +143,7 @@ pub fn store_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> 
 }
 
 /// Returns the settings and values of the age factor, for the answer to a query.
-pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
+pub fn get_age_state_for_query(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let max_wait = shared.settings.max_wait_behind;
     let max_wait_behind = (max_wait > 0.0).then_some(max_wait);
@@ -181,8 +181,8 @@ pub fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
 }
 
 /// Returns whether a new job is eligible, and since when, in seconds since the epoch.
-pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
-    let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
+pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: BlockState, now: f64) -> Eligible {
+    let is_eligible = keepers == BlockState::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 

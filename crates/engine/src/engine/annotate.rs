@@ -29,7 +29,7 @@ pub fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
 }
 
 /// Posts the annotations of the next jobs. Returns the position for the next call, or `None` after the last job.
-pub fn annotate_next_jobs(
+pub fn post_annotations_of_next_jobs(
     shared: &mut Shared,
     AnnotationSweep(after): AnnotationSweep,
 ) -> (Vec<Effect>, Option<AnnotationSweep>) {

@@ -15,7 +15,7 @@ pub(super) fn replace_budgets(shared: &mut Shared, budgets: Vec<Budget>) {
         return;
     }
     shared.standing.usages.keeps_uncovered = !budgets.is_empty();
-    shared.budgets.replace_windows(budgets);
+    shared.budgets.replace_all_budgets(budgets);
     recount_charges(shared);
 }
 
@@ -40,7 +40,7 @@ pub(super) fn recount_charges(shared: &mut Shared) {
 
 /// If there are budgets and all ended jobs are known, counts all jobs again. Before all ended jobs are known,
 /// no job fits, so a recount of the many ended jobs has no effect.
-pub(super) fn recount_if_complete(shared: &mut Shared) {
+pub(super) fn recount_if_ended_jobs_are_known(shared: &mut Shared) {
     if !shared.budgets.is_empty() && shared.ended.is_done() {
         recount_charges(shared);
     }
@@ -118,7 +118,7 @@ pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFa
         return None;
     }
     let mut job = known.cloned().unwrap_or_else(|| build_job(shared, facts, true));
-    job.admission = job.admission.after_move_to(id);
+    job.admission = job.admission.get_admission_after_move(id);
     let Size { charge_factor, .. } = job.charged_size(shared.standing.usages.charging().history());
     let size = Size { charge_factor, ..size };
     let mut limits = shared.limits().list_limits_on_job(facts.id, &job);

@@ -57,11 +57,11 @@ pub(super) struct Due {
 impl Due {
     /// Notes that an association gets a release scan at the end of this event.
     pub fn scan_after_event(&mut self, association: AssociationId) {
-        self.add_scan_at_event_end(Scan::One(association));
+        self.add_release_scan_after_event(Scan::One(association));
     }
 
     /// Notes release scans for the end of this event.
-    pub fn add_scan_at_event_end(&mut self, scan: Scan) {
+    pub fn add_release_scan_after_event(&mut self, scan: Scan) {
         self.scans.push_back(scan);
     }
 
@@ -84,7 +84,7 @@ impl Due {
     }
 
     /// Takes the release scans for this reactor turn.
-    pub fn take_scans_of_turn(&mut self) -> BTreeMap<AssociationId, Candidates> {
+    pub fn take_scans_for_reactor_turn(&mut self) -> BTreeMap<AssociationId, Candidates> {
         std::mem::take(&mut self.later_scans)
     }
 
@@ -135,13 +135,13 @@ impl Due {
     }
 
     /// Notes that settings that all priorities depend on were replaced.
-    pub fn note_new_terms(&mut self) -> Effect {
+    pub fn note_changed_priority_settings(&mut self) -> Effect {
         self.has_new_terms = true;
         Effect::Arm(Timer::Turn)
     }
 
     /// Returns true if settings that all priorities depend on were replaced since the last call.
-    pub fn take_new_terms(&mut self) -> bool {
+    pub fn take_priority_settings_change(&mut self) -> bool {
         std::mem::take(&mut self.has_new_terms)
     }
 

@@ -64,7 +64,7 @@ impl Expirations {
     }
 
     /// Returns effects that look up the expirations of at most `SLICE` jobs.
-    pub fn look_up_next(&mut self) -> Vec<Effect> {
+    pub fn look_up_next_expirations(&mut self) -> Vec<Effect> {
         let due = std::mem::take(&mut self.due);
         let mut due = due.into_iter();
         let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();

@@ -18,7 +18,7 @@ pub(super) struct ForeignNames {
 impl ForeignNames {
     /// Returns an empty set of dependencies for a job in NEW. The set is complete, because Flux reports each
     /// dependency that is added.
-    pub fn with_complete_names() -> ForeignNames {
+    pub fn create_empty_complete_set() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
@@ -30,7 +30,7 @@ impl ForeignNames {
 
     /// Notes that another plugin has added or removed a dependency. A dependency that was removed once never blocks
     /// the job again: Flux's own plugins add it again at a restart, and Flux ignores this.
-    pub fn record_foreign_name(&mut self, name: &str, added: bool) {
+    pub fn record_dependency_of_other_plugin(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
             self.outstanding -= usize::from(was_outstanding);
@@ -41,7 +41,7 @@ impl ForeignNames {
     }
 
     /// Marks the dependencies as complete: the events from before the subscription have been read.
-    pub fn mark_names_complete(&mut self) {
+    pub fn mark_dependencies_complete(&mut self) {
         self.is_complete = true;
     }
 
@@ -51,18 +51,18 @@ impl ForeignNames {
     }
 
     /// Returns the number of known dependencies that are outstanding.
-    pub fn outstanding_count(&self) -> usize {
+    pub fn count_blocking_dependencies(&self) -> usize {
         self.outstanding
     }
 
     /// Returns true if a dependency may block the job: a known dependency, or one that was added before the
     /// subscription.
     pub fn may_block_job(&self) -> bool {
-        !(self.is_complete && self.has_no_outstanding_name())
+        !(self.is_complete && self.has_no_blocking_dependency())
     }
 
     /// Returns true if no known dependency blocks the job.
-    pub fn has_no_outstanding_name(&self) -> bool {
+    pub fn has_no_blocking_dependency(&self) -> bool {
         self.outstanding == 0
     }
 }

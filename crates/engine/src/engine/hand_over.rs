@@ -21,13 +21,13 @@
 
 use super::{Effect, Shared, View, hold::can_rest, release::make_scan_step};
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Candidates, Demand, Job, Keepers, Phase, Reservation};
+use crate::limits::{BlockState, Candidates, Demand, Job, Phase, Reservation};
 use serde::{Deserialize, Serialize};
 
 /// What flux-accounting's plugin would do to a held job if that plugin were loaded now with the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum HandOverOutcome {
     /// The job stays held, and is released when there is headroom.
     Held,
     /// The job has a dependency that no plugin ever removes.
@@ -40,9 +40,9 @@ pub enum Fate {
 
 /// The answer to `hand_over`: a page of jobs by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandOverPage {
+pub struct JobsToHandOverPage {
     /// The jobs that are held or would end.
-    pub jobs: Vec<HandOverJob>,
+    pub jobs: Vec<JobForHandOver>,
     /// The job after which the next page begins; `None` if there is no next page.
     pub next: Option<JobId>,
 }
@@ -58,7 +58,7 @@ pub struct Resting {
 
 /// A job that is held, or that would end under flux-accounting's plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandOverJob {
+pub struct JobForHandOver {
     /// The id of the job.
     pub id: JobId,
     /// The user that submitted the job.
@@ -77,7 +77,7 @@ pub struct HandOverJob {
     #[serde(rename = "kept", default)]
     pub is_kept: bool,
     /// What happens to the job.
-    pub fate: Fate,
+    pub fate: HandOverOutcome,
 }
 
 /// Removes the dependencies of this plugin from jobs with urgency 0, so that the jobs stay in SCHED without running.
@@ -102,50 +102,50 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Returns at most `most` jobs that are held or would end, by ascending id. Begins after job `after`. Returns `None`
 /// while eventlogs are being read, because the dependencies of the jobs are not known yet.
-pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<HandOverPage> {
+pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<JobsToHandOverPage> {
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;
     }
     let listed_jobs =
         view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || would_end_if_not_held(view, job));
-    let jobs: Vec<HandOverJob> =
+    let jobs: Vec<JobForHandOver> =
         listed_jobs.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
     let next = jobs.last().filter(|_| jobs.len() == most).map(|job| job.id);
-    Some(HandOverPage { jobs, next })
+    Some(JobsToHandOverPage { jobs, next })
 }
 
 /// Returns true if flux-accounting's plugin would end a released job that other plugins block in DEPEND.
 fn would_end_if_not_held(view: &View<'_>, job: &Job) -> bool {
-    job.reservation == Reservation::Blocked && find_outcome(view, job) == Fate::Ended
+    job.reservation == Reservation::Blocked && find_outcome(view, job) == HandOverOutcome::Ended
 }
 
-fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandOverJob {
-    HandOverJob {
+fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> JobForHandOver {
+    JobForHandOver {
         id,
         user: job.user,
         bank: view.bank_of(job.association()),
         queue: job.queue.clone(),
         urgency: None,
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
-        is_kept: job.keepers == Keepers::Others,
+        is_kept: job.keepers == BlockState::Others,
         fate: find_outcome(view, job),
     }
 }
 
-fn find_outcome(view: &View<'_>, job: &Job) -> Fate {
+fn find_outcome(view: &View<'_>, job: &Job) -> HandOverOutcome {
     if job.phase == Phase::Priority {
-        return Fate::Released;
+        return HandOverOutcome::Released;
     }
     let rules = view.ledger.rules();
-    let full_holds = view.limits().exceeded_by_use(job);
+    let full_holds = view.limits().find_limits_exceeded_without_reservations(job);
     let plain_holds =
         job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
     let is_used_up = |hold| job.names.use_count(hold) > 0;
     if rules.members(full_holds.without(plain_holds)).any(is_used_up) {
-        Fate::Ended
+        HandOverOutcome::Ended
     } else if job.names.outstanding().without(plain_holds.and(full_holds)).is_empty() {
-        Fate::Held
+        HandOverOutcome::Held
     } else {
-        Fate::Stranded
+        HandOverOutcome::Stranded
     }
 }

@@ -36,7 +36,7 @@
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, QueueName, Stage};
-use crate::limits::{Candidates, Demand, Holding, Job, Keepers, Phase, Reservation};
+use crate::limits::{BlockState, Candidates, Demand, Holding, Job, Phase, Reservation};
 
 /// Holds a job in PRIORITY that has no priority, whatever the reason.
 pub fn hold_in_priority(shared: &mut Shared, id: JobId) {
@@ -127,7 +127,7 @@ pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
 
 /// Stores whether the scheduler would consider the job. Returns the job's association if the job gives back reserved
 /// headroom.
-pub fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
+pub fn store_scheduler_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
     let (association, footprint) = (job.association(), job.footprint());
     shared.ledger.change(id, |job| job.demand = demand);
@@ -146,5 +146,5 @@ pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: 
 
 /// Returns true if only this plugin holds the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
 pub fn can_rest(job: &Job) -> bool {
-    job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
+    job.is_held() && job.phase == Phase::Depend && job.keepers == BlockState::NobodyElse
 }

@@ -20,7 +20,7 @@ pub struct Turn {
 /// The positions of jobs in their associations, and the fair-shares for these positions, as the last refresh computed
 /// them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct JobTurns {
+pub(super) struct InterleavingTurns {
     /// The position of each job in its association, the fair-share for this position, and the job's association at the
     /// last refresh.
     of_job: HashMap<JobId, (AssociationId, Turn)>,
@@ -28,9 +28,9 @@ pub(super) struct JobTurns {
     last: HashMap<AssociationId, Turn>,
 }
 
-impl JobTurns {
+impl InterleavingTurns {
     /// Stores the position of the next job of an association, and the fair-share for this position.
-    pub fn add_turn(&mut self, id: JobId, association: AssociationId, turn: Turn) {
+    pub fn store_interleaving_turn(&mut self, id: JobId, association: AssociationId, turn: Turn) {
         self.of_job.insert(id, (association, turn));
         self.last.insert(association, turn);
     }

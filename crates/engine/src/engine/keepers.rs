@@ -16,7 +16,7 @@
 
 use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
-use crate::limits::{Candidates, Job, Keepers, Phase, Reservation};
+use crate::limits::{BlockState, Candidates, Job, Phase, Reservation};
 
 /// Subscribes to a job that declares dependencies, before other plugins see the job.
 pub fn subscribe_at_creation(
@@ -26,7 +26,7 @@ pub fn subscribe_at_creation(
     has_dependencies: bool,
 ) -> Vec<Effect> {
     let foreign_names = match state {
-        State::New => ForeignNames::with_complete_names(),
+        State::New => ForeignNames::create_empty_complete_set(),
         State::Depend => ForeignNames::with_unknown_names(),
         _ => return Vec::new(),
     };
@@ -44,8 +44,8 @@ pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(mut effects) = subscribe_to_job(shared, id, ForeignNames::with_unknown_names()) else {
         return Vec::new();
     };
-    shared.ledger.change(id, |job| job.keepers = Keepers::Others);
-    shared.ledger.set_eligible_from(id, None, shared.now);
+    shared.ledger.change(id, |job| job.keepers = BlockState::Others);
+    shared.ledger.update_age_eligibility(id, None, shared.now);
     effects.push(Effect::ReadEventlog(id));
     effects
 }
@@ -67,9 +67,9 @@ pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.mark_unwatched(id);
     shared.ledger.change(id, |job| {
         let is_ours = !job.names.outstanding().is_empty();
-        job.keepers = if is_ours { Keepers::NobodyElse } else { Keepers::Others };
+        job.keepers = if is_ours { BlockState::NobodyElse } else { BlockState::Others };
     });
-    shared.ledger.set_eligible_from(id, None, shared.now);
+    shared.ledger.update_age_eligibility(id, None, shared.now);
 }
 
 /// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
@@ -97,8 +97,8 @@ pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) 
         return Vec::new();
     }
     let Some(foreign_names) = shared.subscriptions.names_mut(id) else { return Vec::new() };
-    foreign_names.record_foreign_name(name, added);
-    let may_go = !added && foreign_names.has_no_outstanding_name();
+    foreign_names.record_dependency_of_other_plugin(name, added);
+    let may_go = !added && foreign_names.has_no_blocking_dependency();
     let mut effects = update_block_state(shared, id);
     effects.extend(may_go.then(|| hold_job_if_released(shared, id)).into_iter().flatten());
     effects
@@ -113,9 +113,9 @@ pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     };
     let (association, is_held) = (job.association(), job.is_held());
     shared.ledger.change(id, |job| job.keepers = keepers);
-    shared.ledger.set_eligible_from(id, None, shared.now);
+    shared.ledger.update_age_eligibility(id, None, shared.now);
     match association {
-        Some(association) if keepers == Keepers::NobodyElse && is_held => {
+        Some(association) if keepers == BlockState::NobodyElse && is_held => {
             shared.due.schedule_scan(association, Candidates::Unblocked)
         }
         _ => Vec::new(),

@@ -3,7 +3,7 @@
 
 use super::{
     Effect, JobFacts, Posting, Shared, State,
-    accrual::{self, log_unread_resources},
+    accrual::{self, log_unreadable_allocation},
     admission::complete_jobspec,
     age::first_eligible_time,
     annotate,
@@ -14,7 +14,7 @@ use super::{
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Candidates, Demand, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Admission, Allocation, BlockState, Candidates, Demand, HoldNames, Job, Knowledge, Origin, Phase, Project,
     Reservation, Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
@@ -49,7 +49,7 @@ impl ValidatedJobs {
 
     /// Returns the number of validated jobs for which Flux has not called `job.new`.
     #[cfg(test)]
-    pub fn validated_count(&self) -> usize {
+    pub fn count_validated_jobs(&self) -> usize {
         self.validated.len()
     }
 
@@ -146,7 +146,7 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
     if job.phase != Phase::New {
         return Vec::new();
     }
-    let (association, is_blocked) = (job.association(), job.keepers == Keepers::Others);
+    let (association, is_blocked) = (job.association(), job.keepers == BlockState::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not read yet.
     let eventlog_requests =
@@ -229,7 +229,7 @@ pub fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
-    let mut effects = Vec::from_iter(log_unread_resources(id, resources));
+    let mut effects = Vec::from_iter(log_unreadable_allocation(id, resources));
     let begun = Some(shared.now);
     let allocation = resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
     shared.ledger.change(id, |job| {
@@ -240,7 +240,7 @@ pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<E
         job.elapsed_ms = 0;
     });
     shared.posted.remove_job(id);
-    effects.extend(accrual::record_start(shared, id));
+    effects.extend(accrual::record_start_of_job(shared, id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, true));
     association.into_iter().for_each(|association| shared.due.scan_after_event(association));
     effects

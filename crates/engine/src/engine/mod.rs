@@ -86,7 +86,7 @@ pub use age::AgeSnapshot;
 pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueReport, Refusal, State};
-pub use hand_over::{Fate, HandOverJob, HandOverPage, Resting, hand_over};
+pub use hand_over::{HandOverOutcome, JobForHandOver, JobsToHandOverPage, Resting, hand_over};
 pub use job_turns::Turn;
 pub use posted::{Change, Changes, JobPriorities, Posted};
 pub use refresh::{LastRefresh, LiveSnapshot, LiveSummary, RefreshProgress};
@@ -182,8 +182,8 @@ impl Engine {
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         let mut effects = self.route_event(event);
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
-        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
-        release::scan_lapsed_associations(&mut self.shared, &mut effects);
+        effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
+        release::schedule_scans_after_reservations_end(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
             time_left::arm_timer_if_needed(&mut self.shared, &mut effects);
@@ -248,7 +248,7 @@ impl Engine {
             Event::Eventlog(id, history) => recovery.store_eventlog_names(shared, id, history),
             Event::Past(id, past) => age::store_eligible_time(shared, id, &past),
             Event::SiteNodes(nodes) => age::store_site_nodes(shared, nodes),
-            Event::Dependencies(id, names) => recovery.store_outstanding_names(shared, id, names),
+            Event::Dependencies(id, names) => recovery.store_outstanding_dependencies(shared, id, names),
             Event::Ended(jobs) => self.store_ended_jobs(jobs),
             Event::Panicked(id) => self.handle_panic(id),
             Event::TryAgain => recovery.retry_comparison(shared),
@@ -265,7 +265,7 @@ impl Engine {
     fn answer_priority_state(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Engine { shared, recovery, refresh, .. } = self;
         let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };
-        effects.extend(priority_answers::answer_in_priority(shared, refresh, id, urgency, posted));
+        effects.extend(priority_answers::answer_priority_callback(shared, refresh, id, urgency, posted));
         effects
     }
 
@@ -273,9 +273,9 @@ impl Engine {
     /// plugin began the loop, nothing reports its end, and the engine assumes that the loop ends before the
     /// next reactor turn. Until then other plugins may start a job that the loop asks about.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let began = self.release.enter_loop();
+        let began = self.release.note_flux_loop_start();
         if began {
-            self.refresh.enter_loop(&self.shared);
+            self.refresh.note_flux_loop_start(&self.shared);
         }
         let mut effects = priority_answers::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
@@ -288,14 +288,14 @@ impl Engine {
     fn store_ended_jobs(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Shared { ended, standing, book, now, .. } = &mut self.shared;
         let effects = ended.store_page(standing, book, *now, jobs);
-        budgets::recount_if_complete(&mut self.shared);
+        budgets::recount_if_ended_jobs_are_known(&mut self.shared);
         effects
     }
 
     /// Carries out a step that the engine requested by [`Effect::Then`].
     pub fn execute_step(&mut self, step: Step) -> Vec<Effect> {
         let mut effects = self.apply_step(step);
-        release::scan_lapsed_associations(&mut self.shared, &mut effects);
+        release::schedule_scans_after_reservations_end(&mut self.shared, &mut effects);
         effects
     }
 
@@ -305,8 +305,8 @@ impl Engine {
             Step::ScanAllHeld => self.release.scan_all_held(&mut self.shared, &mut self.recovery),
             Step::ReplayRead(association) => self.recovery.hold_replayed_jobs(&mut self.shared, association),
             Step::LoopBegins => {
-                self.release.enter_loop();
-                self.refresh.enter_loop(&self.shared);
+                self.release.note_flux_loop_start();
+                self.refresh.note_flux_loop_start(&self.shared);
                 Vec::new()
             }
             Step::LoopEnded => {

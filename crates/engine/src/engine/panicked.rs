@@ -32,7 +32,7 @@ impl Engine {
         let mut effects = vec![Effect::Log(Level::Error, text)];
         for id in self.recovery.abandon_comparison(&self.shared) {
             effects.extend(self.recovery.store_eventlog_names(&mut self.shared, id, None));
-            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+            effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
         }
         effects
     }
@@ -60,7 +60,7 @@ impl Engine {
         effects.extend(keepers::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
             effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
-            self.shared.ledger.set_posted_memo(facts.id, memo);
+            self.shared.ledger.store_posted_fairshare_memo(facts.id, memo);
         }
         self.recovery.record_job_lookup(facts.id);
         let runs = facts.state == State::Run;

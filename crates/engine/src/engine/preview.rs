@@ -29,7 +29,7 @@ impl Engine {
     /// Returns what the staged push would change if it were committed at `now`. Lists the `most` jobs whose positions
     /// would change most. Fails with the reason if the push would be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
-        let copy = self.commit_to_copy(now)?;
+        let copy = self.commit_push_to_engine_copy(now)?;
         let (generation, difference) = (self.view().generation(), copy.shared.book.latest());
         let changes = PushChanges { generation, is_dry_run: true, difference };
         let mut preview = Preview { changes, ..Preview::default() };
@@ -41,7 +41,7 @@ impl Engine {
                 // With interleave, every priority depends on all jobs. The engine's copy with the pushed data has no
                 // jobs, so both priorities are computed without interleave.
                 let without_turns =
-                    |engine: &Engine| compute_priority_without_turns(&engine.view(), job, urgency);
+                    |engine: &Engine| compute_priority_without_interleaving(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)
                     .unwrap_or(posted.posted.priority);
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Returns an engine without jobs in which the staged push is committed, with fair-shares as of `now`.
-    fn commit_to_copy(&self, now: f64) -> Result<Engine, String> {
+    fn commit_push_to_engine_copy(&self, now: f64) -> Result<Engine, String> {
         let mut copy = self.copy_without_jobs(now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
         check_rejection(&open.commit_push(shared, recovery, refresh))?;
@@ -127,7 +127,7 @@ impl Engine {
 
 /// Returns the priority that the job would have if jobs were not interleaved, or `None` if the priority
 /// cannot be computed.
-fn compute_priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
+fn compute_priority_without_interleaving(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
     let fairshare = view.fairshare(job.association()?)?;
     Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)
 }

@@ -82,6 +82,6 @@ pub fn make_fairshare_memo(shared: &mut Shared, id: JobId, explanation: &Explana
     // The size of an eventlog in the KVS grows with the square of the number of its events (K21). So only the
     // first memo of live fair-share is posted to the eventlog.
     let is_volatile = shared.is_live() && job.memo.is_some();
-    shared.ledger.set_posted_memo(id, Some(fairshare));
+    shared.ledger.store_posted_fairshare_memo(id, Some(fairshare));
     Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
 }

@@ -2,9 +2,9 @@
 //! Answers with the priority of a job. This file has the calls from the top down; `terms.rs` continues with the computation.
 //!
 //! ```text
-//! answer_in_priority    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
+//! answer_priority_callback    job.state.priority         answer_in_loop    job.priority.get, in Flux's loop over its jobs
 //! handle_urgency        answer to AskUrgency: the priority is posted by id
-//! ├── answer_held_in_priority, answer_held_in_loop   limits hold the job: no priority, or 0 in SCHED (hold.rs)
+//! ├── answer_held_in_priority, answer_priority_request_of_held_job   limits hold the job: no priority, or 0 in SCHED (hold.rs)
 //! └── compute_priority
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
 //!     ├── Shared::explain       the current priority (terms.rs)
@@ -29,14 +29,14 @@ use crate::priority::{AGE, PRIORITY_MAX, URGENCY_EXPEDITE};
 
 /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now. The scheduler may
 /// have decided on such a job, so it always gets a priority, which returns it to SCHED.
-pub fn answer_in_priority(
+pub fn answer_priority_callback(
     shared: &mut Shared,
     refresh: &mut Refresh,
     id: JobId,
     urgency: i64,
     posted: Option<u32>,
 ) -> Vec<Effect> {
-    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
+    shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
     if posted.is_some() && urgency == URGENCY_EXPEDITE {
         hold::release_expedited(shared, id);
     } else if shared.ledger.job(id).is_some_and(|job| lacks_headroom_to_resume(shared, id, job, urgency)) {
@@ -45,7 +45,7 @@ pub fn answer_in_priority(
         return effects;
     }
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
-        note_held_urgency(shared, id, urgency);
+        store_urgency_of_held_job(shared, id, urgency);
         return answer_held_in_priority(shared, id, urgency, posted.is_some());
     }
     let priority = compute_priority(shared, id, urgency, Completion::Now(Posting::Current));
@@ -59,7 +59,7 @@ pub fn answer_in_priority(
             effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::make_annotation(shared, id));
             effects.extend(refresh.correct_queue_order(shared, id));
-            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
+            let freed = hold::store_scheduler_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
         }
@@ -85,11 +85,11 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     if let Some(priority) = find_valid_priority(shared, id, urgency) {
         return vec![Effect::SetPriority(priority)];
     }
-    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
+    shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.is_awaiting() {
-        note_held_urgency(shared, id, urgency);
-        return answer_held_in_loop(shared, id);
+        store_urgency_of_held_job(shared, id, urgency);
+        return answer_priority_request_of_held_job(shared, id);
     }
     let phase = job.phase;
     // A job that a restart moved to PRIORITY has no posted priority to keep.
@@ -97,7 +97,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
         && (shared.unprioritized.contains(&id) || !refresh.keeps_posted_priority(shared, id, urgency))
     {
         let mut effects = hold::hold_until_headroom(shared, id);
-        effects.extend(answer_held_in_loop(shared, id));
+        effects.extend(answer_priority_request_of_held_job(shared, id));
         return effects;
     }
     if refresh.keeps_posted_priority(shared, id, urgency) || refresh.keeps_stale_priority(shared, id, urgency)
@@ -112,7 +112,7 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
         Ok((mut effects, priority)) => {
             effects.push(Effect::SetPriority(priority));
             effects.extend(annotate::make_annotation(shared, id));
-            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
+            let freed = hold::store_scheduler_demand(shared, id, Demand::for_priority(priority));
             effects.extend(freed.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)));
             effects.extend(unmoved::post_by_reprioritize(shared, id));
             cache_constant_priority(shared, id, urgency, priority);
@@ -126,10 +126,10 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 /// id. For a job in DEPEND, stores whether Flux would schedule the job: only such a job reserves headroom of
 /// limits on running jobs.
 pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
-    shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
+    shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
-        note_urgency(shared, id, urgency);
+        store_job_urgency(shared, id, urgency);
         return Vec::new();
     }
     // Flux may show a replayed job in PRIORITY although the job has resources. Such a job needs a priority to
@@ -140,7 +140,7 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     }
     let is_late = lacks_headroom_to_resume(shared, id, job, urgency);
     if is_late || job.is_awaiting() {
-        note_held_urgency(shared, id, urgency);
+        store_urgency_of_held_job(shared, id, urgency);
         let mut effects = if is_late { hold::hold_until_headroom(shared, id) } else { Vec::new() };
         let admitted = admission::admit_job(shared, id, Completion::Now(Posting::ById));
         effects.extend(admitted.unwrap_or_else(|pending| answer_without_priority(shared, id, pending, None)));
@@ -156,7 +156,7 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
             }
             effects.push(Effect::Prioritize(id, priority));
             effects.extend(refresh.correct_queue_order(shared, id));
-            let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
+            let freed = hold::store_scheduler_demand(shared, id, Demand::for_priority(priority));
             freed.into_iter().for_each(|association| shared.due.scan_after_event(association));
             effects
         }
@@ -197,7 +197,7 @@ pub fn answer_held_in_priority(
 
 /// Returns the answer to `job.priority.get` for a held job. The job keeps priority 0 in SCHED, and stays
 /// without a priority in PRIORITY.
-pub fn answer_held_in_loop(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub fn answer_priority_request_of_held_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
     answer_held_job(shared, id, completion, Effect::KeepPriority)
@@ -231,21 +231,21 @@ fn cache_constant_priority(shared: &mut Shared, id: JobId, urgency: i64, priorit
 /// schedule.
 pub fn store_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) -> Vec<Effect> {
     if shared.ledger.job(id).is_some_and(may_be_released) {
-        shared.ledger.set_eligible_from(id, Some(urgency), shared.now);
-        note_held_urgency(shared, id, urgency);
+        shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
+        store_urgency_of_held_job(shared, id, urgency);
     }
     Vec::new()
 }
 
-fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
+fn store_urgency_of_held_job(shared: &mut Shared, id: JobId, urgency: i64) {
     let is_other = |job: &Job| may_be_released(job) && job.urgency != urgency;
     if shared.ledger.job(id).is_some_and(is_other) {
-        note_urgency(shared, id, urgency);
+        store_job_urgency(shared, id, urgency);
     }
 }
 
 /// Stores the urgency of a job, and whether Flux would schedule the job with this urgency.
-fn note_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
+fn store_job_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     let explanation = shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency));
     let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_exceeds_the_shape_of_its_queue_is_rejected_with_fluxs_message() {
+    fn a_job_too_large_for_its_queue_is_rejected_with_fluxs_message() {
         let queue = Queue {
             name: "batch".into(),
             min_nodes_per_job: 2,

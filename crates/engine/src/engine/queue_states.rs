@@ -17,7 +17,7 @@ pub fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
 /// Asks which queues are stopped.
 pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     let is_needed = needs_queue_states(shared);
-    shared.queues.make_question(is_needed).into_iter().collect()
+    shared.queues.make_queue_state_request(is_needed).into_iter().collect()
 }
 
 /// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did not
@@ -45,7 +45,7 @@ pub fn store_configured_queues(
     shared: &mut Shared,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
-    shared.queues.set_configured(queues.iter().map(|(queue, _)| queue.clone()));
+    shared.queues.set_configured_queues(queues.iter().map(|(queue, _)| queue.clone()));
     apply_queue_parents(shared, queues)
 }
 
@@ -65,7 +65,7 @@ fn apply_queue_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<Queue
     reorder_queues(shared);
     let mut effects = shared.scan_all_held_later();
     if !shared.settings.max_priorities.is_empty() {
-        effects.push(shared.due.note_new_terms());
+        effects.push(shared.due.note_changed_priority_settings());
     }
     effects
 }
@@ -98,7 +98,7 @@ fn update_reservations_in_queues(shared: &mut Shared, changed: &BTreeSet<Option<
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
     }
     let scans = associations.into_iter().map(|association| (association, Candidates::All)).collect();
-    shared.due.add_scan_at_event_end(Scan::Several(scans));
+    shared.due.add_release_scan_after_event(Scan::Several(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {

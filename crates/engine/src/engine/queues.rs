@@ -91,13 +91,13 @@ impl Queues {
 
     /// Returns the request for the states of all queues. If `is_needed` is false, ends the requests and
     /// returns `None`.
-    pub fn make_question(&mut self, is_needed: bool) -> Option<Effect> {
+    pub fn make_queue_state_request(&mut self, is_needed: bool) -> Option<Effect> {
         (self.is_asking, self.has_unasked) = (is_needed, false);
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
 
     /// Stores the named queues of the configuration.
-    pub fn set_configured(&mut self, queues: impl Iterator<Item = QueueName>) {
+    pub fn set_configured_queues(&mut self, queues: impl Iterator<Item = QueueName>) {
         self.configured = insert_all(queues);
     }
 

@@ -26,14 +26,14 @@ impl Engine {
         effects.extend(keepers::watch_blocked_jobs(&mut self.shared));
         // The engine must determine which eventlogs to read before it releases a job.
         let replayed = self.recovery.finish_replay(&mut self.shared);
-        let due_scans = self.shared.due.take_scans_of_turn();
+        let due_scans = self.shared.due.take_scans_for_reactor_turn();
         effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
-        effects.extend(self.recovery.scan_associations_once_read(&mut self.shared));
-        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
+        effects.extend(self.recovery.scan_associations_with_read_eventlogs(&mut self.shared));
+        effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);
-        let has_new_terms = self.shared.due.take_new_terms();
+        let has_new_terms = self.shared.due.take_priority_settings_change();
         effects.extend(age::reprioritize_if_changed(&self.shared, has_new_terms));
-        effects.extend(self.shared.expirations.look_up_next());
+        effects.extend(self.shared.expirations.look_up_next_expirations());
         effects
     }
 

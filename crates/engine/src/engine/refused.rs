@@ -91,7 +91,7 @@ impl Engine {
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => log_refusal(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => {
-                self.refresh.handle_refused_loop(&mut self.shared);
+                self.refresh.handle_refused_flux_loop(&mut self.shared);
                 log_refusal("failed to reprioritize".to_owned())
             }
             other => log_refusal(format!("{other:?}")),

@@ -2,7 +2,7 @@
 //! The release scan: it releases held jobs. Each function in this list calls the functions below it.
 //!
 //! ```text
-//! scan_noted            the scans that an event noted in Due, in order
+//! run_requested_scans            the scans that an event noted in Due, in order
 //! └── scan_association      scans one association and all associations that share a limit with it; scan_associations: several scans
 //!     └── continue_scan     releases one job; Effect::Then continues the scan with the next job
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Candidates, Keepers, Phase, Released, Reservation, ScanCursor};
+use crate::limits::{BlockState, Candidates, Phase, Released, Reservation, ScanCursor};
 
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) struct ReleaseScan {
 
 impl ReleaseScan {
     /// Notes that Flux begins to loop over its jobs. Returns false if that was noted before.
-    pub fn enter_loop(&mut self) -> bool {
+    pub fn note_flux_loop_start(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
     }
 
@@ -56,7 +56,7 @@ impl ReleaseScan {
     }
 
     /// Carries out the scans that the event noted.
-    pub fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
+    pub fn run_requested_scans(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
         while let Some(scan) = shared.due.take_next_scan() {
             match scan {
@@ -109,12 +109,12 @@ impl ReleaseScan {
     }
 
     pub fn scan_all_held(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
-        shared.due.take_scans_of_turn();
+        shared.due.take_scans_for_reactor_turn();
         // The requests come before the scans, because an association gets no scan before its requested eventlogs
         // are read.
         let eventlog_requests = recovery.request_eventlogs_after_change(shared);
         let to_hold = recovery.end_push(|_| true);
-        shared.ledger.request_all_places();
+        shared.ledger.request_all_position_updates();
         let held = shared.ledger.associations_with_held().map(|association| (association, Candidates::All));
         let held: Vec<_> = held.collect();
         let mut effects = self.scan_associations(shared, recovery, held);
@@ -166,7 +166,7 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
         if job.phase != Phase::Depend || job.reservation != Reservation::Given {
             continue;
         }
-        let (was_known, association) = (job.keepers == Keepers::Others, job.association());
+        let (was_known, association) = (job.keepers == BlockState::Others, job.association());
         shared.ledger.change(*id, |job| job.reservation = Reservation::Blocked);
         let Some(association) = association else { continue };
         effects.extend(shared.due.schedule_scan(association, Candidates::Unblocked));
@@ -181,24 +181,24 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
         let heads = unplaced.heads().into_iter();
         let priorities: Vec<(JobId, u32)> =
             heads.map(|id| (id, priority_after_release(shared, recovery, id))).collect();
-        cursor.place_association(&mut shared.ledger, &shared.book, unplaced, &priorities);
+        cursor.put_association_into_waiting_lists(&mut shared.ledger, &shared.book, unplaced, &priorities);
     }
-    subscribe_to_overtaken(shared)
+    subscribe_to_overtaken_jobs(shared)
 }
 
 /// Schedules release scans for associations under a limit that no longer reserves headroom for an overtaken job.
-pub fn scan_lapsed_associations(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
+pub fn schedule_scans_after_reservations_end(shared: &mut Shared, effects: &mut Vec<Effect>) {
+    for association in shared.ledger.overtaken_jobs_mut().take_associations_with_freed_headroom() {
         effects.extend(shared.due.schedule_scan(association, Candidates::All));
     }
 }
 
 /// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. Looks up the urgency of each
 /// job once, because the urgency may have changed before the subscription.
-fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
+fn subscribe_to_overtaken_jobs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.ledger.overtaken_mut().take_newly_overtaken_jobs() {
-        effects.extend(shared.subscriptions.add_overtaken(id));
+    for id in shared.ledger.overtaken_jobs_mut().take_newly_overtaken_jobs() {
+        effects.extend(shared.subscriptions.subscribe_to_overtaken_job(id));
         effects.push(Effect::AskUrgency(id));
     }
     effects

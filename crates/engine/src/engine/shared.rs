@@ -7,7 +7,7 @@
 
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
-    job_turns::JobTurns, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions,
+    job_turns::InterleavingTurns, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions,
     time_left::TimeLeft, unmoved::JobsLeftInPriority, unsaved_ended::UnsavedEndedJobs,
 };
 use crate::accounts::{AssociationId, Book};
@@ -39,7 +39,7 @@ pub struct Shared {
     /// The posted priorities of pending jobs.
     pub(super) posted: PostedPriorities,
     /// The positions of pending jobs in their associations, if `interleave` is on.
-    pub(super) turns: JobTurns,
+    pub(super) turns: InterleavingTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
     /// Ended jobs that the snapshot does not contain yet.
@@ -83,7 +83,7 @@ impl Shared {
             budgets: Budgets::default(),
             needs_budget_scan: false,
             posted: PostedPriorities::default(),
-            turns: JobTurns::default(),
+            turns: InterleavingTurns::default(),
             ended: EndedJobs::default(),
             unsaved_ended: UnsavedEndedJobs::default(),
             settings: Settings::default(),

@@ -95,7 +95,7 @@ impl StagedPush {
         let waiting: Vec<JobId> = shared.ledger.waiting().values().flatten().copied().collect();
         effects.extend(assign_waiting_jobs(shared, recovery, waiting));
         effects.extend(if shared.is_live() {
-            refresh.begin_after_push(shared, recovery)
+            refresh.begin_refresh_after_push(shared, recovery)
         } else {
             refresh.post_all_priorities(shared, recovery)
         });
@@ -169,14 +169,14 @@ fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Ve
             effects.push(shared.unmoved.request_urgency_later(id, Timer::Turn));
         }
         if job.origin == Origin::Replayed {
-            recovery.add_half_pushed_association(association);
+            recovery.add_association_of_incomplete_push(association);
             // At its replay the job had no association, so it could reach no limit, and the engine did not read its
             // eventlog.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.assign_scopes(&shared.book, association);
-        shared.ledger.change(id, |job| job.admission = job.admission.after_move_to(association));
-        effects.extend(accrual::record_start(shared, id));
+        shared.ledger.change(id, |job| job.admission = job.admission.get_admission_after_move(association));
+        effects.extend(accrual::record_start_of_job(shared, id));
     }
     effects.extend(recovery.read_eventlogs(shared, replayed));
     recovery.end_comparison_if_complete(shared);
@@ -192,7 +192,7 @@ fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
     };
     for association in recovery.end_push(is_owners) {
         shared.due.scan_after_event(association);
-        shared.due.add_scan_at_event_end(Scan::HoldReplayed(association));
+        shared.due.add_release_scan_after_event(Scan::HoldReplayed(association));
     }
 }
 
@@ -221,7 +221,7 @@ fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refres
 /// had a weight.
 fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
     let (weighed_before, has_moved) = age::compute_weights(shared);
-    let mut effects = Vec::from_iter(refresh.arm_refresh(shared));
+    let mut effects = Vec::from_iter(refresh.arm_refresh_timer(shared));
     effects.extend(age::ask_for_eventlogs_of_age(shared, recovery.is_replaying(), weighed_before));
     effects.extend(ask_site_nodes(shared));
     (effects, has_moved)
@@ -264,7 +264,7 @@ pub fn apply_settings(
     }
     if before == shared.settings && !(is_first && (was_live || !shared.budgets.is_empty())) {
         let asked =
-            if is_first { [refresh.arm_refresh(shared), ask_site_nodes(shared)] } else { [None, None] };
+            if is_first { [refresh.arm_refresh_timer(shared), ask_site_nodes(shared)] } else { [None, None] };
         return asked.into_iter().flatten().collect();
     }
     if !shared.settings.annotate {
@@ -289,7 +289,7 @@ pub fn apply_settings(
     // In the next reactor turn, Flux asks for all priorities. At the end of a load, Flux asks for them
     // anyway.
     if !is_loading && (has_moved || has_new_terms) {
-        effects.push(shared.due.note_new_terms());
+        effects.push(shared.due.note_changed_priority_settings());
     }
     if before.running != shared.settings.running {
         effects.extend(recount_jobs_by_new_rules(shared));
@@ -314,7 +314,7 @@ pub fn apply_settings(
         // All priorities are computed from the pushed fair-shares again.
         effects.push(refresh.stop_refreshes());
     } else {
-        effects.extend(refresh.arm_refresh(shared));
+        effects.extend(refresh.arm_refresh_timer(shared));
     }
     effects
 }

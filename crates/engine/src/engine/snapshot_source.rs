@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Returns the configuration and usage in force, in the form of a push, for the snapshot.
 
-use super::{Effect, Level, Shared, View, budgets::recount_if_complete};
+use super::{Effect, Level, Shared, View, budgets::recount_if_ended_jobs_are_known};
 use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
@@ -57,13 +57,13 @@ pub fn restore_ended_jobs(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<Evic
     for Ended { job, end } in ended {
         faults.extend(shared.standing.usages.track_end(&job, end).err().map(|bad| bad.to_string()));
     }
-    recount_if_complete(shared);
+    recount_if_ended_jobs_are_known(shared);
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
 }
 
 /// Returns true if the snapshot lacks at least `most` ended jobs. Without a tree, a snapshot contains no ended jobs.
 pub fn has_unsaved_jobs(view: &View<'_>, most: usize) -> bool {
-    view.standing.tree().is_some() && view.unsaved_ended.has_at_least(most)
+    view.standing.tree().is_some() && view.unsaved_ended.has_at_least_n_jobs(most)
 }
 
 /// Returns ended jobs that no push covers; none without a tree. See [`standing::Standing::uncovered`].

@@ -7,7 +7,7 @@
 
 use super::{Effect, foreign::ForeignNames};
 use crate::ids::JobId;
-use crate::limits::Keepers;
+use crate::limits::BlockState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The outcome of a request to subscribe to a job.
@@ -52,7 +52,7 @@ impl Subscriptions {
     }
 
     /// Subscribes to an overtaken job for its urgency, unless there are too many subscriptions.
-    pub fn add_overtaken(&mut self, id: JobId) -> Option<Effect> {
+    pub fn subscribe_to_overtaken_job(&mut self, id: JobId) -> Option<Effect> {
         let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
         if is_subscribed || self.heard.len() >= self.most {
             return None;
@@ -83,11 +83,11 @@ impl Subscriptions {
     }
 
     /// Returns whether other plugins block the job in DEPEND, as far as is known.
-    pub fn keepers(&self, id: JobId) -> Keepers {
+    pub fn keepers(&self, id: JobId) -> BlockState {
         match self.foreign.get(&id) {
-            Some(others) if others.may_block_job() => Keepers::Others,
-            None if self.unwatched.contains(&id) => Keepers::Others,
-            _ => Keepers::NobodyElse,
+            Some(others) if others.may_block_job() => BlockState::Others,
+            None if self.unwatched.contains(&id) => BlockState::Others,
+            _ => BlockState::NobodyElse,
         }
     }
 

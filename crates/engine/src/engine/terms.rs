@@ -61,7 +61,7 @@ impl Shared {
 
     /// Returns the fair-share of an association: live, or as pushed if fair-share is not live.
     pub(super) fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        let live = self.is_live().then(|| self.live_fairshare(id)).flatten();
+        let live = self.is_live().then(|| self.find_live_fairshare_of_association(id)).flatten();
         live.or_else(|| self.book.fairshare(id))
     }
 
@@ -72,10 +72,10 @@ impl Shared {
 
     /// Returns true if the fair-share of association `id` is live.
     pub(super) fn has_live_fairshare(&self, id: AssociationId) -> bool {
-        self.is_live() && self.live_fairshare(id).is_some()
+        self.is_live() && self.find_live_fairshare_of_association(id).is_some()
     }
 
-    fn live_fairshare(&self, id: AssociationId) -> Option<f64> {
+    fn find_live_fairshare_of_association(&self, id: AssociationId) -> Option<f64> {
         let association = self.book.association(id)?;
         let index = self.standing.find(association.user, &association.bank)?;
         self.standing.fairshare(index)

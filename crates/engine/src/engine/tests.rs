@@ -56,7 +56,7 @@ mod why;
 mod why_helps;
 
 use super::Engine;
-use super::age::move_age_reference;
+use super::age::advance_age_reference_time;
 use super::{Batches, Shared, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
@@ -113,8 +113,8 @@ impl Engine {
         self.ages
     }
 
-    fn move_age_reference(&mut self) -> bool {
-        move_age_reference(&mut self.shared)
+    fn advance_age_reference_time(&mut self) -> bool {
+        advance_age_reference_time(&mut self.shared)
     }
 
     fn book(&self) -> &Book {
@@ -139,7 +139,7 @@ impl Engine {
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),
-            ("validated", self.validated.validated_count()),
+            ("validated", self.validated.count_validated_jobs()),
             ("due", self.due.count_jobs()),
             ("unmoved", self.unmoved.len()),
             ("unasked", self.recovery.counts()[0]),

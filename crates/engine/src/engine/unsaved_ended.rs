@@ -39,7 +39,7 @@ impl UnsavedEndedJobs {
     }
 
     /// Returns true if at least `most` jobs are stored.
-    pub(super) fn has_at_least(&self, most: usize) -> bool {
+    pub(super) fn has_at_least_n_jobs(&self, most: usize) -> bool {
         self.too_many || self.ended.len() >= most
     }
 }

@@ -15,8 +15,8 @@ use crate::limits::{Candidates, Job, Phase, Project, Reservation, Rule};
 /// Applies an update of a jobspec. The counts and reservations of the job change with the update.
 pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFacts<'_>) -> Vec<Effect> {
     shared.posted.mark_jobspec_updated(facts.id);
-    if let Some(bank) = find_completed_bank(shared, facts) {
-        shared.ledger.store_completed_bank(facts.id, bank);
+    if let Some(bank) = find_bank_added_to_jobspec(shared, facts) {
+        shared.ledger.store_bank_added_to_jobspec(facts.id, bank);
         return Vec::new();
     }
     let Some(job) = shared.ledger.job(facts.id) else { return Vec::new() };
@@ -53,7 +53,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
     shared.ledger.change(id, |job| {
         if let Some(association) = association {
-            job.admission = job.admission.after_move_to(association);
+            job.admission = job.admission.get_admission_after_move(association);
         }
         job.bank = bank;
         (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
@@ -72,7 +72,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
         job.size = job.size.with_time_limit(facts.duration);
     });
     // The time limit of a running job may have changed.
-    effects.extend(accrual::record_start(shared, id));
+    effects.extend(accrual::record_start_of_job(shared, id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, facts.state == State::Run));
     let after = shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
     if after.as_ref() == Some(&before) {
@@ -88,7 +88,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
             .into_iter()
             .flat_map(|association| recovery.request_noted_eventlogs(shared, Some(association))),
     );
-    effects.extend(hold_moved_in_depend(shared, id));
+    effects.extend(hold_moved_job_in_depend(shared, id));
     let mut is_held_again = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
@@ -108,7 +108,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     }
     // If this was the last unread eventlog of the former association, the held jobs of the former association may be scanned now.
     match before.0.filter(|_| was_unread) {
-        Some(left) if is_held_again => recovery.add_association_of_unread_job(left),
+        Some(left) if is_held_again => recovery.add_association_with_unread_eventlog(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, Some(left))),
         None => {}
     }
@@ -138,7 +138,7 @@ pub fn update_bank(shared: &mut Shared, id: JobId, user: UserId, state: State, b
 
 /// Holds a job in DEPEND by the limits of its new association or queue. The next release scan removes dependencies of
 /// limits that no longer apply.
-fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+fn hold_moved_job_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked_by_plugins());
     let may_be_held = is_ours && job.reservation != Reservation::Given;
@@ -147,7 +147,7 @@ fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
 /// such an update for most submissions, and Flux then passes the job to the plugin again.
-pub fn find_completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
+pub fn find_bank_added_to_jobspec(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
@@ -256,6 +256,6 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     let exceeded = shared.limits().exceeded_by_move(job, wanted, queue);
     // The engine can hold the job in PRIORITY or SCHED by a limit on running jobs, so such a limit does not
     // reject the update.
-    let exceeded = exceeded.without(rules.select_limits(Rule::is_on_running_jobs));
+    let exceeded = exceeded.without(rules.select_limits(Rule::is_limit_on_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

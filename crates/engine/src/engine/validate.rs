@@ -62,9 +62,9 @@ const CHECKS: [Check; 11] = [
     queue_rejection,
     |shared, (id, _), facts| shared.forbidden_project(id, facts.project),
     active_jobs_rejection,
-    active_scope_rejection,
-    |_, _, facts| uncountable_rejection(facts),
-    queue_shape_rejection,
+    find_active_jobs_rejection,
+    |_, _, facts| describe_uncountable_job(facts),
+    describe_queue_shape_violation,
     size_rejection,
     |shared, (id, _), facts| budget_rejection(shared, id, facts),
     |shared, (id, _), facts| move_rejection(shared, id, facts),
@@ -79,14 +79,14 @@ pub fn rejections_of_job(
 ) -> impl Iterator<Item = String> {
     let unknown = || match shared.book.has_data() {
         true => Some(unknown_association_text(facts.user) + &describe_banks_of_user(shared, facts.user)),
-        false => uncountable_rejection(facts).or_else(|| long_name_rejection(facts)),
+        false => describe_uncountable_job(facts).or_else(|| long_name_rejection(facts)),
     };
     let known = id.and_then(|id| Some((id, shared.book.association(id)?)));
     let of_known = move |known| CHECKS.iter().filter_map(move |check| check(shared, known, facts));
     id.is_none().then(unknown).flatten().into_iter().chain(known.into_iter().flat_map(of_known))
 }
 
-fn uncountable_rejection(facts: &JobFacts<'_>) -> Option<String> {
+fn describe_uncountable_job(facts: &JobFacts<'_>) -> Option<String> {
     facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"))
 }
 
@@ -116,7 +116,7 @@ fn active_jobs_rejection(
     let is_full = |id: AssociationId| shared.limits().active_headroom(id, facts.queue) == 0;
     (facts.state == State::New && is_full(id)).then(|| {
         let active = shared.limits().sum_usage_over_queues(id).0;
-        let other = find_fitting_bank(shared, id, facts, |other, _| !is_full(other));
+        let other = find_bank_that_accepts_job(shared, id, facts, |other, _| !is_full(other));
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
         format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
@@ -124,7 +124,7 @@ fn active_jobs_rejection(
 }
 
 /// Returns the text that rejects a new job if a limit over a scope admits no more active jobs.
-fn active_scope_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
+fn find_active_jobs_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     if facts.state != State::New {
         return None;
     }
@@ -133,7 +133,7 @@ fn active_scope_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFacts<
 }
 
 /// Returns the text that rejects a job whose nodes or time limit are beyond the limits on each job of its queue or of the parent queue.
-fn queue_shape_rejection(shared: &Shared, _: Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
+fn describe_queue_shape_violation(shared: &Shared, _: Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let size = facts.full_size().filter(|_| shared.settings.enforce_queue_shapes)?;
     shared.book.queues_of(facts.queue).find_map(|queue| queue_shapes::rejection(queue, size))
 }
@@ -147,7 +147,7 @@ pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &Job
         let queue = queue_name(shared, facts.queue);
         return shared.limits().find_scope_rejection(id, queue.as_ref(), size);
     };
-    let other = find_fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
+    let other = find_bank_that_accepts_job(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))
 }
 
@@ -165,7 +165,7 @@ fn describe_banks_of_user(shared: &Shared, user: UserId) -> String {
 }
 
 /// Returns another bank of the user that would accept the job.
-pub fn find_fitting_bank<'a>(
+pub fn find_bank_that_accepts_job<'a>(
     shared: &'a Shared,
     id: AssociationId,
     facts: &JobFacts<'_>,

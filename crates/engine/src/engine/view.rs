@@ -11,7 +11,7 @@ use super::{
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Job, Phase, PlaceInLine};
+use crate::limits::{Job, Phase, PositionAmongJobs};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -114,7 +114,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the state of live fair-share that all answers contain.
-    pub fn live_summary(&self) -> LiveSummary {
+    pub fn get_live_fairshare_summary(&self) -> LiveSummary {
         LiveSummary {
             is_on: self.is_live(),
             rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
@@ -125,14 +125,14 @@ impl<'a> View<'a> {
     }
 
     /// Returns the state of live fair-share that `query` shows.
-    pub fn live_snapshot(&self) -> LiveSnapshot {
-        let outline = self.live_summary();
+    pub fn get_live_fairshare_details(&self) -> LiveSnapshot {
+        let outline = self.get_live_fairshare_summary();
         let (last, is_refreshing) = self.refresh.last_refresh();
         let (pending, lagging) = self.posted.count_pending_and_stale();
         let (associations, running, ended) = self.standing.usages.counts();
         LiveSnapshot {
             accrual: Cow::Borrowed(self.settings.accrual.name()),
-            ages: age::age_snapshot(self),
+            ages: age::get_age_state_for_query(self),
             associations,
             ended,
             generation: outline.generation,
@@ -172,9 +172,9 @@ impl<'a> View<'a> {
     }
 
     /// Returns the position of each pending job in `ids` in its scheduler queue.
-    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
+    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PositionAmongJobs> {
         let places = self.posted.pending().places(ids).into_iter();
-        places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()
+        places.map(|(id, (place, of))| (id, PositionAmongJobs { place, of })).collect()
     }
 
     /// Returns the posted priority of a pending job; `None` for any other job.

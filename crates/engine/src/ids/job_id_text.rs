@@ -15,7 +15,7 @@ impl JobId {
         } else if let Some(digits) = text.strip_prefix('ƒ').or_else(|| text.strip_prefix('f')) {
             parse_f58(digits)
         } else if text.contains('.') {
-            parse_dotted(text.strip_prefix("job.").unwrap_or(text))
+            parse_dotted_hex_job_id(text.strip_prefix("job.").unwrap_or(text))
         } else {
             text.parse().ok()
         };
@@ -39,7 +39,7 @@ pub fn f58(id: u64) -> String {
 }
 
 /// Returns `text` with each number after `job ` replaced by its F58 form.
-pub fn with_f58(text: &str) -> String {
+pub fn replace_job_numbers_with_f58(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut pieces = text.split("job ");
     output.extend(pieces.next());
@@ -64,7 +64,7 @@ fn parse_f58(digits: &str) -> Option<u64> {
 }
 
 /// Parses four groups of four hexadecimal digits. Returns `None` for any other text.
-fn parse_dotted(text: &str) -> Option<u64> {
+fn parse_dotted_hex_job_id(text: &str) -> Option<u64> {
     let mut groups = 0;
     let value = text.split('.').try_fold(0u64, |value, group| {
         groups += 1;
@@ -94,7 +94,7 @@ mod tests {
             ("a job of 4", "a job of 4"),
             ("", ""),
         ] {
-            assert_eq!(with_f58(text), printed);
+            assert_eq!(replace_job_numbers_with_f58(text), printed);
         }
     }
 

@@ -227,7 +227,7 @@ mod tests {
     use super::{Amount, Measure, Stage};
 
     #[test]
-    fn an_amount_of_time_is_shown_in_the_unit_of_caps_and_rounded_up() {
+    fn amounts_of_time_are_shown_in_limit_units_and_rounded_up() {
         for (measure, amount, shown) in [
             (Measure::Nodes, 12, "12 node(s)"),
             (Measure::Time, 1_800_000, "1800 s"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_cores_and_gpus_of_jobs_in_sched_are_rejected_with_the_alternatives() {
+    fn limits_on_nodes_cores_or_gpus_in_sched_are_rejected_with_alternatives() {
         for measure in ["nodes", "cores", "gpus"] {
             let text = format!(
                 "a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}"
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_has_its_names() {
+    fn each_limit_stage_has_its_own_names() {
         assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched", "active", "job"]);
         assert_eq!(
             Stage::ALL.map(Stage::adjective),

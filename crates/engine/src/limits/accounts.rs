@@ -4,7 +4,7 @@
 use super::ledger::{Account, Class};
 use super::line::HeldLine;
 use super::scope::{BudgetAccounts, LimitScope, LimitScopes, ScopeId};
-use super::{Footprint, Job, Phase, PlaceInLine, Usage};
+use super::{Footprint, Job, Phase, PositionAmongJobs, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::ops::Bound;
@@ -98,21 +98,21 @@ impl Accounts {
     }
 
     /// Returns the position of a job among the held jobs of its association, or `None` if the job is not held.
-    pub fn find_place_of_job(&self, id: JobId, job: &Job) -> Option<PlaceInLine> {
+    pub fn find_position_of_held_job(&self, id: JobId, job: &Job) -> Option<PositionAmongJobs> {
         let association = job.association().filter(|_| job.is_held())?;
         let before =
             self.jobs_by_class(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
                 std::cmp::Ordering::Less => line.len(),
-                std::cmp::Ordering::Equal => line.count_members_before(id),
+                std::cmp::Ordering::Equal => line.count_members_below_id(id),
                 std::cmp::Ordering::Greater => 0,
             });
-        Some(PlaceInLine { place: 1 + before.sum::<usize>(), of: self.held_count(association) })
+        Some(PositionAmongJobs { place: 1 + before.sum::<usize>(), of: self.held_count(association) })
     }
 }
 
 impl Accounts {
     /// Returns accounts with only one association and without limit scopes.
-    pub(super) fn for_one_association(association: AssociationId, account: Account) -> Accounts {
+    pub(super) fn create_for_one_association(association: AssociationId, account: Account) -> Accounts {
         Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
     }
 

@@ -8,7 +8,7 @@ use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
 use super::ledger::{Account, LatestEnd, Ledger};
-use super::overtaken::{Asker, Overtaken};
+use super::overtaken::{Asker, OvertakenJob};
 use super::scope::{LimitScope, ScopeId, ScopeIds};
 use super::scope_rows::{ScopeRow, describe_limit_queue, queue_scope_limits, rejection};
 use super::size::Size;
@@ -52,7 +52,7 @@ impl Default for BudgetAccount {
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
         let measured = tally.map(|amounts| amounts.amount(amount.measure));
-        let (charged, reserved, suspended) = measured.get_stage_counts(amount.stage);
+        let (charged, reserved, suspended) = measured.get_amounts_counted_in_stage(amount.stage);
         Counter { hold, amount, cap, charged, reserved, suspended, account: BudgetAccount::default() }
     }
 
@@ -136,7 +136,7 @@ impl<'a> AppliedLimit<'a> {
 
     /// Returns the overtaken job for which the scope keeps headroom. Returns `None` if the job that is tested already
     /// has the amount `needed`.
-    fn find_opposing_reservation(&self, needed: u64) -> Option<JobId> {
+    fn find_blocking_overtaken_job(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
 
@@ -146,9 +146,9 @@ impl<'a> AppliedLimit<'a> {
         (self.counter.hold, self.counter.amount, remaining)
     }
 
-    fn is_exceeded_by_size(&self, size: Size) -> bool {
+    fn would_job_size_exceed_limit(&self, size: Size) -> bool {
         let needed = size.amount(self.counter.amount);
-        self.find_opposing_reservation(needed).is_some() || needed > self.counter.headroom()
+        self.find_blocking_overtaken_job(needed).is_some() || needed > self.counter.headroom()
     }
 
     fn describe(&self, size: Size) -> Holding {
@@ -163,7 +163,7 @@ impl<'a> AppliedLimit<'a> {
             reserved,
             limit: cap.limit,
             needed,
-            kept_for: self.find_opposing_reservation(needed),
+            kept_for: self.find_blocking_overtaken_job(needed),
         }
     }
 }
@@ -272,15 +272,15 @@ impl ActiveJobsLimit {
 }
 
 /// Returns the members of `limits` that one more job of `size` would exceed.
-fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
-    limits.filter(|limit| limit.is_exceeded_by_size(size)).map(|limit| limit.counter.hold).collect()
+fn list_exceeded_limits<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
+    limits.filter(|limit| limit.would_job_size_exceed_limit(size)).map(|limit| limit.counter.hold).collect()
 }
 
 /// Lists the limits of a scope. For each limit, finds the overtaken job in `before` for which the limit keeps headroom.
 fn list_limits_of_scope<'a>(
     id: Option<ScopeId>,
     scope: &'a LimitScope,
-    before: &'a [Overtaken],
+    before: &'a [OvertakenJob],
 ) -> impl Iterator<Item = AppliedLimit<'a>> {
     let kept = move || before.iter().filter(move |it| id.is_some() && it.kept_in == id);
     scope.counters.iter().map(move |counter| AppliedLimit {
@@ -386,7 +386,7 @@ impl<'a> Limits<'a> {
             Some(counters) => headroom.0.extend(counters.map(|it| (it.hold, it.amount, it.headroom()))),
             None => headroom.0.extend(self.scope_limits(asker, None).map(|it| it.headroom())),
         }
-        let unjoined = self.list_limits_on_first_job(asker, Size { gpus: 1, ..Size::ONE });
+        let unjoined = self.list_scope_limits_of_first_job(asker, Size { gpus: 1, ..Size::ONE });
         headroom.0.extend(unjoined.iter().map(|limit| (limit.hold, limit.amount, limit.headroom())));
         headroom
     }
@@ -394,7 +394,7 @@ impl<'a> Limits<'a> {
     /// Returns the limits that a live job would exceed if it moved to association `id` or another queue.
     pub fn exceeded_by_move(self, job: &Job, id: AssociationId, queue: Option<&QueueName>) -> HoldSet {
         let size = Job { queue: queue.cloned(), ..job.clone() }.charged_size(&self.ledger.charges);
-        list_exceeded(self.all_limits(Asker { association: id, queue, job: None }, Some(job)), size)
+        list_exceeded_limits(self.all_limits(Asker { association: id, queue, job: None }, Some(job)), size)
     }
 
     /// Returns the limits that a held job would exceed. A held job is not counted under these limits.
@@ -406,7 +406,7 @@ impl<'a> Limits<'a> {
         let lacks_headroom = self.find_deciding_counters(asker).is_none_or(|mut all| all.any(lacks));
         let of_records = self.record_headroom(association, asker.queue).exceeded(job.size);
         let over_scopes = lacks_headroom.then(|| self.scope_limits(asker, None)).into_iter().flatten();
-        of_records.or(list_exceeded(over_scopes, job.size))
+        of_records.or(list_exceeded_limits(over_scopes, job.size))
     }
 
     /// Returns true if only limit scopes hold the job, and the job is small enough for each scope. A scope may then
@@ -420,11 +420,11 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the limits in the records of the job's association and queue that the job would exceed if there were no reservations.
-    pub fn exceeded_by_use(self, job: &Job) -> HoldSet {
+    pub fn find_limits_exceeded_without_reservations(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
         let mut limits = self.list_record_limits(association, job.queue.as_ref(), None, |limit| limit);
         limits.iter_mut().for_each(|limit| limit.counter.reserved = 0);
-        list_exceeded(limits.into_iter(), job.size)
+        list_exceeded_limits(limits.into_iter(), job.size)
     }
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. Their counters do not include the job.
@@ -440,13 +440,13 @@ impl<'a> Limits<'a> {
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let mut limits: Vec<Holding> =
             self.all_limits(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
-        limits.extend(self.list_limits_on_first_job(asker, job.size));
+        limits.extend(self.list_scope_limits_of_first_job(asker, job.size));
         limits.sort_by_key(|limit| limit.hold);
         limits
     }
 
     /// Lists the limits of the scopes that an association will get with its first job.
-    fn list_limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
+    fn list_scope_limits_of_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
         let mut found = Vec::new();
         for (id, scope) in self.filter_counting_scopes(asker.association, asker.queue, |_| &[]) {
             let limits = list_limits_of_scope(id, &scope, self.ledger.overtaken.list_preceding(asker));

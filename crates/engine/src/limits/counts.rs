@@ -10,7 +10,7 @@ pub struct Amounts([u64; Measure::ALL.len()]);
 
 impl Amounts {
     /// Returns the total of `count` jobs that each have the size `size`.
-    pub fn for_equal_jobs(count: u64, size: Size) -> Amounts {
+    pub fn sum_amounts_of_equal_jobs(count: u64, size: Size) -> Amounts {
         Amounts(Measure::ALL.map(|measure| count * size.measure(measure)))
     }
 
@@ -79,7 +79,7 @@ impl<T> Tally<T> {
 impl Tally<u64> {
     /// Returns three amounts for limits on jobs in `stage`: the amount in use, the reserved amount and the suspended
     /// amount. Running jobs count with their requested resources.
-    pub fn get_stage_counts(self, stage: Stage) -> (u64, u64, u64) {
+    pub fn get_amounts_counted_in_stage(self, stage: Stage) -> (u64, u64, u64) {
         match stage {
             Stage::Running => (self.run, self.reserved_run, self.suspended),
             Stage::Scheduled => (self.sched, self.reserved_sched, 0),

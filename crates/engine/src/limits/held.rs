@@ -32,22 +32,22 @@ impl HeldAssociations {
     }
 
     /// Marks the positions of all associations in waiting lists as out of date.
-    pub fn mark_all_places_outdated(&mut self) {
+    pub fn mark_all_positions_outdated(&mut self) {
         self.unplaced.extend(&self.all);
     }
 
     /// Marks the positions of an association as out of date. When they are computed again, an association without held jobs leaves its waiting lists.
-    pub fn mark_places_outdated(&mut self, association: AssociationId) {
+    pub fn mark_positions_stale(&mut self, association: AssociationId) {
         self.unplaced.insert(association);
     }
 
     /// Removes the mark of an association that has no held jobs and is in no waiting list.
-    pub fn clear_outdated_mark(&mut self, association: AssociationId) {
+    pub fn clear_stale_position_mark(&mut self, association: AssociationId) {
         self.unplaced.remove(&association);
     }
 
     /// Returns true if the positions of an association other than `own` are out of date.
-    pub fn are_other_places_outdated(&self, own: AssociationId) -> bool {
+    pub fn has_other_stale_positions(&self, own: AssociationId) -> bool {
         self.unplaced.iter().chain(&self.skipped).any(|other| *other != own)
     }
 
@@ -84,7 +84,7 @@ impl HeldAssociations {
     }
 
     /// Discards the results of all scans, and the list of associations with outdated positions.
-    pub fn clear_place_marks(&mut self) {
+    pub fn clear_all_position_marks(&mut self) {
         (self.unplaced, self.searched, self.skipped) = Default::default();
     }
 
@@ -93,7 +93,7 @@ impl HeldAssociations {
         self.deferred.insert(association);
     }
 
-    pub fn take_deferred(&mut self) -> BTreeSet<AssociationId> {
+    pub fn take_associations_skipped_by_scans(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.deferred)
     }
 

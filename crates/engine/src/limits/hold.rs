@@ -97,7 +97,7 @@ impl HoldSet {
     }
 
     /// Returns the set without its last member, in the order of [`Hold`].
-    pub fn without_last_hold(self) -> HoldSet {
+    pub fn without_last_member(self) -> HoldSet {
         HoldSet(self.0.checked_ilog2().map_or(0, |last| self.0 & !(1 << last)))
     }
 }

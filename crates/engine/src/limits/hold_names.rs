@@ -56,7 +56,7 @@ impl HoldNames {
     }
 
     /// Returns true if a limit has ever held the job.
-    pub fn has_ever_held(&self) -> bool {
+    pub fn was_job_ever_held(&self) -> bool {
         self.uses.is_some()
     }
 
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_dependency_name_is_added_again_with_the_next_use_count() {
+    fn a_removed_dependency_is_added_again_under_the_next_number() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
-        assert!(!names.has_ever_held());
+        assert!(!names.was_job_ever_held());
         assert_eq!(names.add(sched).map(|n| n.to_string()).as_deref(), Some("max-sched-jobs-user-limit"));
-        assert!(names.has_ever_held());
+        assert!(names.was_job_ever_held());
         assert_eq!(names.add(sched), None);
         assert!(names.remove(sched).is_some());
         assert_eq!(names.remove(sched), None);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_whose_use_counts_are_exhausted_adds_the_name_of_another_limit() {
+    fn a_limit_without_unused_dependency_names_adds_a_name_of_another_limit() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
         let last = HoldName { hold: sched, use_count: u32::MAX };
@@ -240,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn new_names_exceed_all_earlier_use_counts_if_only_outstanding_names_are_restored() {
+    fn dependency_names_added_after_a_reload_have_never_been_used_before() {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
         let mut names = HoldNames::from_outstanding(RULES, [second], 1_700_000_000.0);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
-        assert!(names.has_ever_held());
+        assert!(names.was_job_ever_held());
         let all = RULES.select_limits(|_| true);
         let add_new_names = |names: &mut HoldNames| {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()

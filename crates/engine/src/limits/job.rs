@@ -81,7 +81,7 @@ impl Admission {
     }
 
     /// Returns the admission state after the job moves to `association`. A job that had no association now counts in `association`.
-    pub fn after_move_to(self, association: AssociationId) -> Admission {
+    pub fn get_admission_after_move(self, association: AssociationId) -> Admission {
         match self {
             Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
             Admission::Admitted(_) => Admission::Admitted(association),
@@ -92,7 +92,7 @@ impl Admission {
 
 /// Whether other plugins block a job in DEPEND, as far as the engine can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keepers {
+pub enum BlockState {
     /// No other plugin blocks the job.
     NobodyElse,
     /// Other plugins block the job.
@@ -156,7 +156,7 @@ pub struct Job {
     /// The state of the job.
     pub phase: Phase,
     /// Whether other plugins block the job in DEPEND.
-    pub keepers: Keepers,
+    pub keepers: BlockState,
     /// Whether the job would be scheduled if limits allowed it.
     pub demand: Demand,
     /// The rule of the job's queue for when the job begins to count under limits on running jobs.
@@ -233,7 +233,7 @@ impl Footprint {
     /// For limits on time, a job counts with its requested resources, and for budgets with its allocated resources. A
     /// limit on the time of running jobs counts the time that each job has left.
     pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
-        let (charged, reserved, suspended) = self.jobs.get_stage_counts(amount.stage);
+        let (charged, reserved, suspended) = self.jobs.get_amounts_counted_in_stage(amount.stage);
         let each = self.size.amount(amount);
         let counts_given = if amount.measure.is_time() { amount.is_budget() } else { is_given };
         let charged_each = match () {
@@ -249,7 +249,7 @@ impl Footprint {
     /// Returns true if a limit on `amount` counts the same amount for this footprint as for `other`. For limits
     /// that count time or allocated resources, always returns false.
     pub fn counts_equally(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
-        let counts = |it: &Footprint| (it.jobs.get_stage_counts(amount.stage), it.size);
+        let counts = |it: &Footprint| (it.jobs.get_amounts_counted_in_stage(amount.stage), it.size);
         !is_given && !amount.measure.is_time() && counts(self) == counts(other)
     }
 
@@ -265,8 +265,8 @@ impl Footprint {
 
     /// Returns the number of jobs, nodes, cores and GPUs that the job uses and reserves.
     pub fn tally(&self) -> Tally {
-        let given = Amounts::for_equal_jobs(self.jobs.given, self.given_size);
-        Tally { given, ..self.jobs.map(|count| Amounts::for_equal_jobs(count, self.size)) }
+        let given = Amounts::sum_amounts_of_equal_jobs(self.jobs.given, self.given_size);
+        Tally { given, ..self.jobs.map(|count| Amounts::sum_amounts_of_equal_jobs(count, self.size)) }
     }
 }
 
@@ -391,7 +391,7 @@ impl Job {
     pub fn hold_past_depend(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.reservation, self.keepers) =
-            (Phase::Priority, Reservation::Awaited, Keepers::NobodyElse);
+            (Phase::Priority, Reservation::Awaited, BlockState::NobodyElse);
     }
 
     /// Returns the time at which the job ends at the latest, if it is known. Signals and epilogs may delay the end, because Flux does not

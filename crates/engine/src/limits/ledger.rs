@@ -11,14 +11,14 @@ mod latest_end;
 mod recount;
 
 pub(super) use account::{Account, Class};
-pub use excerpt::PlaceInLine;
+pub use excerpt::PositionAmongJobs;
 pub(super) use latest_end::LatestEnd;
 
 use super::accounts::Accounts;
 use super::held::HeldAssociations;
 use super::overtaken::OvertakenJobs;
 use super::scope::BudgetAccounts;
-use super::{CachedPriority, Demand, Eligible, Footprint, Job, Keepers, Phase, Project, Rules};
+use super::{BlockState, CachedPriority, Demand, Eligible, Footprint, Job, Phase, Project, Rules};
 use crate::accounts::{AssociationId, Book, Target};
 use crate::ids::{Amount, BankName, JobId, JobMap, QueueName, UserId};
 use fairshare::charging::ChargeHistory;
@@ -134,7 +134,7 @@ impl Ledger {
         let account = footprint.association.and_then(|it| self.accounts.borrow_scopes_and_account(it).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
         self.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job) });
-        self.update_overtaken(None);
+        self.update_overtaken_jobs(None);
     }
 
     /// Changes a job, and with it every counter and index. Returns `None` if the job does not exist.
@@ -162,12 +162,12 @@ impl Ledger {
             row.cached_priority = None;
             *row.job = job;
         }
-        self.update_overtaken(None);
+        self.update_overtaken_jobs(None);
         Some(result)
     }
 
     /// Stores the fair-share that the plugin posted as a memo of the job. `None` changes nothing.
-    pub fn set_posted_memo(&mut self, id: JobId, memo: Option<f64>) {
+    pub fn store_posted_fairshare_memo(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
         {
@@ -176,7 +176,7 @@ impl Ledger {
     }
 
     /// Stores that the jobspec of a job now names `bank`, the default bank, and the default project. No counter depends on these names.
-    pub fn store_completed_bank(&mut self, id: JobId, bank: BankName) {
+    pub fn store_bank_added_to_jobspec(&mut self, id: JobId, bank: BankName) {
         if let Some(row) = self.jobs.get_mut(id) {
             (row.job.bank, row.job.project) = (Some(bank), Project::Checked);
         }
@@ -203,10 +203,10 @@ impl Ledger {
 
     /// Sets whether the time from `now` on counts for the age of a job. It does not count at urgency 0, and not while another plugin blocks
     /// the job in DEPEND. `urgency` is `None` if the urgency has not changed.
-    pub fn set_eligible_from(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
+    pub fn update_age_eligibility(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
         let Some(row) = self.jobs.get_mut(id) else { return };
         let job = &mut row.job;
-        let is_unblocked = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
+        let is_unblocked = job.phase > Phase::Depend || job.keepers == BlockState::NobodyElse;
         // Flux reports no change of urgency in DEPEND.
         let is_wanted = urgency.map_or(job.demand == Demand::ToRun, |urgency| urgency != 0);
         job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);
@@ -218,7 +218,7 @@ impl Ledger {
         let footprint = job.footprint();
         self.index_job(id, &job, &footprint, false);
         self.accounts.count_job(&footprint, &footprint.with_zero_amounts());
-        self.update_overtaken(None);
+        self.update_overtaken_jobs(None);
         Some(job)
     }
 
@@ -238,10 +238,10 @@ impl Ledger {
     pub fn apply_budget_limits(&mut self, book: &Book, accounts: BudgetAccounts) {
         if !self.accounts.apply_scope_limits(book, accounts) {
             self.discard_scan_results();
-            self.update_overtaken(None);
+            self.update_overtaken_jobs(None);
             return;
         }
-        self.held.clear_place_marks();
+        self.held.clear_all_position_marks();
         self.overtaken.clear();
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
@@ -251,14 +251,14 @@ impl Ledger {
                 scopes.count_job(ids, &footprint.with_zero_amounts(), &footprint);
             }
         }
-        self.request_all_places();
+        self.request_all_position_updates();
     }
 
     /// Sets what ended jobs have spent of a budget, in unit-milliseconds.
     pub fn set_spent_amount(&mut self, target: Target, amount: Amount, spent: u64) {
         self.accounts.scopes.set_spent_amount(target, amount, spent);
         self.discard_scan_results();
-        self.update_overtaken(None);
+        self.update_overtaken_jobs(None);
     }
 
     /// Sets the history of charge factors that budgets use. If the history changed, counts all jobs again.
@@ -285,15 +285,15 @@ impl Ledger {
     }
 
     /// Marks the positions of all associations in waiting lists as out of date, because limits may have changed.
-    pub fn request_all_places(&mut self) {
+    pub fn request_all_position_updates(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
-            self.held.mark_all_places_outdated();
+            self.held.mark_all_positions_outdated();
         }
     }
 
     /// Returns the associations that scans have left out since the last call because eventlogs were being read.
-    pub fn take_deferred(&mut self) -> BTreeSet<AssociationId> {
-        self.held.take_deferred()
+    pub fn take_associations_skipped_by_scans(&mut self) -> BTreeSet<AssociationId> {
+        self.held.take_associations_skipped_by_scans()
     }
 
     /// Returns the jobs for which limit scopes keep headroom, because other jobs have overtaken them.
@@ -302,7 +302,7 @@ impl Ledger {
     }
 
     /// Returns a mutable reference to the overtaken jobs.
-    pub fn overtaken_mut(&mut self) -> &mut OvertakenJobs {
+    pub fn overtaken_jobs_mut(&mut self) -> &mut OvertakenJobs {
         &mut self.overtaken
     }
 
@@ -312,7 +312,7 @@ impl Ledger {
     }
 
     /// Decides again which scope keeps headroom for each overtaken job of `association`, or of all associations. Returns true if anything changed.
-    pub(super) fn update_overtaken(&mut self, association: Option<AssociationId>) -> bool {
+    pub(super) fn update_overtaken_jobs(&mut self, association: Option<AssociationId>) -> bool {
         self.overtaken.update_reservations(association, &self.jobs, &self.accounts, &mut self.held)
     }
 
@@ -342,9 +342,9 @@ impl Ledger {
             self.held.set_held(association, is_held);
         }
         if needs_no_place {
-            self.held.clear_outdated_mark(association);
+            self.held.clear_stale_position_mark(association);
         } else if is_displaced {
-            self.held.mark_places_outdated(association);
+            self.held.mark_positions_stale(association);
         }
     }
 }

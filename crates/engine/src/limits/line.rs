@@ -76,7 +76,7 @@ impl<K: Ord + Copy> SizedLine<K> {
     }
 
     /// Returns the number of list members before `id`.
-    pub fn count_members_before(&self, id: K) -> usize {
+    pub fn count_members_below_id(&self, id: K) -> usize {
         let mut upto = self.blocks.range(..id);
         let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
         upto.map(|(_, block)| block.members.len()).sum::<usize>() + last
@@ -110,7 +110,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         if block.members.is_empty() {
             let key = *key;
             self.blocks.remove(&key);
-        } else if size.has_equal_measure(block.least) {
+        } else if size.has_least_amount_of_a_resource(block.least) {
             *block = Block::with_members(std::mem::take(&mut block.members));
         }
     }
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_held_line_finds_the_same_jobs_as_a_search_of_all_jobs(
+        fn the_list_of_held_jobs_finds_the_same_jobs_as_exhaustive_search(
             ops in prop::collection::vec((0..3000u64, 1..40u64, 1..40u64, any::<bool>()), 1..2500),
             searches in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64, 0..8u64), 20),
         ) {
@@ -211,7 +211,7 @@ mod tests {
                 prop_assert_eq!(line.len(), plain.len());
                 if let Some(after) = after {
                     let before = plain.range(..JobId(after)).count();
-                    prop_assert_eq!(line.count_members_before(JobId(after)), before);
+                    prop_assert_eq!(line.count_members_below_id(JobId(after)), before);
                     prop_assert_eq!(line.contains(JobId(after)), plain.contains_key(&JobId(after)));
                 }
             }

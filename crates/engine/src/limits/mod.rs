@@ -38,10 +38,10 @@ pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{
-    Admission, CachedPriority, Demand, Footprint, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Admission, BlockState, CachedPriority, Demand, Footprint, Job, Knowledge, Origin, Phase, Project,
     Reservation,
 };
-pub use ledger::{Ledger, PlaceInLine};
+pub use ledger::{Ledger, PositionAmongJobs};
 pub use overtaken::{OVERTAKEN, OvertakenJobs};
 pub use release::{Candidates, Released, ScanCursor};
 pub use scope::BudgetAccounts;

@@ -16,7 +16,7 @@
 
 use super::accounts::Accounts;
 use super::held::HeldAssociations;
-use super::job::{Demand, Job, Keepers};
+use super::job::{BlockState, Demand, Job};
 use super::ledger::JobRow;
 use super::scope::ScopeId;
 use super::size::Size;
@@ -29,7 +29,7 @@ pub const OVERTAKEN: u64 = 100;
 
 /// An overtaken job.
 #[derive(Clone, Debug)]
-pub(super) struct Overtaken {
+pub(super) struct OvertakenJob {
     pub association: AssociationId,
     pub job: JobId,
     pub size: Size,
@@ -40,7 +40,7 @@ pub(super) struct Overtaken {
     pub kept_in: Option<ScopeId>,
 }
 
-impl Overtaken {
+impl OvertakenJob {
     /// Returns true if every scope has headroom for the job.
     fn is_ready(&self) -> bool {
         self.is_active && self.kept_in.is_none()
@@ -48,7 +48,7 @@ impl Overtaken {
 
     /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit. Returns `None` if the job
     /// fits in all scopes, or if it is not active.
-    fn find_narrowest_full_scope(&self, accounts: &Accounts) -> Option<ScopeId> {
+    fn find_smallest_scope_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
         let scopes = || accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
         // A job that lacks headroom in a budget may never fit.
         if scopes().any(|(_, scope)| scope.lacks_budget(self.size)) {
@@ -79,7 +79,7 @@ impl Job {
     /// Returns true if a scope may keep headroom for the job: the job is held, no other plugin blocks it, and it would be scheduled.
     pub(super) fn may_be_protected(&self) -> bool {
         self.is_held()
-            && self.keepers == Keepers::NobodyElse
+            && self.keepers == BlockState::NobodyElse
             && self.demand == Demand::ToRun
             && !self.is_queue_stopped
     }
@@ -88,7 +88,7 @@ impl Job {
 /// The overtaken jobs, in the order in which they were overtaken.
 #[derive(Clone, Debug, Default)]
 pub struct OvertakenJobs {
-    all: Vec<Overtaken>,
+    all: Vec<OvertakenJob>,
     newly_protected: Vec<JobId>,
     lapsed: BTreeSet<AssociationId>,
 }
@@ -104,18 +104,18 @@ impl OvertakenJobs {
         self.all.iter().any(|it| it.job == id && it.kept_in.is_some())
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Overtaken> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, OvertakenJob> {
         self.all.iter()
     }
 
     /// Returns the overtaken jobs for which scope `id` keeps headroom now.
-    pub(super) fn kept_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
+    pub(super) fn kept_in(&self, id: ScopeId) -> impl Iterator<Item = &OvertakenJob> {
         self.all.iter().filter(move |it| it.kept_in == Some(id))
     }
 
     /// Returns the overtaken jobs that take precedence over `asker`. If `asker` is itself overtaken and fits in all its scopes, jobs that
     /// were overtaken later do not take precedence.
-    pub(super) fn list_preceding(&self, asker: Asker<'_>) -> &[Overtaken] {
+    pub(super) fn list_preceding(&self, asker: Asker<'_>) -> &[OvertakenJob] {
         let own = self.all.iter().position(|it| it.is_ready() && it.matches(asker));
         own.and_then(|own| self.all.get(..own)).unwrap_or(&self.all)
     }
@@ -129,7 +129,7 @@ impl OvertakenJobs {
         is_left: impl Fn(AssociationId) -> bool,
     ) -> Option<AssociationId> {
         let scope_ids = accounts.scope_ids(association);
-        let is_shared = |it: &&Overtaken| {
+        let is_shared = |it: &&OvertakenJob| {
             let mut scopes = accounts.scopes_of(it.association, it.queue.as_ref());
             scopes.any(|(id, _)| scope_ids.contains(&id))
         };
@@ -151,7 +151,7 @@ impl OvertakenJobs {
         }
         let Some(job) = job.filter(|_| is_active) else { return false };
         let (size, queue) = (job.size, job.queue.clone());
-        self.all.push(Overtaken { association, job: id, size, queue, is_active, kept_in: None });
+        self.all.push(OvertakenJob { association, job: id, size, queue, is_active, kept_in: None });
         self.newly_protected.push(id);
         true
     }
@@ -175,13 +175,13 @@ impl OvertakenJobs {
                 job.may_be_protected()
                     && (job.association(), &job.queue, job.size) == (Some(it.association), &it.queue, it.size)
             });
-            let kept_in = it.find_narrowest_full_scope(accounts).filter(|_| remains);
+            let kept_in = it.find_smallest_scope_without_headroom(accounts).filter(|_| remains);
             is_changed |= !remains || it.kept_in != kept_in;
             if it.kept_in.is_some() && it.kept_in != kept_in {
                 self.lapsed.insert(it.association);
             }
             if !remains && held.all().contains(&it.association) {
-                held.mark_places_outdated(it.association);
+                held.mark_positions_stale(it.association);
             }
             it.kept_in = kept_in;
             remains
@@ -200,13 +200,13 @@ impl OvertakenJobs {
 
     /// Returns the associations whose overtaken jobs have lost an anti-starvation reservation since the last call.
     /// Other held jobs may now fit.
-    pub fn take_lapsed_associations(&mut self) -> BTreeSet<AssociationId> {
+    pub fn take_associations_with_freed_headroom(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }
 
     /// Describes each overtaken job for which the wrong scope keeps headroom, with its association. A difference is a bug.
     pub(super) fn drift(&self, accounts: &Accounts) -> impl Iterator<Item = (AssociationId, String)> {
-        let expected = self.all.iter().map(|it| (it, it.find_narrowest_full_scope(accounts)));
+        let expected = self.all.iter().map(|it| (it, it.find_smallest_scope_without_headroom(accounts)));
         let wrong = expected.filter(|(it, kept_in)| it.kept_in != *kept_in);
         wrong.map(|(it, kept_in)| (it.association, format!("{it:?}: {kept_in:?} has no headroom")))
     }

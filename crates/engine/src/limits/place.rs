@@ -10,7 +10,7 @@ use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
 use super::overtaken::{OVERTAKEN, OvertakenJobs};
 use super::scope::{LimitScope, ScopeId};
-use super::{Keepers, Limits, ScanCursor, Size};
+use super::{BlockState, Limits, ScanCursor, Size};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The position of an association in a waiting list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineKey {
-    pub keepers: Keepers,
+    pub keepers: BlockState,
     priority: Reverse<u32>,
     head: JobId,
     pub association: AssociationId,
@@ -27,15 +27,15 @@ pub(super) struct LineKey {
 
 /// The positions of an association in the waiting lists of its scopes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ScopePlaces {
+pub(super) struct PositionsInScopes {
     /// The position of the association, computed from its first held job in any queue.
     key: Option<LineKey>,
-    by_scope: BTreeMap<ScopeId, ScopePlace>,
+    by_scope: BTreeMap<ScopeId, PositionInScope>,
 }
 
 /// The state of an association in the waiting list of one scope. The state is kept when the association leaves the list.
 #[derive(Clone, Copy, Debug)]
-struct ScopePlace {
+struct PositionInScope {
     /// The first held job of the association that counts in the scope.
     head: JobId,
     /// The number of jobs that had taken headroom in the scope when `head` became the first held job.
@@ -44,7 +44,7 @@ struct ScopePlace {
     key: Option<LineKey>,
 }
 
-impl ScopePlaces {
+impl PositionsInScopes {
     /// Returns the scope, the position and the value of `since` for each waiting list that contains the association.
     pub fn places(&self) -> impl Iterator<Item = (ScopeId, LineKey, u64)> {
         self.by_scope.iter().filter_map(|(id, place)| Some((*id, place.key?, place.since)))
@@ -69,7 +69,7 @@ pub struct Unplaced {
 }
 
 /// The first held job of an association, and whether other plugins block it.
-type HeadJob = (Keepers, JobId);
+type HeadJob = (BlockState, JobId);
 
 impl Unplaced {
     /// Finds the waiting lists for an association. Returns `None` if the association is in no list, belongs in no
@@ -105,7 +105,7 @@ impl ScanCursor {
         let is_alone = ledger.overtaken.iter().next().is_none()
             && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty());
         // If no other association waits in these scopes, the order of the waiting lists does not matter.
-        if is_alone && !ledger.held.are_other_places_outdated(own) {
+        if is_alone && !ledger.held.has_other_stale_positions(own) {
             return Vec::new();
         }
         let mut outdated = ledger.held.take_outdated_associations();
@@ -122,7 +122,7 @@ impl ScanCursor {
 
     /// Puts an association into its waiting lists during a scan. Also updates the reservations of its overtaken jobs.
     /// `priorities` has the priority of each job in [`Unplaced::heads`].
-    pub fn place_association(
+    pub fn put_association_into_waiting_lists(
         &mut self,
         ledger: &mut Ledger,
         book: &Book,
@@ -140,7 +140,7 @@ impl ScanCursor {
             head,
             association,
         };
-        remove_association_from_lines(&mut ledger.accounts, association);
+        remove_association_from_waiting_lists(&mut ledger.accounts, association);
         let mut overtaken_heads = Vec::new();
         for (id, head, least) in lines {
             let keeps_headroom = ledger.overtaken.kept_in(id).next().is_some();
@@ -148,7 +148,7 @@ impl ScanCursor {
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
             };
-            let new = ScopePlace { head: key.head, since: scope.taken, key: None };
+            let new = PositionInScope { head: key.head, since: scope.taken, key: None };
             let place = account.waiting.by_scope.entry(id).or_insert(new);
             if place.head != key.head {
                 *place = new;
@@ -169,7 +169,7 @@ impl ScanCursor {
             let is_active = priority(id) > 0 && Limits::new(ledger, book).is_held_only_by_scopes(id);
             is_changed |= ledger.protect_job(association, id, is_active);
         }
-        is_changed |= ledger.update_overtaken(Some(association));
+        is_changed |= ledger.update_overtaken_jobs(Some(association));
         // If no scope may keep headroom for an overtaken job, the count of its overtakes starts again at 0.
         overtaken_heads.retain(|(_, head)| !ledger.overtaken.contains(*head));
         for (id, _) in overtaken_heads {
@@ -285,7 +285,7 @@ fn list_scopes_of_held_jobs(ledger: &Ledger, book: &Book, association: Associati
 }
 
 /// Removes an association from all waiting lists.
-fn remove_association_from_lines(accounts: &mut Accounts, association: AssociationId) {
+fn remove_association_from_waiting_lists(accounts: &mut Accounts, association: AssociationId) {
     let (scopes, account) = accounts.borrow_scopes_and_account(association);
     for (id, place) in account.into_iter().flat_map(|account| &mut account.waiting.by_scope) {
         if let (Some(key), Some(scope)) = (place.key.take(), scopes.get_mut(*id)) {

@@ -5,7 +5,7 @@ use super::counter::Counter;
 use super::ledger::Class;
 use super::place::LineKey;
 use super::scope::{LimitScope, ScopeId};
-use super::{Demand, HoldName, HoldSet, Keepers, Ledger, Limits, Reservation};
+use super::{BlockState, Demand, HoldName, HoldSet, Ledger, Limits, Reservation};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -78,7 +78,7 @@ impl ScanCursor {
     /// these dependencies and get them back whenever one job fits.
     ///
     /// The scan skips the associations in `undecided`. Before each step, the caller must call
-    /// [`ScanCursor::place_association`] for each association that [`ScanCursor::unplaced`] returns.
+    /// [`ScanCursor::put_association_into_waiting_lists`] for each association that [`ScanCursor::unplaced`] returns.
     pub fn release_next(
         &mut self,
         ledger: &mut Ledger,
@@ -109,7 +109,7 @@ impl ScanCursor {
                 }
                 // The association may now belong in other waiting lists.
                 if waits {
-                    ledger.held.mark_places_outdated(association);
+                    ledger.held.mark_positions_stale(association);
                 }
             }
             self.tried.insert(association);
@@ -172,12 +172,12 @@ impl ScanCursor {
         }
     }
 
-    pub(super) fn admits(&self, keepers: Keepers) -> bool {
-        self.candidates == Candidates::All || keepers == Keepers::NobodyElse
+    pub(super) fn admits(&self, keepers: BlockState) -> bool {
+        self.candidates == Candidates::All || keepers == BlockState::NobodyElse
     }
 
     #[cfg(test)]
-    pub(super) fn restart_searches(&mut self) {
+    pub(super) fn reset_search_positions(&mut self) {
         self.search_ends.clear();
     }
 }
@@ -186,7 +186,7 @@ impl ScanCursor {
 #[derive(Clone, Debug)]
 struct HeldJobScan {
     /// For each class of held jobs, the first job that the scan can change.
-    found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
+    found: BinaryHeap<Reverse<(BlockState, JobId, Class)>>,
     /// The classes of held jobs to search, each with the job after which the search continues. The search runs in the
     /// next step, because it depends on the headroom that the last released job reserves.
     unsearched: Vec<(Class, Option<JobId>)>,
@@ -199,7 +199,7 @@ impl HeldJobScan {
         let accounts = &ledger.accounts;
         let lines = accounts.jobs_by_class(association).filter(|_| !accounts.is_unread(association));
         for (class, _) in lines {
-            if candidates == Candidates::Unblocked && class.keepers == Keepers::Others {
+            if candidates == Candidates::Unblocked && class.keepers == BlockState::Others {
                 continue;
             }
             if accounts.shares_unread_scope(association, class.queue.as_ref()) {
@@ -267,6 +267,6 @@ fn select_names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     if exceeded.is_empty() {
         return satisfied;
     }
-    let removed = if satisfied == names { names.without_last_hold() } else { satisfied };
+    let removed = if satisfied == names { names.without_last_member() } else { satisfied };
     removed.without(names.scope_limits())
 }

@@ -210,7 +210,7 @@ impl LimitScopes {
 
     /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first.
     pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> ScopeIds {
-        let limits = self.list_narrowest_first(user, bank).into_iter();
+        let limits = self.list_limits_narrowest_first(user, bank).into_iter();
         let all: Box<[ScopeId]> = limits.filter_map(|limits| self.find_or_add_scope(limits)).collect();
         let select = |is_wanted: fn(&LimitScope) -> bool| {
             all.iter().copied().filter(|id| self.get(*id).is_some_and(is_wanted)).collect()
@@ -227,7 +227,7 @@ impl LimitScopes {
         user: UserId,
         bank: &BankName,
     ) -> impl Iterator<Item = (Option<ScopeId>, Cow<'_, LimitScope>)> {
-        self.list_narrowest_first(user, bank).into_iter().map(|(target, queue, caps)| {
+        self.list_limits_narrowest_first(user, bank).into_iter().map(|(target, queue, caps)| {
             let key = (target, queue, has_budgets(&caps));
             let id = self.ids.get(&key).copied();
             let make_scope = || Cow::Owned(self.make_scope((key.0.clone(), key.1.clone(), caps)));
@@ -237,7 +237,7 @@ impl LimitScopes {
 
     /// Returns the limits on the jobs of `user` in `bank`. The narrowest scope comes first: association and user before banks, inner banks
     /// before outer banks, banks before all jobs of a queue, one queue before all queues.
-    fn list_narrowest_first(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
+    fn list_limits_narrowest_first(&self, user: UserId, bank: &BankName) -> Vec<ScopeLimits> {
         let mut limits = self.limits.list_limits_of_user(user, bank);
         for of_target in limits.chunk_by_mut(|(target, ..), (next, ..)| target == next) {
             of_target.sort_by_key(|(_, queue, _)| queue.is_none());

@@ -72,7 +72,7 @@ impl Size {
 
     /// Returns true if the size equals `least` in at least one field. `least` has the minimum of each field over a
     /// set of jobs. When a job with such a minimum leaves the set, the minimum may grow.
-    pub fn has_equal_measure(self, least: Size) -> bool {
+    pub fn has_least_amount_of_a_resource(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores
             || self.gpus == least.gpus

@@ -60,7 +60,7 @@ impl Rule {
     }
 
     /// Returns true if this is the limit on the number of running jobs of an association.
-    pub fn is_on_running_jobs(&self) -> bool {
+    pub fn is_limit_on_running_jobs(&self) -> bool {
         matches!((self.stage, self.caps), (Stage::Running, Caps::InAll([(Measure::Jobs, _)])))
     }
 }

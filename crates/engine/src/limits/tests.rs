@@ -14,7 +14,7 @@ use crate::engine::tests::site::association;
 use crate::ids::{JobId, Limit, UserId};
 use std::collections::BTreeSet;
 
-fn make_book(max_running_jobs: i64) -> Book {
+fn make_book_with_running_limit(max_running_jobs: i64) -> Book {
     let association = Association { max_running_jobs: Limit(max_running_jobs), ..association(1, "A") };
     let mut book = Book::default();
     book.upsert(vec![AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }], UserId(0));
@@ -30,7 +30,7 @@ fn make_job(book: &Book, phase: Phase) -> Job {
         queue: Some("q".into()),
         urgency: 16,
         project: Project::Missing,
-        keepers: Keepers::NobodyElse,
+        keepers: BlockState::NobodyElse,
         allocation: None,
         size: Size::new(2, 8, 1),
         elapsed_ms: 0,
@@ -50,13 +50,13 @@ fn make_job(book: &Book, phase: Phase) -> Job {
 
 fn make_held_job(book: &Book) -> Job {
     let mut job = make_job(book, Phase::Depend);
-    job.names.add_all(RULES, RULES.select_limits(Rule::is_on_running_jobs));
+    job.names.add_all(RULES, RULES.select_limits(Rule::is_limit_on_running_jobs));
     job
 }
 
 #[test]
-fn the_phase_and_the_reservation_of_a_job_determine_its_footprint() {
-    let book = make_book(1);
+fn the_phase_and_reservation_of_a_job_determine_its_counter_amounts() {
+    let book = make_book_with_running_limit(1);
     use Reservation::{Blocked, Given, None};
     for (phase, reservation, charged, reserved) in [
         (Phase::New, None, (0, 0), (0, 0)),
@@ -111,8 +111,8 @@ fn the_phase_and_the_reservation_of_a_job_determine_its_footprint() {
 }
 
 #[test]
-fn a_job_past_depend_is_held_only_if_it_was_admitted() {
-    let book = make_book(1);
+fn a_job_that_left_depend_is_held_only_if_it_was_admitted() {
+    let book = make_book_with_running_limit(1);
     let association = book.find(UserId(1), None).unwrap();
     for (admission, is_held) in [
         (Admission::Waiting { was_passed_over: false }, false),
@@ -138,7 +138,7 @@ fn release_held_jobs(ledger: &mut Ledger, book: &Book, association: AssociationI
 
 #[test]
 fn a_release_scan_reserves_headroom_for_each_job_in_order() {
-    let book = make_book(2);
+    let book = make_book_with_running_limit(2);
     let mut ledger = Ledger::new(RULES);
     for id in [30, 10, 20] {
         ledger.insert(JobId(id), make_held_job(&book));
@@ -156,7 +156,7 @@ fn a_release_scan_reserves_headroom_for_each_job_in_order() {
 
 #[test]
 fn no_job_is_released_while_an_eventlog_is_unread() {
-    let book = make_book(1);
+    let book = make_book_with_running_limit(1);
     let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), make_held_job(&book));
     ledger.insert(JobId(2), Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Sched) });
@@ -169,7 +169,7 @@ fn no_job_is_released_while_an_eventlog_is_unread() {
 
 #[test]
 fn drift_reports_wrong_counters_and_a_recount_corrects_them() {
-    let book = make_book(1);
+    let book = make_book_with_running_limit(1);
     let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), make_job(&book, Phase::Run));
     let association = book.find(UserId(1), None).unwrap();
@@ -185,12 +185,12 @@ fn drift_reports_wrong_counters_and_a_recount_corrects_them() {
 /// Each case changes a stored job but not the counters. `drift` must then report one difference of the kind `wanted`.
 /// If no counter depends on the changed value, `drift` must report nothing.
 #[test]
-fn drift_names_the_kind_of_counter_that_differs() {
-    let book = make_book(1);
+fn the_counter_check_names_the_kind_of_the_wrong_counter() {
+    let book = make_book_with_running_limit(1);
     let unread = Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) };
     for (job, change, wanted) in [
         (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
-        (make_held_job(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),
+        (make_held_job(&book), |job| job.keepers = BlockState::Others, "lines of held jobs"),
         (make_job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
         (make_job(&book, Phase::Sched), |job| job.queue = None, "counters"),
         (
@@ -221,7 +221,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
 /// The scan finds the candidates of both queues before it releases job 1. If job 2 is removed afterwards, job 3 is next.
 #[test]
 fn a_scan_skips_a_job_that_is_no_longer_held() {
-    let book = make_book(9);
+    let book = make_book_with_running_limit(9);
     for is_removed in [false, true] {
         let mut ledger = Ledger::new(RULES);
         for (id, queue) in [(1, "q"), (2, "other"), (3, "other")] {
@@ -241,15 +241,15 @@ fn a_scan_skips_a_job_that_is_no_longer_held() {
 
 #[test]
 fn a_job_is_charged_in_sched_and_run() {
-    let book = make_book(1);
+    let book = make_book_with_running_limit(1);
     let all = [Phase::New, Phase::Depend, Phase::Priority, Phase::Sched, Phase::Run, Phase::Cleanup];
     let is_charged = all.map(|phase| make_job(&book, phase).is_charged());
     assert_eq!(is_charged, [false, false, false, true, true, false]);
 }
 
 #[test]
-fn a_ledger_counts_its_jobs() {
-    let book = make_book(1);
+fn the_job_count_includes_each_inserted_job() {
+    let book = make_book_with_running_limit(1);
     let mut ledger = Ledger::new(RULES);
     assert_eq!(ledger.job_count(), 0);
     ledger.insert(JobId(1), make_job(&book, Phase::New));
@@ -258,7 +258,7 @@ fn a_ledger_counts_its_jobs() {
 
 #[test]
 fn only_a_job_in_depend_can_be_blocked_by_other_plugins() {
-    let book = make_book(1);
+    let book = make_book_with_running_limit(1);
     let make_known_job = |phase| Job { knowledge: Knowledge::Known, ..make_job(&book, phase) };
     for (job, wanted) in [
         (make_known_job(Phase::Depend), true),

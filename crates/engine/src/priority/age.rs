@@ -72,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_reference_time_of_ages_moves_when_it_is_reached_or_the_clock_goes_back() {
+    fn the_age_reference_time_moves_with_time_and_with_a_clock_reset() {
         let ages = Ages::default().at_time(1_000.0, 100.0, true);
         assert_eq!(ages.reference(), 1_100.0);
         for (now, age_max, has_cap, reference) in [
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_weight_for_max_wait_behind_exceeds_all_other_terms_by_1() {
+    fn under_max_wait_behind_age_outweighs_all_other_terms_by_1() {
         for (spread, wait, age_max, weight) in [
             (9.0, 10.0, 100.0, 100),
             (9.0, 10.0, 101.0, 101),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_capped_without_max_wait_behind() {
+    fn the_age_factor_is_capped_only_if_max_wait_behind_is_unset() {
         let capped = Ages::default().at_time(1_000.0, 100.0, true);
         let uncapped = Ages::default().at_time(1_000.0, 100.0, false);
         for (since, now, capped_value, uncapped_value) in [
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn differences_of_values_equal_differences_of_ages(
+        fn age_factor_values_differ_by_the_same_amount_as_the_ages(
             began in 0.0..1e9f64, age_max in 1.0..1e7f64, passed in 0.0..1.0f64, waited in prop::array::uniform2(0.0..3.0f64),
         ) {
             let now = began + passed * age_max * 0.999;
@@ -139,7 +139,7 @@ mod tests {
 
         /// The other terms of the two jobs differ by at most `spread`.
         #[test]
-        fn a_job_is_not_overtaken_by_jobs_beyond_max_wait_behind(
+        fn jobs_submitted_more_than_max_wait_behind_later_never_overtake(
             spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, fraction in 0.0..1.0f64,
             base in 1.0..1e5f64,
         ) {

@@ -133,11 +133,11 @@ impl Explanation {
     }
 
     /// Computes the explanation from the name, the weight and the value of each term.
-    pub(super) fn from_terms(
+    pub(super) fn from_priority_terms(
         terms: impl Iterator<Item = (&'static str, i64, f64)>,
         bounds: PriorityBounds,
     ) -> Self {
-        let mut explained = Explanation::explain_without_terms(Outcome::Taken, 0);
+        let mut explained = Explanation::explain_priority_without_factors(Outcome::Taken, 0);
         for (slot, (name, weight, value)) in explained.terms.iter_mut().zip(terms) {
             *slot = Term { name, value, weight, product: weight as f64 * value };
             explained.count += 1;
@@ -157,15 +157,15 @@ impl Explanation {
 
     /// Returns the explanation of a job that its urgency holds.
     pub(super) fn held_by_urgency() -> Self {
-        Explanation::explain_without_terms(Outcome::HeldByUrgency, 0)
+        Explanation::explain_priority_without_factors(Outcome::HeldByUrgency, 0)
     }
 
     /// Returns the explanation of an expedited job.
     pub(super) fn for_expedited_job() -> Self {
-        Explanation::explain_without_terms(Outcome::Expedited, PRIORITY_MAX)
+        Explanation::explain_priority_without_factors(Outcome::Expedited, PRIORITY_MAX)
     }
 
-    fn explain_without_terms(outcome: Outcome, priority: u32) -> Self {
+    fn explain_priority_without_factors(outcome: Outcome, priority: u32) -> Self {
         let none = Term { name: "", value: 0.0, weight: 0, product: 0.0 };
         Explanation { terms: [none; MAX_FACTORS], count: 0, sum: 0.0, rounded: 0.0, outcome, priority }
     }

@@ -205,7 +205,7 @@ impl WeightedFactors {
             _ => {
                 let terms =
                     self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
-                Explanation::from_terms(terms, bounds)
+                Explanation::from_priority_terms(terms, bounds)
             }
         }
     }
@@ -218,7 +218,7 @@ impl WeightedFactors {
             _ => {
                 let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
                 let zero = subject.book.config().zero_score;
-                Explanation::from_terms(terms, PriorityBounds { zero, max: subject.max_priority })
+                Explanation::from_priority_terms(terms, PriorityBounds { zero, max: subject.max_priority })
             }
         }
     }

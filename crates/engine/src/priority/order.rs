@@ -9,7 +9,7 @@
 //! head, while the order is correct. But if the posted or the current priority is 0 or the maximum, a stale priority
 //! is always posted.
 //!
-//! `Head::fewest_posts` finds the fewest jobs to post. It sorts the first K jobs by current priority. Each of these
+//! `QueueHead::fewest_posts` finds the fewest jobs to post. It sorts the first K jobs by current priority. Each of these
 //! jobs either keeps its posted priority or gets its current priority, so only neighbours have to be compared. A job
 //! behind the head is posted if its posted priority is above the priority of the last job in the head.
 //!
@@ -57,7 +57,7 @@ impl PendingJob {
     }
 
     /// Returns true if the job may be one of the first jobs of a queue without a new posted priority.
-    fn may_stay_in_head(&self) -> bool {
+    fn may_stay_at_queue_head(&self) -> bool {
         !self.is_stale() || !self.is_incomparable && !self.must_be_posted()
     }
 
@@ -97,15 +97,15 @@ impl<T> Pending<T> {
             return build_plan(to_post, 0, None);
         }
         let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
-            true => Head::new(jobs.to_vec(), bounds.depth),
-            false => Head::with_incomparable_jobs(jobs, bounds.depth),
+            true => QueueHead::new(jobs.to_vec(), bounds.depth),
+            false => QueueHead::with_incomparable_jobs(jobs, bounds.depth),
         };
         let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
-        let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
+        let heads: Vec<QueueHead> = self.queues().filter(has_stale).map(head).collect();
         // Queues with the fewest jobs to post come first. Each queue gets an equal share of the remaining budget, so later
         // queues get the part of a share that an earlier queue did not need.
-        let mut by_need: Vec<(usize, &Head)> =
-            heads.iter().map(|head| (head.find_fewest_posts(bounds.depth).count, head)).collect();
+        let mut by_need: Vec<(usize, &QueueHead)> =
+            heads.iter().map(|head| (head.find_fewest_jobs_to_post(bounds.depth).count, head)).collect();
         by_need.sort_by_key(|(needed, _)| *needed);
         let (mut to_post, mut correct_depth) = (Vec::new(), None);
         let mut left = bounds.budget;
@@ -137,11 +137,11 @@ fn build_plan(to_post: Vec<PendingJob>, stale: usize, correct_depth: Option<usiz
 /// Lists the fewest jobs to post so that the first `depth` jobs of a queue are in the correct order.
 #[cfg(test)]
 fn fewest_posts(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
-    Head::new(jobs.to_vec(), depth).fewest_posts(depth)
+    QueueHead::new(jobs.to_vec(), depth).fewest_posts(depth)
 }
 
 /// The jobs of a queue. The head, its first jobs by current priority, is sorted and comes first.
-struct Head {
+struct QueueHead {
     jobs: Vec<PendingJob>,
     /// For each job of the head, the smallest number of posts among this job and the jobs before it.
     steps: Vec<Step>,
@@ -169,9 +169,9 @@ struct Step {
     current_after_kept: bool,
 }
 
-impl Head {
+impl QueueHead {
     /// Sorts the first `depth` jobs by current priority.
-    fn new(mut jobs: Vec<PendingJob>, depth: usize) -> Head {
+    fn new(mut jobs: Vec<PendingJob>, depth: usize) -> QueueHead {
         if depth < jobs.len() {
             jobs.select_nth_unstable_by_key(depth, PendingJob::current_key);
         }
@@ -185,17 +185,17 @@ impl Head {
             steps.push(step);
             before = Some((job, step));
         }
-        Head { jobs, steps }
+        QueueHead { jobs, steps }
     }
 
-    /// Works like [`Head::new`], but treats all posted priorities as comparable with current priorities.
-    fn with_incomparable_jobs(jobs: &[PendingJob], depth: usize) -> Head {
+    /// Works like [`QueueHead::new`], but treats all posted priorities as comparable with current priorities.
+    fn with_incomparable_jobs(jobs: &[PendingJob], depth: usize) -> QueueHead {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
-        Head::new(jobs.collect(), depth)
+        QueueHead::new(jobs.collect(), depth)
     }
 
-    /// Computes the fewest posts for the first `depth` jobs. `depth` must not be larger than in the call of [`Head::new`].
-    fn find_fewest_posts(&self, depth: usize) -> Fewest {
+    /// Computes the fewest posts for the first `depth` jobs. `depth` must not be larger than in the call of [`QueueHead::new`].
+    fn find_fewest_jobs_to_post(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
             return Fewest { count: find_jobs_behind(rest, None).count(), keeps_last: false, limit: None };
@@ -222,7 +222,7 @@ impl Head {
     /// the jobs at the head of the queue.
     fn fewest_posts(&self, depth: usize) -> Vec<PendingJob> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
-        let Fewest { count, keeps_last: mut kept, limit } = self.find_fewest_posts(depth);
+        let Fewest { count, keeps_last: mut kept, limit } = self.find_fewest_jobs_to_post(depth);
         let mut to_post = Vec::with_capacity(count);
         to_post.extend(find_jobs_behind(rest, limit).copied());
         to_post.sort_unstable_by_key(|job| std::cmp::Reverse(job.current_key()));
@@ -239,22 +239,22 @@ impl Head {
     /// Lists the jobs to post if the budget is too small for `depth`. Also returns how many jobs at the head of the
     /// queue are in the correct order afterwards, or `None` if this number is `depth`.
     fn list_posts_for_small_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
-        let (within, correct_depth) = self.list_posts_within_budget(budget, depth);
+        let (within, correct_depth) = self.list_jobs_to_post_within_budget(budget, depth);
         if correct_depth > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
             return (within, Some(correct_depth));
         }
-        let head = Head::with_incomparable_jobs(&self.jobs, self.steps.len());
-        if head.find_fewest_posts(depth).count <= budget {
+        let head = QueueHead::with_incomparable_jobs(&self.jobs, self.steps.len());
+        if head.find_fewest_jobs_to_post(depth).count <= budget {
             return (head.fewest_posts(depth), None);
         }
-        let (within, correct_depth) = head.list_posts_within_budget(budget, depth);
+        let (within, correct_depth) = head.list_jobs_to_post_within_budget(budget, depth);
         (within, Some(correct_depth))
     }
 
     /// Lists at most `budget` jobs to post. Held and expedited jobs come first. Also returns how many jobs at the
     /// head of the queue are in the correct order afterwards.
-    fn list_posts_within_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
-        if self.find_fewest_posts(0).count > budget {
+    fn list_jobs_to_post_within_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
+        if self.find_fewest_jobs_to_post(0).count > budget {
             let mut to_post = self.fewest_posts(0);
             to_post.truncate(budget);
             return (to_post, 0);
@@ -263,7 +263,7 @@ impl Head {
         // A list of jobs for a depth also suffices for each smaller depth, so this is a binary search.
         while enough + 1 < too_deep {
             let middle = enough + (too_deep - enough) / 2;
-            if self.find_fewest_posts(middle).count <= budget {
+            if self.find_fewest_jobs_to_post(middle).count <= budget {
                 enough = middle;
             } else {
                 too_deep = middle;
@@ -280,7 +280,7 @@ impl Head {
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
         let mut to_post = self.fewest_posts(0);
         let behind =
-            find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.find_fewest_posts(1).limit);
+            find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.find_fewest_jobs_to_post(1).limit);
         let mut behind: Vec<PendingJob> = behind.filter(|job| !job.must_be_posted()).copied().collect();
         behind.sort_unstable_by_key(|job| std::cmp::Reverse(job.posted_key()));
         to_post.extend(behind.into_iter().take(budget.saturating_sub(to_post.len())));
@@ -300,7 +300,7 @@ fn find_jobs_behind(rest: &[PendingJob], limit: Option<SortKey>) -> impl Iterato
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let own = usize::from(job.is_stale());
     let Some((above, last)) = before else {
-        return Step { kept: job.may_stay_in_head().then_some(0), current: own, ..Step::default() };
+        return Step { kept: job.may_stay_at_queue_head().then_some(0), current: own, ..Step::default() };
     };
     // Finds the smallest number of posts after which the previous job comes before the sort key `key`.
     let find_behind = |key: SortKey| {
@@ -310,7 +310,7 @@ fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     };
     // The jobs are sorted by current priority, so the current priorities of two neighbours are always in the correct order.
     let (current, current_after_kept) = find_behind(job.current_key()).unwrap_or((last.current, false));
-    let kept = find_behind(job.posted_key()).filter(|_| job.may_stay_in_head());
+    let kept = find_behind(job.posted_key()).filter(|_| job.may_stay_at_queue_head());
     Step {
         kept: kept.map(|(count, _)| count),
         kept_after_kept: kept.is_some_and(|(_, after_kept)| after_kept),

@@ -173,7 +173,7 @@ impl<T> Pending<T> {
 
     /// Returns the result of [`places`](Pending::places) for a new job of `priority` in `queue`. The job would come behind all jobs of equal
     /// priority.
-    pub fn find_place_of_new_job(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
+    pub fn predict_position_of_new_job(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
         let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
         (

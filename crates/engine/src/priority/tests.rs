@@ -6,9 +6,9 @@ use crate::accounts::ZeroScore;
 use std::collections::BTreeMap;
 
 /// Returns the explanation of four terms, each with a weight and a value.
-fn explain_terms(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
+fn make_explanation_from_four_terms(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
     let named = FACTORS.iter().zip(terms).map(|(factor, (weight, value))| (factor.name, weight, value));
-    Explanation::from_terms(named, PriorityBounds { zero, ..HOLD })
+    Explanation::from_priority_terms(named, PriorityBounds { zero, ..HOLD })
 }
 
 const HOLD: PriorityBounds = PriorityBounds { zero: ZeroScore::Hold, max: PRIORITY_LIMIT };
@@ -65,7 +65,7 @@ fn a_score_becomes_a_priority() {
             (ZeroScore::Hold, hold_outcome, hold_priority),
             (ZeroScore::Floor, floor_outcome, floor_priority),
         ] {
-            let explanation = explain_terms(terms, zero);
+            let explanation = make_explanation_from_four_terms(terms, zero);
             assert_eq!((explanation.outcome, explanation.priority), (outcome, priority), "{what}");
             assert_eq!(explanation.rounded, explanation.sum.round(), "{what}");
             assert_eq!(explanation.terms().len(), 4, "{what}");
@@ -76,7 +76,8 @@ fn a_score_becomes_a_priority() {
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
     // In another order, rounding would lose the small products.
-    let explanation = explain_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
+    let explanation =
+        make_explanation_from_four_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
     assert_eq!((explanation.sum, explanation.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
     let products: Vec<f64> = explanation.terms().iter().map(|term| term.product).collect();
     assert_eq!(products, [1.0, 1e16, -1e16, 1.0]);
@@ -84,13 +85,15 @@ fn terms_are_summed_in_the_order_of_the_table() {
 
 #[test]
 fn infinite_terms_of_opposite_sign_give_a_score_of_0() {
-    let explanation =
-        explain_terms([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
+    let explanation = make_explanation_from_four_terms(
+        [(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)],
+        ZeroScore::Hold,
+    );
     assert_eq!((explanation.sum, explanation.priority), (0.0, 0));
 }
 
 #[test]
-fn urgency_alone_decides_without_terms() {
+fn the_priority_of_a_held_or_expedited_job_has_no_terms() {
     for (explanation, outcome, priority) in [
         (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
         (Explanation::for_expedited_job(), Outcome::Expedited, PRIORITY_MAX),
@@ -112,14 +115,14 @@ fn a_weight_is_pushed_or_configured_or_the_default() {
 }
 
 #[test]
-fn factor_weights_are_equal_if_each_weight_is_equal() {
+fn two_weight_sets_are_equal_only_if_no_factor_weight_differs() {
     let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
     assert!(weights.has_equal_weights(&weights.with_weight("size", 0)));
     assert!(!weights.has_equal_weights(&weights.with_weight("size", 1)));
 }
 
 #[test]
-fn a_recomputed_explanation_has_the_outcome_of_urgency_0_and_31() {
+fn explain_values_returns_held_for_urgency_0_and_expedited_for_31() {
     let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
     for (urgency, explanation) in
         [(0, Explanation::held_by_urgency()), (31, Explanation::for_expedited_job())]

@@ -92,7 +92,7 @@ impl Agenda {
 
     /// Returns the lengths of the lists `live` and `fading`.
     #[cfg(test)]
-    pub fn count_stored(&self) -> (usize, usize) {
+    pub fn count_stored_associations(&self) -> (usize, usize) {
         (self.live.len(), self.fading.len())
     }
 }

@@ -37,18 +37,18 @@ impl ChargeFactors {
         let now = now.max(*self.seen_since.get_or_insert(now));
         let configured = factors.iter().map(|(queue, factor)| (queue.as_str(), *factor));
         self.seen.add_configuration(configured, now);
-        self.continue_pushed_history()
+        self.merge_pushed_and_seen_history()
     }
 
     /// Replaces the pushed changes of charge factors, and the pushed rules. Returns true if a factor or a rule changed.
     pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>, rules: Vec<ChargeByChange>) -> bool {
         self.pushed = changes.into_iter().collect::<ChargeHistory>().with_rules(rules);
-        self.continue_pushed_history()
+        self.merge_pushed_and_seen_history()
     }
 
-    fn continue_pushed_history(&mut self) -> bool {
+    fn merge_pushed_and_seen_history(&mut self) -> bool {
         let history = match self.seen_since {
-            Some(since) => self.pushed.continue_with_history(&self.seen, since),
+            Some(since) => self.pushed.append_later_history(&self.seen, since),
             None => self.pushed.clone(),
         };
         let has_changed = history != self.history;

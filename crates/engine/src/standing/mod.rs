@@ -39,7 +39,7 @@
 //!
 //! The tree holds scaled usages ([`fairshare::accrual::Scale`]). The scaled usage of an association without running jobs is
 //! constant, bit by bit, until it becomes negligible. A refresh updates the associations that have running jobs or that changed,
-//! and ranks the tree if a usage changed. It works in slices ([`Standing::compute_slice`]).
+//! and ranks the tree if a usage changed. It works in slices ([`Standing::compute_refresh_slice`]).
 
 mod agenda;
 mod change;

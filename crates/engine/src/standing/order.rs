@@ -62,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn repeated_turns_get_fair_shares_between_those_of_other_associations() {
+    fn fair_shares_of_further_jobs_are_interpolated_between_associations() {
         for (what, turns, expected) in [
             ("no turns", vec![], vec![]),
             ("one job each", vec![(1, 0.9), (2, 0.5), (3, 0.1)], vec![0.9, 0.5, 0.1]),
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fair_shares_of_turns_decrease_and_stay_between_0_and_1(
+        fn fair_shares_of_interleaved_jobs_decrease_and_stay_between_0_and_1(
             fairshares in prop::collection::vec(0.01..1.0f64, 1..6), turns in prop::collection::vec(0..6usize, 1..60),
         ) {
             let make_turn = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Replaces the site by a new site. If the new site is invalid, nothing changes.
 
-use super::staged_site::{Charges, CompleteSite};
+use super::staged_site::{AssembledSite, Charges};
 use super::table::UsageTable;
 use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, StagedSite, Standing};
 use crate::accounts::check_windows;
@@ -19,7 +19,7 @@ impl Standing {
     pub fn push(&mut self, site: Site) -> Result<SiteChange, String> {
         let rows = build_rows(&site);
         let freed = self.usages.freed();
-        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Charges::default())
+        self.replace_site(AssembledSite { site, rows, indices: Vec::new(), freed }, Charges::default())
     }
 
     /// Replaces the site by a staged site. Removes the tree if no part of the push has a rule for ranking.
@@ -41,7 +41,7 @@ impl Standing {
         }
     }
 
-    fn replace_site(&mut self, complete: CompleteSite, charges: Charges) -> Result<SiteChange, String> {
+    fn replace_site(&mut self, complete: AssembledSite, charges: Charges) -> Result<SiteChange, String> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
                 complete.add_association_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
@@ -124,7 +124,7 @@ impl Standing {
     }
 }
 
-fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), String> {
+fn check_site(AssembledSite { site, rows, .. }: &AssembledSite) -> Result<(), String> {
     let Rule { instant, weights: Weights { node, core, gpu }, .. } = site.rule;
     if instant.is_nan() || instant.abs() > MAX_TIME {
         return Err(format!("time {instant} of the usages: {TIME}"));
@@ -164,7 +164,7 @@ fn build_rows(site: &Site) -> Builder {
 }
 
 /// Marks all banks and associations below inactive banks as inactive. With [`InactiveUsage::Ignore`] they are removed.
-fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
+fn apply_inactive_banks(mut complete: AssembledSite) -> AssembledSite {
     let site = &mut complete.site;
     let dead = inactive_banks(site.banks.iter().map(Bank::row));
     if !dead.contains(&true) {
@@ -185,11 +185,11 @@ fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
     complete.retain_site_rows(|_, leaf| !ignored || !dead.contains(&leaf.bank))
 }
 
-impl CompleteSite {
+impl AssembledSite {
     /// Finds the index of each association, unless the indices that were found when the parts arrived are still valid.
-    fn add_association_indices(mut self, table: &mut UsageTable) -> CompleteSite {
+    fn add_association_indices(mut self, table: &mut UsageTable) -> AssembledSite {
         if self.freed != table.freed() || self.indices.len() != self.site.associations.len() {
-            let CompleteSite { site, rows, indices, .. } = &mut self;
+            let AssembledSite { site, rows, indices, .. } = &mut self;
             let entry = |(row, leaf): (usize, &Leaf)| Index(table.find_or_add_entry(leaf, rows.user(row)));
             *indices = site.associations.iter().enumerate().map(entry).collect();
         }
@@ -198,7 +198,7 @@ impl CompleteSite {
 
     /// Merges rows with the same user id and bank. Jobs of this user count in the last of these rows. An earlier row
     /// with the same user name is removed. An earlier row with another user name stays as a leaf without jobs.
-    fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (CompleteSite, Option<SharedIds>) {
+    fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (AssembledSite, Option<SharedIds>) {
         let mut shared_ids = None;
         let mut last_row: Vec<Option<usize>> = vec![None; table.entries().len()];
         let mut later: Vec<(usize, usize)> = Vec::new();
@@ -211,7 +211,7 @@ impl CompleteSite {
         }
         let mut dropped = HashSet::new();
         for (row, last) in later {
-            let CompleteSite { site, rows, indices, .. } = &mut self;
+            let AssembledSite { site, rows, indices, .. } = &mut self;
             let (name, counts_in) = (rows.user(row), rows.user(last));
             let leaf = site.associations.get_mut(row).filter(|_| name != counts_in);
             let (Some(leaf), Some(entry)) = (leaf, indices.get_mut(row)) else {
@@ -241,8 +241,8 @@ impl CompleteSite {
     }
 
     /// Removes the associations for which `keeps` returns false, and then builds all rows again.
-    fn retain_site_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> CompleteSite {
-        let CompleteSite { site, rows, indices, .. } = &mut self;
+    fn retain_site_rows(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> AssembledSite {
+        let AssembledSite { site, rows, indices, .. } = &mut self;
         for (row, leaf) in site.associations.iter_mut().enumerate() {
             leaf.name = rows.user(row).into();
         }

@@ -61,7 +61,7 @@ impl Standing {
     pub fn refresh(&mut self, now: f64) -> Refreshed {
         self.begin_computation(now);
         loop {
-            if let Some(refreshed) = self.compute_slice(usize::MAX) {
+            if let Some(refreshed) = self.compute_refresh_slice(usize::MAX) {
                 return refreshed;
             }
         }
@@ -76,7 +76,7 @@ impl Standing {
 
     /// Continues a refresh with at most `budget` jobs and associations, but at least one association. Returns `None`
     /// if the refresh is not complete yet.
-    pub fn compute_slice(&mut self, budget: usize) -> Option<Refreshed> {
+    pub fn compute_refresh_slice(&mut self, budget: usize) -> Option<Refreshed> {
         let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());
         Some(done)
@@ -153,7 +153,7 @@ impl RefreshState {
         if self.all || back {
             self.list.clear();
             self.list.extend(0..entries.len() as u32);
-            entries.iter_mut().for_each(UsageEntry::clear_ended_sum);
+            entries.iter_mut().for_each(UsageEntry::clear_usage_sum_of_ended_jobs);
             for &(bank, usage) in &site.own_usage {
                 site.tree.accrue(bank, usage * site.scale.factor(site.rule.instant.min(now)));
             }
@@ -189,7 +189,7 @@ impl RefreshState {
             let scaled = entry.scaled(now, *mode, scale);
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             self.moved |= tree.accrue(leaf, scaled);
-            if !entry.has_ended_sum() {
+            if !entry.has_usage_of_ended_jobs() {
                 // Some usage of the association begins after `now`, so the next refresh must compute it again.
                 agenda.mark_usage_changed(entry, number);
             }

@@ -43,7 +43,7 @@ pub struct StagedSite {
 }
 
 /// A site that was built from all parts of a push.
-pub(super) struct CompleteSite {
+pub(super) struct AssembledSite {
     /// The site. The names of its associations may be empty, because `rows` contains the names.
     pub site: Site,
     /// The rows from which the tree is built.
@@ -99,9 +99,9 @@ impl StagedSite {
     }
 
     /// Combines the parts of the push into a site. Returns `None` if no part of the push has a rule for ranking.
-    pub(super) fn combine_parts(self, mode: Mode) -> Option<CompleteSite> {
+    pub(super) fn combine_parts(self, mode: Mode) -> Option<AssembledSite> {
         let SitePart { rule, banks, associations, .. } = self.part;
         let site = Site { rule: rule?, mode, banks, associations };
-        Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
+        Some(AssembledSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
     }
 }

@@ -194,7 +194,7 @@ impl UsageTable {
     pub(super) fn recompute_usage_rates(&mut self) {
         let UsageTable { entries, weights, charging, .. } = self;
         for entry in entries {
-            entry.set_rates(|job| compute_job_rate(job, *weights, charging));
+            entry.set_usage_rates(|job| compute_job_rate(job, *weights, charging));
         }
     }
 
@@ -209,7 +209,7 @@ impl UsageTable {
         let run = Run::new(rate, job.start).ok_or(InvalidJobTime { id: job.id, time: job.start })?;
         let (ran_on, queue) =
             (clamp_counts(job.ran_on), self.charging.assign_queue_number(job.queue.as_ref()));
-        Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, queue, doubtful: false })
+        Ok(Tracked { id: job.id, run: run.limit_run_time(job.limit), ran_on, queue, doubtful: false })
     }
 
     /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
@@ -251,7 +251,7 @@ impl UsageTable {
         let at = match self.by_id.get(&job.id).copied() {
             Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running_job(job.id, end),
             Some(Place { entry, slot: Slot::Ended(slot) }) => {
-                self.merge_end(entry, slot, job, end);
+                self.merge_repeated_job_end(entry, slot, job, end);
                 entry
             }
             None => {
@@ -265,7 +265,7 @@ impl UsageTable {
                 entry
             }
         };
-        self.clear_ended_sum(at);
+        self.clear_usage_sum_of_ended_jobs(at);
         Ok(())
     }
 
@@ -285,20 +285,20 @@ impl UsageTable {
         } else {
             self.add_ended(entry, tracked);
         }
-        self.clear_ended_sum(entry);
+        self.clear_usage_sum_of_ended_jobs(entry);
         Ok(())
     }
 
     /// Makes the next refresh compute the usage of an association again, including its ended jobs.
-    fn clear_ended_sum(&mut self, at: u32) {
+    fn clear_usage_sum_of_ended_jobs(&mut self, at: u32) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
-            entry.clear_ended_sum();
+            entry.clear_usage_sum_of_ended_jobs();
             self.agenda.mark_usage_changed(entry, at);
         }
     }
 
     /// Removes a job that is stored as running but never started, or that this Flux instance no longer has.
-    pub fn remove_running(&mut self, id: JobId) {
+    pub fn remove_job_stored_as_running(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.take_running_job(at, slot);
             self.by_id.remove(&id);
@@ -313,10 +313,10 @@ impl UsageTable {
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let tracked = jobs.and_then(|jobs| jobs.running.get_mut(slot as usize));
         if let Some(tracked) = tracked {
-            let limited = tracked.run.limited_to(seconds);
+            let limited = tracked.run.limit_run_time(seconds);
             if limited != tracked.run {
                 tracked.run = limited;
-                self.clear_ended_sum(entry);
+                self.clear_usage_sum_of_ended_jobs(entry);
             }
         }
     }
@@ -360,11 +360,11 @@ impl UsageTable {
             return;
         }
         let gone = entry.evict_ended(each, now, half_life, self.keeps_uncovered);
-        self.remove_evicted(at, gone);
+        self.remove_evicted_jobs(at, gone);
     }
 
     /// Removes evicted jobs from the index of jobs, and updates the positions of the remaining ended jobs of their association.
-    fn remove_evicted(&mut self, at: u32, gone: Vec<JobId>) {
+    fn remove_evicted_jobs(&mut self, at: u32, gone: Vec<JobId>) {
         if gone.is_empty() {
             return;
         }
@@ -380,7 +380,7 @@ impl UsageTable {
 
     /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
     /// nothing, because many jobs may end at once.
-    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
+    pub fn evict_ended_jobs_of_same_association(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
         let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
         if jobs.is_some_and(|jobs| jobs.unevictable_at != now) {
@@ -390,7 +390,7 @@ impl UsageTable {
 
     /// Merges a second report of an end. The earlier end applies, because a job does not run again. For each resource the larger
     /// number applies, because job-list does not report GPUs.
-    fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
+    fn merge_repeated_job_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
         let (weights, charging) = (self.weights, &self.charging);
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
@@ -401,7 +401,7 @@ impl UsageTable {
         }
         // The snapshot may lack the time limit.
         if tracked.run.time_limit() == 0.0 {
-            tracked.run = tracked.run.limited_to(job.limit);
+            tracked.run = tracked.run.limit_run_time(job.limit);
         }
         let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
         most.for_each(|(known, reported)| *known = reported.max(*known));
@@ -414,8 +414,8 @@ impl UsageTable {
         let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);
         let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
-        self.remove_evicted(at, gone.unwrap_or_default());
-        self.clear_ended_sum(at);
+        self.remove_evicted_jobs(at, gone.unwrap_or_default());
+        self.clear_usage_sum_of_ended_jobs(at);
     }
 
     /// Asserts that each job is at the position that `by_id` stores.

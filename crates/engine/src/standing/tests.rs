@@ -183,7 +183,7 @@ fn a_job_that_the_pushed_usage_includes_counts_once() {
 }
 
 #[test]
-fn the_earlier_of_two_ends_counts() {
+fn if_two_ends_of_a_job_are_reported_the_earlier_counts() {
     for ends in [[50.0, 60.0], [60.0, 50.0]] {
         let mut plain = site(Policy::Classic);
         plain.rule.half_life = HalfLife::NONE;
@@ -227,7 +227,7 @@ fn a_push_adds_moves_and_removes_associations() {
 }
 
 #[test]
-fn the_sum_of_evicted_jobs_is_not_split() {
+fn a_push_within_the_evicted_jobs_replaces_their_whole_sum() {
     let mut plain = site(Policy::Classic);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 4, each: 1 });
@@ -269,14 +269,16 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
         sliced.begin_computation(T0 + 60.0);
         let mut reported = Vec::new();
         for _ in 0..steps {
-            reported.extend(sliced.compute_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported
+                .extend(sliced.compute_refresh_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         let mut with_usage_of_2 = site(Policy::Classic);
         with_usage_of_2.associations[1].usage = Some(1e4);
         sliced.push(with_usage_of_2).expect("a site");
         sliced.begin_computation(T0 + 60.0);
         while sliced.work.is_in_progress() {
-            reported.extend(sliced.compute_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
+            reported
+                .extend(sliced.compute_refresh_slice(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
         for changed in &reported {
             let last = reported.iter().rfind(|other| other.association == changed.association);
@@ -386,8 +388,8 @@ fn a_job_that_never_ran_has_no_usage() {
     for id in 1..=3 {
         standing.usages.track_start(&job(id, 1, "A", 1, T0)).expect("a job");
     }
-    standing.usages.remove_running(JobId(1));
-    standing.usages.remove_running(JobId(1));
+    standing.usages.remove_job_stored_as_running(JobId(1));
+    standing.usages.remove_job_stored_as_running(JobId(1));
     standing.usages.track_end(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     standing.usages.track_end(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     assert_eq!(standing.usages.counts(), (3, 0, 2));

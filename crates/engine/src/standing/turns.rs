@@ -9,13 +9,13 @@
 //! their siblings, in O(depth * log siblings).
 //!
 //! Slurm's formulas do not compare levels ([`fairshare::Policy::compares_quotients`]). For them
-//! [`fairshare::Charged`] computes the fair-share of an association after its own earlier jobs, with all
+//! [`fairshare::ChargedFairshares`] computes the fair-share of an association after its own earlier jobs, with all
 //! other associations unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Index, Standing};
-use fairshare::{Charged, NodeId, Ranking, Tree};
+use fairshare::{ChargedFairshares, NodeId, Ranking, Tree};
 
 /// A sibling with its quotient as bits. Non-negative numbers and their bits have the same order.
 type Sibling = (u64, NodeId);
@@ -138,13 +138,13 @@ impl Turns {
 
     fn first(&mut self) -> Option<NodeId> {
         let mut compared = 0;
-        let leaf = self.find_most_deserving(self.root, &mut compared);
+        let leaf = self.find_best_association_below_node(self.root, &mut compared);
         self.compared += compared;
         leaf.filter(|leaf| *leaf != self.root)
     }
 
     /// Returns the association below `node` whose job starts next. If banks are tied, searches below all of them.
-    fn find_most_deserving(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
+    fn find_best_association_below_node(&self, node: NodeId, compared: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
@@ -181,7 +181,7 @@ impl Turns {
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                let best = |(_, node)| self.find_most_deserving(node, compared);
+                let best = |(_, node)| self.find_best_association_below_node(node, compared);
                 return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
@@ -254,7 +254,7 @@ impl Charging {
             return false;
         }
         let Some((tree, ranking)) = standing.tree().zip(standing.ranking()) else { return true };
-        let (mut charged, mut left) = (Charged::new(tree, ranking), budget);
+        let (mut charged, mut left) = (ChargedFairshares::new(tree, ranking), budget);
         while let Some((index, costs)) = asked.get(fairshares.len()) {
             let in_turn = |leaf| compute_fairshares_in_turn(&mut charged, leaf, costs, factor);
             let in_turn = standing.node(*index).map(in_turn).unwrap_or_default();
@@ -302,7 +302,7 @@ impl Charging {
 /// job gets the association's own fair-share. The usage of other associations stays the same. `costs` has the usage
 /// of each job, in seconds times weight. `factor` converts this usage to the units of the tree.
 pub(super) fn compute_fairshares_in_turn(
-    charged: &mut Charged<'_>,
+    charged: &mut ChargedFairshares<'_>,
     leaf: NodeId,
     costs: &[f64],
     factor: f64,

@@ -190,7 +190,7 @@ impl UsageEntry {
     }
 
     /// Sets the usage per second of each job to the result of `rate`.
-    pub fn set_rates(&mut self, rate: impl Fn(&Tracked) -> f64) {
+    pub fn set_usage_rates(&mut self, rate: impl Fn(&Tracked) -> f64) {
         self.ended_sum = None;
         let Some(jobs) = self.jobs.as_mut() else { return };
         for job in jobs.running.iter_mut().chain(&mut jobs.ended) {
@@ -198,11 +198,11 @@ impl UsageEntry {
         }
     }
 
-    pub fn clear_ended_sum(&mut self) {
+    pub fn clear_usage_sum_of_ended_jobs(&mut self) {
         self.ended_sum = None;
     }
 
-    pub fn has_ended_sum(&self) -> bool {
+    pub fn has_usage_of_ended_jobs(&self) -> bool {
         self.ended_sum.is_some()
     }
 
@@ -238,7 +238,7 @@ impl UsageEntry {
         let ended_sum = match self.ended_sum {
             Some(ended_sum) => ended_sum,
             None => {
-                let ended_sum = self.without_running(now, mode, scale);
+                let ended_sum = self.compute_usage_without_running_jobs(now, mode, scale);
                 // The sum is stored only if all of its usage was accrued before `now`.
                 self.ended_sum = (self.latest() <= now).then_some(ended_sum);
                 ended_sum
@@ -254,10 +254,10 @@ impl UsageEntry {
         let scale = Scale::new(now, half_life);
         let running = self.jobs.iter().flat_map(|jobs| &jobs.running);
         let running: f64 = running.map(|job| job.run.scaled(now, mode, &scale)).sum();
-        zero_negligible(self.without_running(now, mode, &scale) + running)
+        zero_negligible(self.compute_usage_without_running_jobs(now, mode, &scale) + running)
     }
 
-    fn without_running(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
+    fn compute_usage_without_running_jobs(&self, now: f64, mode: Mode, scale: &Scale) -> f64 {
         let mut usage = self.base.usage * scale.factor(self.base.since.min(now));
         if let Some(jobs) = &self.jobs {
             if jobs.sum > 0.0 {

@@ -13,7 +13,7 @@ fn make_half_life(seconds: f64) -> HalfLife {
 }
 
 fn make_run(rate: f64, start: f64, end: Option<f64>, limit: f64) -> Run {
-    let run = Run::new(rate, start).expect("a run").limited_to(limit);
+    let run = Run::new(rate, start).expect("a run").limit_run_time(limit);
     end.map_or(run, |end| run.with_end(end).expect("an end"))
 }
 
@@ -65,8 +65,8 @@ fn runs_with_invalid_numbers_are_rejected() {
     let run = Run::new(1.0, 100.0).expect("a run");
     assert_eq!(run.with_end(f64::NAN), None);
     assert_eq!(run.with_end(50.0).and_then(|run| run.end()), Some(100.0));
-    assert_eq!(run.limited_to(f64::NAN), run);
-    assert_eq!(run.limited_to(-3.0), run);
+    assert_eq!(run.limit_run_time(f64::NAN), run);
+    assert_eq!(run.limit_run_time(-3.0), run);
 }
 
 /// The job starts at 100 and has the rate 4. Each row has the end, the time limit, the present time, and the
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn committed_usage_has_no_jumps_and_does_not_rise(
+    fn committed_usage_of_a_running_job_changes_continuously_and_never_rises(
         rate in 0.1..1e3f64, limit in 1.0..1e5f64, h in any_half_life(), parts in 2..40usize,
     ) {
         let (start, decay) = (1.7e9, make_half_life(h));

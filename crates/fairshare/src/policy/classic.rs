@@ -7,7 +7,7 @@
 
 use super::{Policy, RankingPolicy};
 use crate::Options;
-use crate::formula::{Formula, Numbers, Step, power_of_half};
+use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 
 impl Policy {
     /// Slurm's classic algorithm: 2^-(effective usage / norm shares).
@@ -47,21 +47,21 @@ struct Rule {
 }
 
 impl Formula for Rule {
-    fn root(&self) -> Numbers {
-        Numbers { norm_shares: 1.0, effective_usage: 1.0 }
+    fn root(&self) -> InheritedFormulaValues {
+        InheritedFormulaValues { norm_shares: 1.0, effective_usage: 1.0 }
     }
 
-    fn step(&self, step: &Step) -> Numbers {
+    fn step(&self, step: &Step) -> InheritedFormulaValues {
         let norm_shares = step.part.unwrap_or(1.0) * step.parent.norm_shares;
         let effective_usage = match step.part {
             _ if step.below_root => step.norm_usage,
             None => step.parent.effective_usage,
             Some(_) => (self.effective_usage)(step, norm_shares),
         };
-        Numbers { norm_shares, effective_usage }
+        InheritedFormulaValues { norm_shares, effective_usage }
     }
 
-    fn factor(&self, numbers: Numbers) -> f64 {
+    fn factor(&self, numbers: InheritedFormulaValues) -> f64 {
         if numbers.norm_shares > 0.0 {
             power_of_half(numbers.effective_usage / numbers.norm_shares / self.dampening)
         } else {

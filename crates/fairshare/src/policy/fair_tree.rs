@@ -26,8 +26,8 @@ impl RankingPolicy for FairTree {
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
         match ranking.options.ties {
-            Ties::Documented => ranking.rank_by_depth_first_visit(&SlurmVisitRule::<true>, tree),
-            Ties::SlurmProgram => ranking.rank_by_depth_first_visit(&SlurmVisitRule::<false>, tree),
+            Ties::Documented => ranking.rank_by_depth_first_visit(&SlurmSiblingOrder::<true>, tree),
+            Ties::SlurmProgram => ranking.rank_by_depth_first_visit(&SlurmSiblingOrder::<false>, tree),
         }
     }
 
@@ -64,7 +64,7 @@ impl RankingPolicy for FairTree {
         if long { &["level_fs", "served"] } else { &["level_fs"] }
     }
 
-    fn describe_user_and_bank_tie(&self, options: &Options) -> &'static str {
+    fn describe_order_of_tied_nodes(&self, options: &Options) -> &'static str {
         match options.ties {
             Ties::Documented => "a user shares the rank of the best user below the bank",
             Ties::SlurmProgram => {
@@ -78,9 +78,9 @@ impl RankingPolicy for FairTree {
 /// accounts are sorted in one list. Slurm's documentation describes this order.
 /// If `MERGES_BANKS` is false, equal accounts are visited one after the other. Slurm's program does this,
 /// because its check for equal accounts never succeeds.
-struct SlurmVisitRule<const MERGES_BANKS: bool>;
+struct SlurmSiblingOrder<const MERGES_BANKS: bool>;
 
-impl<const MERGES_BANKS: bool> SiblingRule for SlurmVisitRule<MERGES_BANKS> {
+impl<const MERGES_BANKS: bool> SiblingRule for SlurmSiblingOrder<MERGES_BANKS> {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = MERGES_BANKS;

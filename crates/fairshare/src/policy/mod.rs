@@ -104,7 +104,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 
     /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], not by fair-share.
-    fn has_scheduler_walk(&self) -> bool {
+    fn is_ordered_by_pbs_walk(&self) -> bool {
         false
     }
 
@@ -129,7 +129,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 
     /// Returns a clause that says how a user and a bank with tied values are ranked.
-    fn describe_user_and_bank_tie(&self, _: &Options) -> &'static str {
+    fn describe_order_of_tied_nodes(&self, _: &Options) -> &'static str {
         "a user comes before a bank"
     }
 
@@ -188,8 +188,8 @@ impl Policy {
     }
 
     /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], not by fair-share.
-    pub fn has_scheduler_walk(self) -> bool {
-        self.0.has_scheduler_walk()
+    pub fn is_ordered_by_pbs_walk(self) -> bool {
+        self.0.is_ordered_by_pbs_walk()
     }
 
     /// Returns the name of the value that siblings are compared by.
@@ -213,8 +213,8 @@ impl Policy {
     }
 
     /// Returns a clause that says how a user and a bank with tied values are ranked.
-    pub fn describe_user_and_bank_tie(self, options: &Options) -> &'static str {
-        self.0.describe_user_and_bank_tie(options)
+    pub fn describe_order_of_tied_nodes(self, options: &Options) -> &'static str {
+        self.0.describe_order_of_tied_nodes(options)
     }
 
     /// Returns a clause that says how the formula computes the fair-share `value`.

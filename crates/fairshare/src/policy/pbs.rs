@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{Formula, Numbers, Step, power_of_half};
+use crate::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 use crate::ranking::shares_of;
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
@@ -81,7 +81,7 @@ impl RankingPolicy for Pbs {
         detail.pbs.map_or(0.0, |pbs| pbs.fairshare_perc)
     }
 
-    fn has_scheduler_walk(&self) -> bool {
+    fn is_ordered_by_pbs_walk(&self) -> bool {
         true
     }
 
@@ -117,7 +117,7 @@ fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     if tree.parent(node).is_none() {
         return 1.0;
     }
-    let above = ranking.sums.find_competing_bank_of_node(tree, node) as usize;
+    let above = ranking.sums.find_bank_where_node_competes(tree, node) as usize;
     let has_target = ranking.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
     let has_shares = has_target && !ranking.sums.is_left_out(tree, node);
     let shares = if has_shares { shares_of(tree, node) } else { 0.0 };
@@ -133,11 +133,11 @@ fn make_rule(options: &Options) -> Rule {
 }
 
 impl Formula for Rule {
-    fn root(&self) -> Numbers {
-        Numbers { norm_shares: 1.0, effective_usage: 0.0 }
+    fn root(&self) -> InheritedFormulaValues {
+        InheritedFormulaValues { norm_shares: 1.0, effective_usage: 0.0 }
     }
 
-    fn step(&self, step: &Step) -> Numbers {
+    fn step(&self, step: &Step) -> InheritedFormulaValues {
         // The members of a group without a target have no target either.
         let part = if step.parent.norm_shares == 0.0 { 0.0 } else { step.part.unwrap_or(0.0) };
         let effective_usage = if step.below_root {
@@ -145,10 +145,10 @@ impl Formula for Rule {
         } else {
             step.norm_usage + (step.parent.effective_usage - step.norm_usage) * part
         };
-        Numbers { norm_shares: part * step.parent.norm_shares, effective_usage }
+        InheritedFormulaValues { norm_shares: part * step.parent.norm_shares, effective_usage }
     }
 
-    fn factor(&self, numbers: Numbers) -> f64 {
+    fn factor(&self, numbers: InheritedFormulaValues) -> f64 {
         if numbers.norm_shares == 0.0 {
             0.0
         } else {
@@ -173,7 +173,7 @@ impl Formula for Rule {
 
 /// Compares two nodes, each as (usage, perc), at one level of the pairwise comparison. Returns `Less` if `a`
 /// is more deserving, and `None` if the comparison ends in a tie.
-pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
+pub(crate) fn compare_usage_relative_to_target(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
     match (a.1 > 0.0, b.1 > 0.0) {
         (false, false) => None,
         (false, true) => Some(Ordering::Greater),
@@ -188,7 +188,7 @@ impl Ranking {
     /// If an association and a bank are equal siblings, the association has the same rank as the best association in
     /// the bank. [`Ranking::compare_by_pbs_walk`] alone would give no order, because it is not transitive.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
-        if !self.policy.has_scheduler_walk() {
+        if !self.policy.is_ordered_by_pbs_walk() {
             return None;
         }
         let mut walk = PbsWalk { rank: vec![0; tree.leaves().len()], order: Vec::new() };
@@ -204,7 +204,7 @@ impl Ranking {
 
     /// Returns usage / target, which OpenPBS compares; infinite without a target. `None` under another policy.
     pub fn usage_over_target(&self, tree: &Tree, node: NodeId) -> Option<f64> {
-        if !self.policy.has_scheduler_walk() {
+        if !self.policy.is_ordered_by_pbs_walk() {
             return None;
         }
         let detail = self.detail(tree, node);
@@ -218,7 +218,7 @@ impl Ranking {
     /// associations are equal. The comparison is not transitive for leaves at different depths. Returns `None` if the
     /// policy is not `pbs`.
     pub fn compare_by_pbs_walk(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
-        if !self.policy.has_scheduler_walk() {
+        if !self.policy.is_ordered_by_pbs_walk() {
             return None;
         }
         let usage_and_target = |node: NodeId| {
@@ -229,7 +229,7 @@ impl Ranking {
             if a == b {
                 continue;
             }
-            match compare_deserving(usage_and_target(a), usage_and_target(b)) {
+            match compare_usage_relative_to_target(usage_and_target(a), usage_and_target(b)) {
                 Some(Ordering::Equal) => {}
                 Some(decided) => return Some(decided),
                 None => break,

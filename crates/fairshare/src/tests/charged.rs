@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the fair-shares that [`Charged`] computes with the fair-shares of a full ranking.
+//! Compares the fair-shares that [`ChargedFairshares`] computes with the fair-shares of a full ranking.
 
 use proptest::prelude::*;
 
 use super::properties::{any_kind, any_options, list_policies_for_kind};
 use crate::charged::is_near;
-use crate::{Builder, Charged, Options, Policy, Shares, Tree};
+use crate::{Builder, ChargedFairshares, Options, Policy, Shares, Tree};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_charged_fair_share_equals_that_of_a_full_ranking(
+    fn charged_usage_gives_the_same_fair_share_as_a_full_ranking(
         (kind, site) in any_kind(), options in any_options(),
         charges in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), Just(8.0), 0.0..300.0f64]), 1..8),
     ) {
         let tree = Tree::build(&site).expect("a tree");
         for policy in list_policies_for_kind(kind) {
             let ranking = tree.rank(policy, &options).expect("a ranking");
-            let mut charged = Charged::new(&tree, &ranking);
+            let mut charged = ChargedFairshares::new(&tree, &ranking);
             for (leaf, usage) in &charges {
                 let leaves: Vec<_> = tree.leaves().collect();
                 let leaf = *leaf.get(&leaves);
@@ -55,7 +55,7 @@ fn charging_associations_with_different_usages_needs_no_full_ranking() {
     let tree = builder.build().expect("a tree");
     for policy in Policy::ALL {
         let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
-        let mut charged = Charged::new(&tree, &ranking);
+        let mut charged = ChargedFairshares::new(&tree, &ranking);
         for leaf in tree.leaves() {
             for factor in [0.3, 1.01, 2.7, 31.0] {
                 let usage = tree.own_usage(leaf).expect("recorded") * factor;
@@ -77,7 +77,7 @@ fn charging_associations_with_different_usages_needs_no_full_ranking() {
 
 /// The scale turns quotients into level values: at scale 1e6 a quotient of 1 has the level value 1e6.
 #[test]
-fn quotients_are_near_if_their_level_values_may_be_tied() {
+fn usage_quotients_count_as_near_if_their_level_values_could_tie() {
     for (a, b, scale, wanted) in [
         (0.0, 0.0, 1.0, true),
         (1.0, 1.0 + 1e-13, 1.0, true),
@@ -116,7 +116,7 @@ fn needs_ranking(usage: f64, unused: f64) -> bool {
     }
     let tree = builder.build().expect("a tree");
     let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
-    let mut charged = Charged::new(&tree, &ranking);
+    let mut charged = ChargedFairshares::new(&tree, &ranking);
     let first = tree.leaves().find(|leaf| tree.name(*leaf) == "u1").expect("the first");
     assert!(charged.fairshare(first, usage).is_some());
     charged.has_ranked()
@@ -124,7 +124,7 @@ fn needs_ranking(usage: f64, unused: f64) -> bool {
 
 /// Users u1 and u2 have twice the average usage per share, so both level values are about one half.
 #[test]
-fn the_tolerance_that_forces_a_ranking_scales_with_the_usage_of_all_siblings() {
+fn values_within_a_tolerance_relative_to_sibling_usage_require_a_ranking() {
     for (apart, wanted) in [(0.0, true), (1.6e-12, true), (2.6e-12, false), (1e-9, false)] {
         assert_eq!(needs_ranking(1000.0 * (1.0 + apart), 0.0), wanted, "{apart}");
     }

@@ -13,7 +13,7 @@ fn rank_tree(tree: &Tree, policy: Policy) -> Ranking {
 
 /// Ranks two users of one bank, who are given as (shares, usage). Returns the name of the worse user, and the shares or
 /// the usage with which this user would come first.
-fn find_overtake_of_pair(
+fn find_overtake_of_two_users(
     policy: Policy,
     x: (u64, f64),
     y: (u64, f64),
@@ -52,17 +52,17 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         ((1, 2.0), (2, 4.0), None),
     ] {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
-            assert_eq!(find_overtake_of_pair(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
+            assert_eq!(find_overtake_of_two_users(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
         // Formula policies combine the values of all levels, so `overtake` returns no change.
-        assert_eq!(find_overtake_of_pair(Policy::Classic, own, other), None);
+        assert_eq!(find_overtake_of_two_users(Policy::Classic, own, other), None);
     }
-    let swapped = find_overtake_of_pair(Policy::FairTree, (1, 2.0), (1, 8.0));
+    let swapped = find_overtake_of_two_users(Policy::FairTree, (1, 2.0), (1, 8.0));
     assert_eq!(swapped, Some(("y".to_owned(), Some(5), Some(2.0))));
 }
 
 #[test]
-fn the_even_usage_equals_values_computed_by_hand() {
+fn the_usage_that_matches_the_share_equals_values_computed_by_hand() {
     for (users, even) in [
         // x has a quarter of the shares. With a usage of 2, x also has a quarter of the usage.
         ("x A 1 9\ny A 3 6", Some(2.0)),
@@ -97,7 +97,7 @@ fn the_pbs_walk_returns_positions_and_the_association_ahead() {
 }
 
 #[test]
-fn compare_deserving_compares_usage_by_target() {
+fn compare_deserving_orders_pbs_nodes_by_usage_divided_by_target() {
     use Ordering::{Equal, Greater, Less};
     for (a, b, wanted) in [
         ((4.0, 2.0), (9.0, 3.0), Some(Less)),
@@ -108,12 +108,12 @@ fn compare_deserving_compares_usage_by_target() {
         ((9.0, 3.0), (0.0, 0.0), Some(Less)),
         ((0.0, 0.0), (1.0, 0.0), None),
     ] {
-        assert_eq!(pbs::compare_deserving(a, b), wanted, "{a:?} {b:?}");
+        assert_eq!(pbs::compare_usage_relative_to_target(a, b), wanted, "{a:?} {b:?}");
     }
 }
 
 #[test]
-fn weights_at_the_tolerance_are_not_tied() {
+fn weights_that_differ_by_exactly_the_tolerance_are_no_tie() {
     let half = 0.5 + f64::EPSILON;
     let is_tie = |high, low| Policy::WeightedWalk.rules().is_tie(high, low);
     assert!(!is_tie(half, 0.5), "a difference of exactly the tolerance is no tie");
@@ -180,7 +180,7 @@ fn siblings_without_shares_have_the_usage_of_their_bank() {
 /// With `ties=slurm-program`, equal banks are visited one after the other, so all users of the first bank
 /// come first. Otherwise the users of equal banks are compared with each other.
 #[test]
-fn equal_banks_decide_the_order_if_slurm_visits_one_after_the_other() {
+fn with_ties_slurm_program_tied_banks_decide_the_order_of_users() {
     let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     for (ties, decisive) in [("ties=documented", "a1"), ("ties=slurm-program", "a")] {
         let mut options = Options::default();
@@ -208,7 +208,7 @@ fn formula_policies_give_0_and_not_nan_without_shares() {
 }
 
 #[test]
-fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
+fn usage_counted_at_a_pbs_level_excludes_the_initial_usage() {
     let tree = make_tree("root - 1\nA root 1\nB root 1", "x A 1 5\ny A 1 1\nz B 1 2");
     let ranking = rank_tree(&tree, Policy::Pbs);
     let counted = |user, bank| -> Vec<(f64, f64)> {
@@ -222,7 +222,7 @@ fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
 }
 
 #[test]
-fn walk_sorts_by_value_and_puts_unranked_nodes_last() {
+fn the_tree_walk_sorts_siblings_by_value_with_unranked_nodes_last() {
     let tree = make_tree("root - 1\nA root 1", "a A 1 9\n!b A 1 0\nc A 1 3\nd A 1 5");
     let names: Vec<(&str, usize)> = rank_tree(&tree, Policy::WeightedWalk)
         .walk(&tree)

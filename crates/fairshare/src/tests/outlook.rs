@@ -70,7 +70,7 @@ proptest! {
     /// With the shares or the usage that `overtake` returns, the association that was behind is ahead. With
     /// one share less, it is still behind.
     #[test]
-    fn overtake_returns_shares_and_usage_that_reverse_the_order(rows in any_rows(), fair_tree in any::<bool>()) {
+    fn overtake_returns_the_shares_and_usage_that_put_an_association_ahead(rows in any_rows(), fair_tree in any::<bool>()) {
         let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
         let mut tree = build_tree(&rows);
         let rank = |tree: &Tree| tree.rank(policy, &Options::default()).expect("a ranking");
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn with_its_even_usage_a_node_has_equal_fractions_of_usage_and_shares(rows in any_rows()) {
+    fn a_node_with_its_even_usage_has_a_level_fs_of_1(rows in any_rows()) {
         let mut tree = build_tree(&rows);
         let leaves: Vec<NodeId> = tree.leaves().collect();
         for leaf in leaves {

@@ -94,7 +94,7 @@ fn compute_fairshares(site: &Site, policy: Policy, options: &Options) -> BTreeMa
     fairshares_by_name(&tree, &ranking)
 }
 
-fn use_documented_ties(options: Options) -> Options {
+fn set_ties_option_to_documented(options: Options) -> Options {
     Options { ties: Ties::Documented, ..options }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
 }
 
 /// Returns the ranks of the active associations at or below a node.
-fn ranks_below(tree: &Tree, ranking: &Ranking, node: NodeId) -> Vec<u32> {
+fn list_ranks_at_or_below(tree: &Tree, ranking: &Ranking, node: NodeId) -> Vec<u32> {
     let mut found = Vec::new();
     let mut left = vec![node];
     while let Some(node) = left.pop() {
@@ -161,7 +161,7 @@ proptest! {
             shuffled.associations.swap(at, mix(at) as usize % (at + 1));
         }
         for policy in list_policies_for_kind(kind) {
-            let options = use_documented_ties(options);
+            let options = set_ties_option_to_documented(options);
             let (tree, ranking) = rank_site(&site, policy, &options);
             let (other_tree, other) = rank_site(&shuffled, policy, &options);
             prop_assert_eq!(fairshares_by_name(&tree, &ranking), fairshares_by_name(&other_tree, &other), "{}", policy);
@@ -221,7 +221,7 @@ proptest! {
         *usage = Some(usage.unwrap_or(0.0) + f64::from(more));
         let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
         for policy in RANK_POLICIES {
-            let options = use_documented_ties(options);
+            let options = set_ties_option_to_documented(options);
             let (before, after) = (compute_fairshares(&site, policy, &options), compute_fairshares(&busier, policy, &options));
             prop_assert!(after[&key] <= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
         }
@@ -240,7 +240,7 @@ proptest! {
         }
         let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
         for policy in RANK_POLICIES {
-            let options = use_documented_ties(options);
+            let options = set_ties_option_to_documented(options);
             let (before, after) = (compute_fairshares(&site, policy, &options), compute_fairshares(&richer, policy, &options));
             prop_assert!(after[&key] >= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
         }
@@ -250,7 +250,7 @@ proptest! {
     #[test]
     fn associations_of_a_better_bank_outrank_those_of_a_worse_sibling((kind, site) in any_kind(), options in any_options()) {
         for policy in list_policies_for_kind(kind).filter(|policy| policy.is_rank()) {
-            let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
+            let (tree, ranking) = rank_site(&site, policy, &set_ties_option_to_documented(options));
             for bank in tree.banks() {
                 let siblings: Vec<NodeId> = tree.children(bank).collect();
                 for (&a, &b) in siblings.iter().flat_map(|a| siblings.iter().map(move |b| (a, b))) {
@@ -262,8 +262,8 @@ proptest! {
                     if high <= low * (1.0 + 1e-9) + 1e-9 || vanishes(a) || vanishes(b) {
                         continue;
                     }
-                    let worst = ranks_below(&tree, &ranking, a).into_iter().min();
-                    let best = ranks_below(&tree, &ranking, b).into_iter().max();
+                    let worst = list_ranks_at_or_below(&tree, &ranking, a).into_iter().min();
+                    let best = list_ranks_at_or_below(&tree, &ranking, b).into_iter().max();
                     if let (Some(worst), Some(best)) = (worst, best) {
                         prop_assert!(worst > best, "{policy}: {} over {}", tree.describe(a), tree.describe(b));
                     }
@@ -313,7 +313,7 @@ proptest! {
     #[test]
     fn comparisons_of_associations_agree_with_their_ranks((kind, site) in any_kind(), options in any_options()) {
         for policy in list_policies_for_kind(kind) {
-            let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
+            let (tree, ranking) = rank_site(&site, policy, &set_ties_option_to_documented(options));
             for (a, b) in tree.leaves().flat_map(|a| tree.leaves().map(move |b| (a, b))) {
                 let Some(why) = ranking.compare(&tree, a, b) else {
                     prop_assert_eq!(a, b);

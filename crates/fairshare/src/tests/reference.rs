@@ -94,7 +94,7 @@ pub fn compute_fairshares(site: &Site, policy: Policy, options: &Options) -> Fai
                 rank: root.count_ranked(),
                 out,
             };
-            let mut top = list_competitors(policy, &root);
+            let mut top = list_nodes_competing_below_bank(policy, &root);
             if walk.is_program() {
                 top.extend(list_vanished_banks(&root));
             }
@@ -147,7 +147,7 @@ pub fn compute_fairshares(site: &Site, policy: Policy, options: &Options) -> Fai
         }
         "pbs" => {
             let total = root.pbs_usage(options.pbs_min_usage);
-            descend_pbs(&root, (1.0, 0.0), total, true, options.pbs_min_usage, &mut out);
+            compute_pbs_fair_shares_below(&root, (1.0, 0.0), total, true, options.pbs_min_usage, &mut out);
         }
         _ => panic!("policy {policy} has no reference"),
     }
@@ -225,7 +225,7 @@ impl Node {
     }
 }
 
-fn descend_pbs(
+fn compute_pbs_fair_shares_below(
     node: &Node,
     (perc, tree_usage): (f64, f64),
     total: f64,
@@ -240,7 +240,7 @@ fn descend_pbs(
         let usage = if below_root { own } else { own + (tree_usage - own) * part };
         let perc = part * perc;
         if child.is_bank {
-            descend_pbs(child, (perc, usage), total, false, min, out);
+            compute_pbs_fair_shares_below(child, (perc, usage), total, false, min, out);
         } else if child.active {
             out.insert(child.key.clone(), if perc == 0.0 { 0.0 } else { 2f64.powf(-(usage / perc)) });
         }
@@ -248,7 +248,7 @@ fn descend_pbs(
 }
 
 /// Returns all nodes that compete below a bank, in list order, each with its value.
-fn list_competitors(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
+fn list_nodes_competing_below_bank(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     let mut competitors = bank.competitors();
     competitors.sort_by_key(|node| node.list);
     let shares: f64 = competitors.iter().map(|node| node.share_count()).sum();
@@ -332,14 +332,14 @@ impl Walk {
                 self.left -= 1;
                 continue;
             }
-            let mut below = list_competitors(self.policy, &node);
+            let mut below = list_nodes_competing_below_bank(self.policy, &node);
             if program {
                 below.extend(list_vanished_banks(&node));
             }
             let mut last = value;
             while !program && at < sorted.len() && sorted[at].1.is_bank && self.is_equal(last, sorted[at].0) {
                 last = sorted[at].0;
-                below.extend(list_competitors(self.policy, &sorted[at].1));
+                below.extend(list_nodes_competing_below_bank(self.policy, &sorted[at].1));
                 at += 1;
             }
             self.visit(&mut below, tied);

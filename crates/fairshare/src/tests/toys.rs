@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Two ranking policies that exist in this file only. They show which methods a new policy must implement.
 
-use super::super::formula::{Formula, Numbers, Step, power_of_half};
+use super::super::formula::{Formula, InheritedFormulaValues, Step, power_of_half};
 use super::super::policy::RankingPolicy;
 use super::super::sums::Sums;
 use super::super::walk::SiblingRule;
@@ -9,9 +9,9 @@ use super::super::*;
 use super::make_tree;
 
 /// Visits siblings by ascending usage and ignores shares.
-struct LeastUsed;
+struct LeastUsedFirstPolicy;
 
-impl RankingPolicy for LeastUsed {
+impl RankingPolicy for LeastUsedFirstPolicy {
     fn name(&self) -> &'static str {
         "least-used"
     }
@@ -34,7 +34,7 @@ impl RankingPolicy for LeastUsed {
     }
 }
 
-impl SiblingRule for LeastUsed {
+impl SiblingRule for LeastUsedFirstPolicy {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = true;
@@ -49,28 +49,28 @@ impl SiblingRule for LeastUsed {
 }
 
 /// F = 2^-(fraction of the site's usage).
-struct UsageOnly;
+struct UsageOnlyPolicy;
 
-impl RankingPolicy for UsageOnly {
+impl RankingPolicy for UsageOnlyPolicy {
     fn name(&self) -> &'static str {
         "usage-only"
     }
 
     fn formula(&self, _: &Options) -> Option<Box<dyn Formula>> {
-        Some(Box::new(UsageOnly))
+        Some(Box::new(UsageOnlyPolicy))
     }
 }
 
-impl Formula for UsageOnly {
-    fn root(&self) -> Numbers {
-        Numbers { norm_shares: 1.0, effective_usage: 1.0 }
+impl Formula for UsageOnlyPolicy {
+    fn root(&self) -> InheritedFormulaValues {
+        InheritedFormulaValues { norm_shares: 1.0, effective_usage: 1.0 }
     }
 
-    fn step(&self, step: &Step) -> Numbers {
-        Numbers { norm_shares: 1.0, effective_usage: step.norm_usage }
+    fn step(&self, step: &Step) -> InheritedFormulaValues {
+        InheritedFormulaValues { norm_shares: 1.0, effective_usage: step.norm_usage }
     }
 
-    fn factor(&self, numbers: Numbers) -> f64 {
+    fn factor(&self, numbers: InheritedFormulaValues) -> f64 {
         power_of_half(numbers.effective_usage)
     }
 }
@@ -85,7 +85,7 @@ fn list_names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
 
 #[test]
 fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
-    let (tree, policy, options) = (example_tree(), Policy::new(&LeastUsed), Options::default());
+    let (tree, policy, options) = (example_tree(), Policy::new(&LeastUsedFirstPolicy), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     // B used 4 and A used 8.
     assert_eq!(list_names(&tree, ranking.order()), ["c", "b", "a"]);
@@ -100,7 +100,7 @@ fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
         ["root", "B", "c", "d", "A", "b", "a"]
     );
     // With a usage of 8 for c, bank B has a usage of 9. Bank A has used less, so the users of A come first.
-    assert_eq!(Charged::new(&tree, &ranking).fairshare(c, 8.0), Some(1.0 / 3.0));
+    assert_eq!(ChargedFairshares::new(&tree, &ranking).fairshare(c, 8.0), Some(1.0 / 3.0));
     assert_eq!((policy.to_string(), policy == Policy::FairTree), ("least-used".to_owned(), false));
     assert!(ranking.pbs_walk(&tree).is_none() && policy.table_columns(true).is_empty());
     assert!(Options::applies("inactive_usage", policy) && !Options::applies("ties", policy));
@@ -108,7 +108,7 @@ fn a_new_ranking_policy_that_sorts_siblings_needs_only_one_source_file() {
 
 #[test]
 fn a_new_ranking_policy_with_a_formula_needs_only_one_source_file() {
-    let (mut tree, policy, options) = (example_tree(), Policy::new(&UsageOnly), Options::default());
+    let (mut tree, policy, options) = (example_tree(), Policy::new(&UsageOnlyPolicy), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     assert_eq!(list_names(&tree, ranking.order()), ["b", "c", "a"]);
     let a = tree.leaf("a", "A").expect("leaf");
@@ -118,7 +118,7 @@ fn a_new_ranking_policy_with_a_formula_needs_only_one_source_file() {
         policy.explain_factor(&detail, 0.5),
         "fair-share 0.500000 from effective usage 0.500000 against norm shares 1.000000"
     );
-    let charged = Charged::new(&tree, &ranking).fairshare(a, 12.0);
+    let charged = ChargedFairshares::new(&tree, &ranking).fairshare(a, 12.0);
     tree.accrue(a, 12.0);
     assert_eq!(charged, tree.rank(policy, &options).expect("a ranking").fairshare(a));
     let parent = super::make_tree("root - 1", "u root parent 1");

@@ -5,7 +5,7 @@ use super::super::*;
 use super::{flux_example, make_tree};
 
 #[test]
-fn compare_returns_the_level_where_two_paths_part_and_its_numbers() {
+fn compare_returns_the_tree_level_where_two_users_diverge_with_its_values() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
@@ -29,7 +29,7 @@ fn compare_returns_the_level_where_two_paths_part_and_its_numbers() {
 }
 
 #[test]
-fn worst_is_none_if_no_level_used_more_than_its_share() {
+fn the_costliest_level_is_none_if_no_level_exceeds_its_share() {
     let tree = make_tree("root - 1\nphys root 1\nchem root 1", "ann phys 1 1\nben phys 1 2\ncleo chem 1 9");
     for policy in [Policy::FairTree, Policy::WeightedWalk] {
         let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
@@ -52,7 +52,13 @@ fn compare_descends_through_merged_banks() {
 
 /// Checks the node's fraction of the usage and the sum of the fractions at each level.
 #[track_caller]
-fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &str), parts: &[(f64, f64)]) {
+fn assert_usage_fractions(
+    tree: &Tree,
+    policy: Policy,
+    options: &Options,
+    user: (&str, &str),
+    parts: &[(f64, f64)],
+) {
     let ranking = tree.rank(policy, options).expect("a ranking");
     let levels = ranking.explain(tree, tree.leaf(user.0, user.1).expect("leaf")).levels;
     let figures: Vec<(f64, f64)> =
@@ -61,15 +67,15 @@ fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &st
 }
 
 #[test]
-fn explain_divides_by_the_shown_usage_of_the_siblings() {
+fn explain_divides_a_usage_by_the_displayed_usage_of_all_siblings() {
     let options = Options::default();
     let pbs = make_tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
-    assert_parts(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
-    assert_parts(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
+    assert_usage_fractions(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
+    assert_usage_fractions(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
     // The ranking's sum of usages excludes nodes with parent shares. The sum in the explanation includes
     // them.
     let parent = make_tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
-    assert_parts(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
+    assert_usage_fractions(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
     let ranking = pbs.rank(Policy::Pbs, &options).expect("a ranking");
     let counted = ["x", "y"].map(|user| ranking.counted_usage(&pbs, pbs.leaf(user, "A").expect("leaf")));
     assert_eq!(counted, [5.0, 0.0]);

@@ -31,7 +31,7 @@ struct Node<'a> {
 
 /// Returns true if the first line with content, or most lines with content, could be in a `resource_group`
 /// file. So a file with one bad line is still recognized, and the error can name that line.
-pub(super) fn is_resource_group(text: &str) -> bool {
+pub(super) fn is_resource_group_file(text: &str) -> bool {
     let is_entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
         words.len() == 4 && words.get(1).is_some_and(|id| id.parse::<i64>().is_ok())

@@ -121,7 +121,7 @@ impl Scanner<'_> {
         let Some(quote) = self.peek().filter(|letter| matches!(letter, '\'' | '"')) else {
             return Ok(self.take_until(|letter| letter == ':'));
         };
-        let end = self.find_closing(quote).ok_or("a quote is not closed")?;
+        let end = self.find_closing_quote(quote).ok_or("a quote is not closed")?;
         let inside = self.letters.get(self.at + 1..end).unwrap_or_default();
         let value: String = inside.iter().map(|(letter, _)| *letter).collect();
         self.at = end + 1;
@@ -131,7 +131,7 @@ impl Scanner<'_> {
 
     /// Returns the position of the closing quote. `sacctmgr dump` does not escape quotes within a value. So this is the
     /// first quote before an option or the end of the line, else the first quote before a colon, else the first quote.
-    fn find_closing(&self, quote: char) -> Option<usize> {
+    fn find_closing_quote(&self, quote: char) -> Option<usize> {
         let quotes = || {
             let rest = self.letters.iter().enumerate().skip(self.at + 1).take(MAX_VALUE_BYTES);
             rest.filter(|(_, (letter, _))| *letter == quote).map(|(at, _)| at)

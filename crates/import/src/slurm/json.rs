@@ -170,13 +170,13 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
             sheet.accounts.push(Account { name, parent: above, shares, usage, printed });
         }
     }
-    remove_uncomputed_values(&mut sheet);
+    remove_values_slurm_did_not_compute(&mut sheet);
     sheet.into_document(&[])
 }
 
 /// Removes zeros that Slurm prints for values that it did not compute: FairShare of accounts under Fair Tree, and
 /// LevelFS under the other policies.
-fn remove_uncomputed_values(sheet: &mut Sheet) {
+fn remove_values_slurm_did_not_compute(sheet: &mut Sheet) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
     let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();

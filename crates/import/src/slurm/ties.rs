@@ -9,7 +9,7 @@ use fairshare::{Shares, group_all};
 /// Slurm visited them. The ranks of their users show this order.
 pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
-    let ranks = find_ranks_below(sheet);
+    let ranks = find_fairshare_range_of_accounts(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
     let tie = |(at, account): (usize, &Account)| {
         let level = account.printed.level_fs.or_else(|| estimate_level_fs(account))?;
@@ -47,7 +47,7 @@ fn estimate_level_fs(account: &Account) -> Option<f64> {
 const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 /// Returns the best and the worst fair-share of the users below each account.
-fn find_ranks_below(sheet: &Sheet) -> Vec<(f64, f64)> {
+fn find_fairshare_range_of_accounts(sheet: &Sheet) -> Vec<(f64, f64)> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
         if let (Some(fairshare), Some((best, worst))) = (user.printed.fairshare, ranks.get_mut(user.account))

@@ -55,7 +55,7 @@ impl Host<'_> {
             Effect::RemoveDependency(id, name) => {
                 if let Some(active) = self.active.get_mut(&to_job_index(id)) {
                     active.holds.retain(|hold| *hold != name);
-                    self.leave_depend(to_job_index(id));
+                    self.move_job_out_of_depend(to_job_index(id));
                 }
             }
             Effect::Prioritize(id, priority) => {

@@ -12,7 +12,7 @@ use fairshare_engine::limits::{Allocation, Resources, Size};
 
 impl<'a> Host<'a> {
     fn build_facts(&self, number: JobIndex, job: &Job) -> Option<JobFacts<'a>> {
-        let party = self.trace.parties().get(self.trace.party_of(job))?;
+        let party = self.trace.parties().get(self.trace.get_trace_job_owner_index(job))?;
         Some(JobFacts {
             id: to_id(number),
             user: party.user,
@@ -49,11 +49,11 @@ impl<'a> Host<'a> {
         self.active.insert(number, ActiveJob { state: State::Depend, priority: 0, holds: Vec::new() });
         self.send_event(Event::New(facts));
         self.send_event(Event::Depend(id));
-        self.leave_depend(number);
+        self.move_job_out_of_depend(number);
     }
 
     /// Moves a job from DEPEND to PRIORITY, unless a limit holds it.
-    pub(super) fn leave_depend(&mut self, number: JobIndex) {
+    pub(super) fn move_job_out_of_depend(&mut self, number: JobIndex) {
         let Some(active) = self.active.get_mut(&number) else { return };
         if active.state == State::Depend && active.holds.is_empty() {
             active.state = State::Priority;
@@ -125,7 +125,7 @@ impl<'a> Host<'a> {
     }
 
     fn bank_index(&self, job: &Job) -> usize {
-        self.bank_of.get(self.trace.party_of(job)).copied().unwrap_or(usize::MAX)
+        self.bank_of.get(self.trace.get_trace_job_owner_index(job)).copied().unwrap_or(usize::MAX)
     }
 
     fn set_start(&mut self, number: JobIndex, start: f64) {

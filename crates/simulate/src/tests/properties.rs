@@ -4,7 +4,7 @@
 use fairshare_engine::engine::answers;
 use proptest::prelude::*;
 
-use super::{HALF_LIFE, Random, make_host, make_party, make_scenario, remove_weights};
+use super::{HALF_LIFE, Random, make_host, make_owner_of_trace_job, make_scenario, remove_weights};
 use crate::host::Host;
 use crate::{Scenario, Scheduler, Trace, replay};
 use fairshare::Policy;
@@ -23,13 +23,13 @@ fn make_history(seed: u64, jobs: u64) -> Trace {
     let mut trace = Trace::default();
     let mut now = 1e9;
     for _ in 0..jobs {
-        now += random.number_below(120) as f64;
-        let (user, bank, _) = USERS[random.number_below(4) as usize];
-        let most = 1 + random.number_below(CORES);
-        let cores = 1 + random.number_below(most) as u32;
-        let run = random.number_below(600) as f64;
-        let walltime = run * (1.0 + random.number_below(3) as f64);
-        trace.push(make_party(user, bank), now, (run, walltime), [1 + cores / 5, cores, 0]);
+        now += random.generate_number_below(120) as f64;
+        let (user, bank, _) = USERS[random.generate_number_below(4) as usize];
+        let most = 1 + random.generate_number_below(CORES);
+        let cores = 1 + random.generate_number_below(most) as u32;
+        let run = random.generate_number_below(600) as f64;
+        let walltime = run * (1.0 + random.generate_number_below(3) as f64);
+        trace.push(make_owner_of_trace_job(user, bank), now, (run, walltime), [1 + cores / 5, cores, 0]);
     }
     trace.sort();
     trace
@@ -66,7 +66,7 @@ fn sum_usage(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
     for (job, start) in trace.jobs().iter().zip(&host.starts).filter(|(_, start)| start.is_finite()) {
         let end = (start + job.run).min(host.now);
         let left = |at: f64| (-decay * (host.now - at)).exp();
-        let user = trace.parties()[trace.party_of(job)].user.0;
+        let user = trace.parties()[trace.get_trace_job_owner_index(job)].user.0;
         *used.entry(user).or_default() += f64::from(job.cores) / decay * (left(end) - left(*start));
     }
     used
@@ -99,7 +99,9 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
     // No user ran more jobs at once than the limit allows.
     for (user, ..) in USERS {
         let own: Vec<(f64, f64)> = (trace.jobs().iter().zip(&host.starts))
-            .filter(|(job, _)| trace.parties()[trace.party_of(job)].user.0 == user && job.run > 0.0)
+            .filter(|(job, _)| {
+                trace.parties()[trace.get_trace_job_owner_index(job)].user.0 == user && job.run > 0.0
+            })
             .map(|(job, start)| (*start, start + job.run))
             .collect();
         let most =
@@ -153,7 +155,7 @@ proptest! {
 
     /// Skipped refreshes do not change the outcome.
     #[test]
-    fn skipped_refreshes_do_not_change_the_starts(seed: u64, easy: bool) {
+    fn skipped_refreshes_do_not_change_when_jobs_start(seed: u64, easy: bool) {
         let trace = make_history(seed, 120);
         let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
         let mut skipping = make_host(&trace, make_site(scheduler, Policy::FairTree, 4));
@@ -181,7 +183,7 @@ fn backfill_shortens_waits_and_weights_change_the_order() {
 }
 
 #[test]
-fn the_same_history_gives_the_same_measures() {
+fn the_same_job_history_gives_the_same_replay_summary() {
     let trace = make_history(11, 300);
     let run = || replay(&trace, make_site(Scheduler::Easy, Policy::FairTree, 5), &AtomicU64::new(0)).unwrap();
     let measures = run();
@@ -198,7 +200,7 @@ fn the_same_history_gives_the_same_measures() {
 fn jobs_that_never_run_are_counted_separately() {
     let mut trace = Trace::default();
     for (user, cores) in [(1, 1), (1, 17), (9, 1), (2, 2)] {
-        trace.push(make_party(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
+        trace.push(make_owner_of_trace_job(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
     }
     let mut scenario = make_site(Scheduler::Easy, Policy::FairTree, 1_000);
     scenario.policy.associations[1].association.max_running_jobs = Limit(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares mean waits with queueing theory: M/M/1, M/D/1 and M/M/c, first come first served.
 
-use super::{Random, make_host, make_party, make_scenario, remove_weights};
+use super::{Random, make_host, make_owner_of_trace_job, make_scenario, remove_weights};
 use crate::Trace;
 
 const MEAN_RUN: f64 = 100.0;
@@ -24,7 +24,7 @@ fn measure_mean_wait(
     for _ in 0..jobs {
         now += random.exponential(MEAN_RUN / (load * cores as f64));
         let run = run(&mut random);
-        trace.push(make_party(1, "a"), now, (run, run), [1, 1, 0]);
+        trace.push(make_owner_of_trace_job(1, "a"), now, (run, run), [1, 1, 0]);
     }
     let mut host = make_host(&trace, remove_weights(make_scenario(cores, &[("a", 1)], &[(1, "a", 1)])));
     while host.step() {}

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrapped_jobspec_names_the_user() {
+    fn the_unsigned_wrapper_of_a_jobspec_contains_the_user_id() {
         let want = "dmVyc2lvbgBpMQBtZWNoYW5pc20Ac25vbmUAdXNlcmlkAGk1MDAxAA==.e30=.none";
         assert_eq!(wrap_unsigned(5001, &json!({})), want);
     }

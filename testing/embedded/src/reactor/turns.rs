@@ -33,7 +33,7 @@ impl Host {
     }
 
     /// Runs the reactor until it is idle or has made `most` commits. Then drops all changes of the KVS that are not applied.
-    pub fn settle_commits(&self, most: usize) {
+    pub fn run_reactor_up_to_commit_limit(&self, most: usize) {
         for _ in 0..most {
             loop {
                 // End the borrow before the event runs, because callbacks borrow the store.

@@ -8,15 +8,15 @@
 use std::ops::Range;
 
 use super::OVERLAP;
-use crate::store::{FetchMarks, Snapshot, StoreError};
+use crate::store::{LastFetchState, Snapshot, StoreError};
 
 /// The time of the last fetch is rewritten after this many seconds even if the fetch found no new job. An old time
 /// only makes the next response longer.
 const REWRITE_SECONDS: f64 = 600.0;
 
 /// Returns the end of the newest job on record. All jobs that ended before this time are on record too.
-pub fn find_newest_complete_end(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
-    match snapshot.fetch_marks()? {
+pub fn find_end_of_last_recorded_job(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
+    match snapshot.read_last_fetch_state()? {
         // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
         Some(marks) if marks.fetched > now => Ok(None),
         Some(marks) => snapshot.newest_inactive(marks.fetched),
@@ -28,7 +28,7 @@ pub fn find_newest_complete_end(snapshot: &Snapshot<'_>, now: f64) -> Result<Opt
 /// of the oldest job that ever had a record, and ends at the end of the oldest job that has a record now. A job that
 /// ended before the range never had a record, so it is still fetched.
 pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
-    let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
+    let Some(LastFetchState { fetched, oldest: Some(oldest) }) = snapshot.read_last_fetch_state()? else {
         return Ok(0.0..0.0);
     };
     // Records of the last `OVERLAP` seconds are not removed, and a job that ended in that time may not be on record
@@ -40,7 +40,7 @@ pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64
 /// Stores that all jobs that ended before `now` are fetched, of which `new` records were new. Writes nothing if the
 /// stored time is recent, because each write wakes programs that watch the database.
 pub fn record_fetch(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
-    let before = snapshot.fetch_marks()?;
+    let before = snapshot.read_last_fetch_state()?;
     let known = before.and_then(|marks| marks.oldest);
     let is_recorded = new == 0
         && before.is_some_and(|marks| (marks.fetched..marks.fetched + REWRITE_SECONDS).contains(&now));
@@ -52,5 +52,5 @@ pub fn record_fetch(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), S
     if is_recorded && oldest.is_none() {
         return Ok(());
     }
-    snapshot.write_fetch_marks(FetchMarks { fetched: now, oldest })
+    snapshot.store_complete_fetch_state(LastFetchState { fetched: now, oldest })
 }

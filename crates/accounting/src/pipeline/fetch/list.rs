@@ -78,7 +78,7 @@ pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<EndedJobs, Fetch
 }
 
 /// Returns the end of the job that ended last, or `None` if Flux has no ended job.
-pub fn find_newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
+pub fn find_newest_job_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
     Ok(fetch_page(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 

@@ -17,9 +17,9 @@ use std::fmt;
 use crate::store::{JobRecord, StoreError};
 use fairshare_client::{Flux, FluxError, Requests};
 
-pub use bound::{find_newest_complete_end, find_removed_range, record_fetch};
+pub use bound::{find_end_of_last_recorded_job, find_removed_range, record_fetch};
 use list::ListedJob;
-pub use list::{RunningJob, find_newest_end};
+pub use list::{RunningJob, find_newest_job_end};
 
 /// Number of lookups that run at once. A few dozen keep all modules of Flux busy. More lookups would only wait in the queues of the modules.
 const MAX_LOOKUPS: usize = 256;
@@ -233,7 +233,7 @@ impl Lookups<'_> {
                 Ok(record::build_from_manager(job, answer.text().unwrap_or_default()))
             }
             (Source::Info, Ok(answer)) => {
-                Ok(record::build_from_lookup(job, answer.text().unwrap_or_default()))
+                Ok(record::build_record_from_job_info(job, answer.text().unwrap_or_default()))
             }
             (Source::Manager, Err(FluxError::Request { errno, .. })) if errno != libc::EPERM => Err(job),
             (Source::Info, Err(FluxError::Request { errno, text, .. })) if concerns_one_job(errno) => {

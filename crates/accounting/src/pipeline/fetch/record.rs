@@ -74,7 +74,7 @@ fn add_spaces(compact: &str) -> String {
 }
 
 /// Builds the record of a listed job from a response of the job information service.
-pub(super) fn build_from_lookup(job: ListedJob, answer: &str) -> Result<JobRecord, Unreadable> {
+pub(super) fn build_record_from_job_info(job: ListedJob, answer: &str) -> Result<JobRecord, Unreadable> {
     match serde_json::from_str::<InfoLookup>(answer) {
         Ok(InfoLookup { r, jobspec }) => build_record(job, r, jobspec),
         Err(error) => Err(Unreadable {

@@ -2,7 +2,7 @@
 //! Tests of fetching without a Flux instance. `t/t5010-fetch.t` tests fetching from an instance.
 
 use super::list::ListedJob;
-use super::record::{build_from_lookup, build_record};
+use super::record::{build_record, build_record_from_job_info};
 use super::*;
 
 fn listed_job() -> ListedJob {
@@ -14,7 +14,7 @@ const SPEC: &str = r#"{"attributes":{"system":{"duration":60,"bank":"A","project
 #[test]
 fn a_job_record_combines_the_answers_of_job_list_and_job_info() {
     let answer = serde_json::json!({ "id": 7, "R": "{ }", "jobspec": SPEC }).to_string();
-    let record = build_from_lookup(listed_job(), &answer).expect("a record");
+    let record = build_record_from_job_info(listed_job(), &answer).expect("a record");
     let expected = JobRecord {
         id: 7,
         userid: 5001,
@@ -49,7 +49,7 @@ fn the_error_about_an_unreadable_record_names_the_job() {
         "job 7: its jobspec: EOF while parsing an object at line 1 column 1"
     );
     assert_eq!(
-        text_of(build_from_lookup(listed_job(), r#"{"R":"{}"}"#)),
+        text_of(build_record_from_job_info(listed_job(), r#"{"R":"{}"}"#)),
         "job 7: the response of job-info.lookup is invalid: missing field `jobspec` at line 1 column 10"
     );
 }

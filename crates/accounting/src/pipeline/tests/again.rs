@@ -52,7 +52,7 @@ fn the_range_of_removed_records_ends_at_the_oldest_record() {
 #[test]
 fn a_fetch_without_jobs_writes_nothing_if_no_job_is_on_record() {
     let site = Site::new("fetched_nothing");
-    let times = || site.query_numbers("SELECT fetched FROM fairshare_fetch_marks");
+    let times = || site.run_query_for_numbers("SELECT fetched FROM fairshare_fetch_marks");
     record_fetch(&site, FIRST, 0);
     record_fetch(&site, FIRST + 1.0, 0);
     assert_eq!(times(), [FIRST], "each write would wake a watch");
@@ -61,7 +61,7 @@ fn a_fetch_without_jobs_writes_nothing_if_no_job_is_on_record() {
 }
 
 #[test]
-fn fetch_marks_of_a_version_without_the_column_oldest_are_read() {
+fn fetch_mark_tables_without_the_column_oldest_can_be_read() {
     let site = Site::new("older_fetch_marks");
     let later = FIRST + 10_000.0;
     site.add_job(1, 1, "A", FIRST, 1.0);
@@ -81,7 +81,7 @@ const CLEAR_B: &str = "UPDATE association_table SET job_usage = 0 WHERE bank = '
     UPDATE bank_table SET job_usage = 0 WHERE bank = 'B'";
 
 #[test]
-fn a_record_without_association_counts_once_if_all_records_are_read_again() {
+fn a_job_that_waited_for_its_association_is_counted_only_once() {
     let site = Site::new("waited_and_cleared");
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 20.0);
@@ -140,12 +140,12 @@ fn usage_of_a_removed_user_decays_in_a_recount() {
 
 /// Only flux-accounting has counted usage before, so the database contains no state of an earlier sync.
 #[test]
-fn usage_of_a_removed_user_decays_in_a_first_recount() {
+fn the_first_recount_of_a_database_decays_the_usage_of_removed_users() {
     let site = Site::new("away_first");
     site.run_sql("INSERT INTO job_usage_per_association_table VALUES ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', 1, 0.0)");
     site.recount(END + H + 1.0).expect("a recount");
     let left = "SELECT sum(value) FROM job_usage_per_association_table WHERE username = 'gone'";
-    assert_eq!(site.query_numbers(left), [4.0]);
+    assert_eq!(site.run_query_for_numbers(left), [4.0]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn unreadable_bins_of_a_removed_user_are_not_changed() {
     site.run(END + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 500.0);
     assert_eq!(
-        site.query_numbers(
+        site.run_query_for_numbers(
             "SELECT value FROM job_usage_per_association_table WHERE username = 'gone' ORDER BY rowid"
         ),
         [0.0, 8.0, 8.0, 0.0, 8.0],
@@ -174,7 +174,7 @@ fn unreadable_bins_of_a_removed_user_are_not_changed() {
 }
 
 #[test]
-fn usage_of_a_removed_user_decays_if_bins_are_columns() {
+fn usage_of_a_removed_user_decays_if_periods_are_table_columns() {
     let site = Site::new("away_columns");
     site.use_bin_columns(4);
     site.add_job(1, 1, "A", FIRST, 1000.0);
@@ -183,11 +183,15 @@ fn usage_of_a_removed_user_decays_if_bins_are_columns() {
     site.run(END + 1.0).expect("a run");
     site.run(END + H + 1.0).expect("a run");
     assert_eq!(
-        site.query_numbers("SELECT usage_factor_period_2 FROM job_usage_factor_table WHERE userid = 1"),
+        site.run_query_for_numbers(
+            "SELECT usage_factor_period_2 FROM job_usage_factor_table WHERE userid = 1"
+        ),
         [250.0]
     );
     assert_eq!(
-        site.query_numbers("SELECT usage_factor_period_0 FROM job_usage_factor_table WHERE userid = 1"),
+        site.run_query_for_numbers(
+            "SELECT usage_factor_period_0 FROM job_usage_factor_table WHERE userid = 1"
+        ),
         [0.0]
     );
 }
@@ -201,7 +205,7 @@ fn a_job_that_flux_accounting_counted_after_a_clear_is_not_late() {
     site.add_job(3, 3, "B", FIRST + 6.5, 1.0);
     site.run_sql(CLEAR_B);
     site.run_sql(&format!("UPDATE bank_table SET ignore_older_than = {} WHERE bank = 'B'", FIRST - 50.0));
-    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
     assert_eq!(site.usages(), [0.0, 0.0, 25.0]);
     site.run(FIRST + 8.0).expect("a run");
     assert_eq!(site.usages(), [0.0, 0.0, 25.0]);

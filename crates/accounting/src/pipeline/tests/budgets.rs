@@ -313,7 +313,7 @@ fn generate_job() -> impl Strategy<Value = TestJob> {
 }
 
 /// Asserts that each budget has spent the charges of the jobs that `is_covered` selects.
-fn assert_spent(budgets: &[BudgetRecord], jobs: &[TestJob], is_covered: impl Fn(&TestJob) -> bool) {
+fn assert_spent_amounts(budgets: &[BudgetRecord], jobs: &[TestJob], is_covered: impl Fn(&TestJob) -> bool) {
     for budget in budgets {
         let starts_inside = |job: &&TestJob| {
             (budget.start * 1000..budget.end * 1000).contains(&job.start_ms)
@@ -350,7 +350,7 @@ proptest! {
             if is_last {
                 site.run(NOW).expect("a run");
                 let (data, budgets) = count(&site, NOW);
-                assert_spent(&budgets.all, &known, |job| {
+                assert_spent_amounts(&budgets.all, &known, |job| {
                     data.associations.iter().any(|found| {
                         found.userid == job.user && found.bank == job.bank() && Some(job.end()) <= found.counted_until
                     })
@@ -361,7 +361,7 @@ proptest! {
         let (_, budgets) = count(&site, NOW);
         prop_assert_eq!(budgets.all.len(), 15);
         prop_assert_eq!(&budgets.notes, &Vec::<String>::new());
-        assert_spent(&budgets.all, &jobs, |_| true);
+        assert_spent_amounts(&budgets.all, &jobs, |_| true);
         let root = budgets.all.iter().find(|budget| budget.name == "root" && budget.start == 50_000);
         prop_assert_eq!(root.map(|budget| budget.deposited), Some(17_999_100_000));
         let rate = jobs.iter().map(|job| i128::from(job.charge(BudgetUnit::NodeHours))).sum::<i128>();
@@ -370,7 +370,7 @@ proptest! {
 }
 
 #[test]
-fn only_jobs_that_the_watermark_of_their_association_covers_are_spent() {
+fn a_budget_counts_only_jobs_included_in_the_association_usage() {
     let site = make_site("budgets-watermark");
     deposit(&site, "bank", "root", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     insert(&site, 1, &job(1, "A", 50_000, 100));
@@ -436,7 +436,7 @@ fn a_record_without_a_readable_r_is_reported_and_not_counted() {
 }
 
 #[test]
-fn the_jobs_of_a_removed_association_stay_spent_in_the_budget_of_the_bank() {
+fn jobs_of_a_removed_association_still_count_in_the_banks_budget() {
     let site = make_site("budgets-removed");
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     deposit(&site, "user", "u1", BudgetUnit::NodeHours, WINDOWS[1], 3600);
@@ -512,7 +512,7 @@ fn a_push_has_one_budget_for_users_who_share_a_user_id() {
 }
 
 #[test]
-fn the_rate_counts_the_last_seven_days_of_each_run() {
+fn the_budget_rate_is_the_spending_of_the_last_seven_days() {
     let site = make_site("budgets-rate");
     let now = 60_000.0 + 20.0 * DAY as f64;
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
@@ -538,7 +538,7 @@ fn the_rate_counts_the_last_seven_days_of_each_run() {
 }
 
 #[test]
-fn a_removed_job_record_is_reported_until_the_lower_spent_amount_is_stored() {
+fn a_removed_job_record_is_reported_until_the_spent_amount_is_corrected() {
     let site = make_site("budgets-compare");
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     insert(&site, 1, &job(1, "A", 50_000, 100));
@@ -591,7 +591,7 @@ fn scrub_makes_the_spent_amount_of_an_ended_window_final() {
 }
 
 #[test]
-fn tables_of_a_version_without_final_amounts_and_removals_are_read_and_written() {
+fn older_budget_tables_without_final_amounts_are_read_and_written() {
     let site = make_site("budgets-earlier");
     deposit(&site, "bank", "A", BudgetUnit::NodeHours, WINDOWS[1], 3600);
     let connection = Connection::open(&site.path).expect("a database");

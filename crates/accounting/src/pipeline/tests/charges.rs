@@ -93,7 +93,7 @@ fn the_counting_rule_of_flux_accounting_ignores_charge_factors() {
     let site = make_site("charges-upstream");
     add_charges(&site, &[("a", 2.0)], &[], BEGIN);
     add_job(&site, 1, 1, Some("a"), (BEGIN + 50.0, BEGIN + 150.0));
-    site.run_sync_by_rule(super::Rule::FluxAccounting, BEGIN + 300.0).expect("a run");
+    site.run_sync_with_usage_rule(super::Rule::FluxAccounting, BEGIN + 300.0).expect("a run");
     assert_eq!(site.usages(), [100.0, 0.0, 0.0]);
 }
 
@@ -116,7 +116,7 @@ fn a_charge_factor_change_is_stored_once_and_never_before_the_last_usage_count()
 /// The factor of queue a becomes 1 before a reload, and 2 again after it. The plugin loses the time of the
 /// first change.
 #[test]
-fn a_factor_that_ended_before_a_reload_ends_at_the_reload() {
+fn a_charge_factor_with_unknown_end_ends_at_the_reload() {
     let site = make_site("charges-ended");
     assert_eq!(add_charges(&site, &[("a", 2.0)], &[], BEGIN), 1);
     let change = ChargeChange { queue: "a".into(), since: BEGIN + 20.0, factor: 2.0 };
@@ -132,7 +132,7 @@ fn a_factor_that_ended_before_a_reload_ends_at_the_reload() {
 }
 
 #[test]
-fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
+fn a_job_is_charged_by_the_rule_that_applied_at_its_start() {
     let site = make_site("charge-by");
     site.run_sql("INSERT INTO config_table VALUES ('core_weight', '0.5')");
     let store = |charge_by, cores, now| {

@@ -47,15 +47,17 @@ fn a_recount_repairs_the_usage_after_a_clock_was_far_ahead() {
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
     site.run(END + 1.0).expect("a run");
     assert_eq!(site.usages(), [8.0, 0.0, 0.0]);
-    let stored = site.query_numbers("SELECT end_half_life_period FROM t_half_life_period_table");
+    let stored = site.run_query_for_numbers("SELECT end_half_life_period FROM t_half_life_period_table");
     assert!(stored.iter().all(|end| (END - H..=END).contains(end)), "{stored:?}");
 }
 
 #[test]
 fn a_recount_resets_the_time_of_the_newest_job_after_the_clock_was_ahead() {
     let site = Site::new("ahead_newest");
-    let newest =
-        || site.query_numbers("SELECT last_job_timestamp FROM job_usage_factor_table WHERE userid = 1")[0];
+    let newest = || {
+        site.run_query_for_numbers("SELECT last_job_timestamp FROM job_usage_factor_table WHERE userid = 1")
+            [0]
+    };
     site.add_job(1, 1, "A", FIRST + 500.0, 10.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 5.0);
     site.run(FIRST + 501.0).expect("a run");

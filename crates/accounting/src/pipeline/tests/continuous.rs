@@ -39,13 +39,13 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
 
 /// Returns the usage at `now` of a job that used one node for `used` seconds and ended at `ended`. The usage decays
 /// continuously.
-pub(super) fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
+pub(super) fn compute_expected_usage(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
 }
 
 #[test]
-fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
+fn the_usage_of_idle_users_decays_continuously_over_any_number_of_syncs() {
     let site = make_site("idle");
     for (id, user, bank, ended, used) in
         [(1, 1, "A", 100.0, 50.0), (2, 2, "A", 800.0, 700.0), (3, 3, "B", 990.0, 9.0)]
@@ -56,7 +56,7 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     let jobs = [(100.0, 50.0), (800.0, 700.0), (990.0, 9.0)];
     for step in 0..30 {
         let now = BEGIN + 995.0 + 100.0 * f64::from(step);
-        let wanted = jobs.map(|(ended, used)| usage_by_definition(BEGIN + ended, used, now));
+        let wanted = jobs.map(|(ended, used)| compute_expected_usage(BEGIN + ended, used, now));
         assert_close(&pushed_usages(&site, now), &wanted, "before a run");
         site.run(now).expect("a run");
         assert_close(&pushed_usages(&site, now), &wanted, "after a run");
@@ -68,7 +68,7 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     }
     // If the clock was set back, the last count is in the future.
     let behind = BEGIN + 3000.0;
-    let wanted = jobs.map(|(ended, used)| usage_by_definition(BEGIN + ended, used, behind));
+    let wanted = jobs.map(|(ended, used)| compute_expected_usage(BEGIN + ended, used, behind));
     assert_close(&pushed_usages(&site, behind), &wanted, "by a clock that was set back");
     // Only four periods are stored, so older usage is dropped.
     site.run(BEGIN + 5.0 * H).expect("a run");
@@ -100,7 +100,7 @@ fn stored_usage_without_continuous_decay_decays_from_its_newest_job() {
     site.recount(BEGIN + 1400.0).expect("a recount");
     assert_close(
         &pushed_usages(&site, BEGIN + 1500.0),
-        &[usage_by_definition(BEGIN + 100.0, 64.0, BEGIN + 1500.0), 0.0, 0.0],
+        &[compute_expected_usage(BEGIN + 100.0, 64.0, BEGIN + 1500.0), 0.0, 0.0],
         "recounted",
     );
 }
@@ -110,12 +110,12 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     let site = make_site("upstream");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
     // flux-accounting's first decay is one half-life late (fault U5 of `docs/design/usage.md`). Later, the usage
     // decays at the end of each half-life period.
     site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
-        site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
+        site.run_sync_with_usage_rule(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
     }
     let begun = END + H + 10.0;
     let mut before = pushed_usages(&site, begun);
@@ -124,7 +124,7 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     for step in 1..100 {
         let now = begun + f64::from(step) * 37.0;
         let without_run = pushed_usages(&site, now);
-        site.run_sync_by_rule(Rule::FluxAccounting, now).expect("a run");
+        site.run_sync_with_usage_rule(Rule::FluxAccounting, now).expect("a run");
         let with_run = pushed_usages(&site, now);
         for user in [0, 1] {
             assert!(without_run[user] <= before[user] * left, "{step}: {without_run:?} after {before:?}");
@@ -160,7 +160,7 @@ proptest! {
             let is_kept = |ended: f64| run.floor() - ended.floor() < 4.0;
             let wanted: Vec<f64> = (1..=3).map(|user| {
                 let own = (1..).zip(&jobs).filter(|(id, job)| counted.contains(id) && job.0 == user && is_kept(job.1));
-                own.map(|(_, (_, ended, used, _))| usage_by_definition(BEGIN + ended * H, f64::from(*used), now)).sum()
+                own.map(|(_, (_, ended, used, _))| compute_expected_usage(BEGIN + ended * H, f64::from(*used), now)).sum()
             }).collect();
             assert_close(&pushed_usages(&site, now), &wanted, "a history");
         }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 
-use super::continuous::{make_site, pushed_usages, usage_by_definition};
+use super::continuous::{compute_expected_usage, make_site, pushed_usages};
 use super::{END, H, Recount, Rule, Site};
 
 /// Start of the first period.
@@ -45,7 +45,7 @@ fn a_credit_counts_once_and_decays_like_a_job_that_ended_at_the_same_time() {
 }
 
 #[test]
-fn a_credit_with_an_earlier_date_has_decayed_since_that_date() {
+fn a_usage_credit_decays_from_its_own_date_on() {
     let site = make_site("credited_late");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(END + 1.0).expect("a run");
@@ -107,7 +107,7 @@ fn credit_set_stores_and_pushes_the_given_usage() {
 /// An administrator of a site without credits may write a usage into the database. A later `credit set` must
 /// replace that usage.
 #[test]
-fn credit_set_replaces_a_usage_that_an_administrator_edited() {
+fn the_command_credit_set_replaces_a_usage_written_by_an_administrator() {
     let site = make_site("set_edited");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -142,11 +142,11 @@ fn credits_are_never_changed_or_deleted() {
         let error = connection.execute_batch(sql).expect_err(sql).to_string();
         assert!(error.contains(text), "{sql}: {error}");
     }
-    assert_eq!(site.query_numbers("SELECT usage FROM fairshare_credit_table"), [1.0]);
+    assert_eq!(site.run_query_for_numbers("SELECT usage FROM fairshare_credit_table"), [1.0]);
 }
 
 #[test]
-fn credits_survive_new_periods_and_removed_records() {
+fn usage_credits_still_count_in_new_periods_and_without_job_records() {
     let site = make_site("credit_lengths");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_credit(1, "A", 100.0, BEGIN + 100.0);
@@ -168,7 +168,7 @@ fn credits_survive_new_periods_and_removed_records() {
 }
 
 #[test]
-fn after_clear_usage_earlier_credits_of_the_bank_do_not_count() {
+fn clear_usage_removes_the_effect_of_earlier_credits_of_the_bank() {
     let site = make_site("credit_cleared");
     site.add_credit(3, "B", 8.0, BEGIN + 100.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -183,7 +183,7 @@ fn after_clear_usage_earlier_credits_of_the_bank_do_not_count() {
 }
 
 #[test]
-fn a_credit_counts_again_when_its_removed_user_is_added_again() {
+fn a_usage_credit_counts_again_if_its_user_is_removed_and_added() {
     let site = make_site("credit_returns");
     site.add_credit(3, "B", 8.0, BEGIN + 100.0);
     site.run(BEGIN + 200.0).expect("a run");
@@ -196,30 +196,30 @@ fn a_credit_counts_again_when_its_removed_user_is_added_again() {
 }
 
 #[test]
-fn the_rule_of_flux_accounting_ignores_credits_until_the_exact_rule_runs() {
+fn the_flux_accounting_usage_rule_ignores_credits_unlike_the_exact_rule() {
     let site = make_site("credit_ignored");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_credit(1, "A", 36.0, BEGIN + 100.0);
-    let tally = site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 200.0).expect("a run");
+    let tally = site.run_sync_with_usage_rule(Rule::FluxAccounting, BEGIN + 200.0).expect("a run");
     assert_eq!((tally.ignored_credits, site.usages()[0]), (1, 64.0));
     site.run(BEGIN + 201.0).expect("a run");
     assert_eq!(site.usages()[0], 100.0);
     site.add_job(2, 1, "A", BEGIN + 300.0, 10.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, BEGIN + 301.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, BEGIN + 301.0).expect("a run");
     assert_eq!(site.usages()[0], 74.0);
     site.run(BEGIN + 302.0).expect("a run");
     assert_eq!(site.usages()[0], 110.0);
 }
 
 #[test]
-fn a_database_of_a_version_without_credits_is_read() {
+fn the_database_of_a_version_without_usage_credits_can_be_read() {
     let site = make_site("credit_older");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
     site.run_sql("ALTER TABLE fairshare_usage_marks DROP COLUMN credits");
     assert!(is_close(
         pushed_usages(&site, BEGIN + 200.0)[0],
-        usage_by_definition(BEGIN + 100.0, 64.0, BEGIN + 200.0)
+        compute_expected_usage(BEGIN + 100.0, 64.0, BEGIN + 200.0)
     ));
     site.add_credit(1, "A", 36.0, BEGIN + 210.0);
     site.run(BEGIN + 220.0).expect("a run");
@@ -252,7 +252,7 @@ impl Entry {
         let live = if self.is_credit {
             self.usage * 0.5_f64.powf((now - self.instant()) / H)
         } else {
-            usage_by_definition(self.instant(), self.usage, now)
+            compute_expected_usage(self.instant(), self.usage, now)
         };
         (self.usage * 0.5_f64.powf(age), live)
     }
@@ -283,7 +283,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_order_of_jobs_credits_and_runs_gives_one_usage(entries in any_entries(), runs in any_run_times()) {
+    fn usage_does_not_depend_on_the_order_of_jobs_credits_and_syncs(entries in any_entries(), runs in any_run_times()) {
         let site = make_site("credit_history");
         let end = BEGIN + 6.5 * H;
         let mut pending: Vec<(u64, Entry)> = (1..).zip(entries.clone()).collect();

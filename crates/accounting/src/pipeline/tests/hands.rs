@@ -32,7 +32,8 @@ fn records_without_an_association_wait_for_it() {
 #[test]
 fn records_of_a_former_user_id_count_for_the_user() {
     let site = Site::new("former");
-    let usage = || site.query_numbers("SELECT job_usage FROM association_table WHERE username = 'u1'");
+    let usage =
+        || site.run_query_for_numbers("SELECT job_usage FROM association_table WHERE username = 'u1'");
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 1, "", FIRST + 1.0, 5.0);
     site.run(FIRST + 2.0).expect("a run");
@@ -85,7 +86,7 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     // counted later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
     site.add_job(2, 1, "", FIRST, 10.0);
     site.run(FIRST + 10.0).expect("a run");
     assert_eq!(site.usages(), [13.0, 0.0, 0.0]);
@@ -97,7 +98,7 @@ fn jobs_that_flux_accounting_counted_are_not_counted_again() {
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
     site.add_job(2, 1, "A", FIRST + 5.0, 20.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
     assert_eq!(site.usages(), [30.0, 0.0, 0.0]);
     site.add_job(3, 1, "A", FIRST + 9.0, 5.0);
     site.add_job(4, 2, "A", FIRST - 9.0, 7.0);
@@ -106,13 +107,13 @@ fn jobs_that_flux_accounting_counted_are_not_counted_again() {
 }
 
 #[test]
-fn our_sync_counts_a_late_record_that_flux_accounting_skipped() {
+fn sync_counts_a_late_record_that_flux_accounting_skipped() {
     for (name, bank) in [("late_named", "A"), ("late_nameless", "")] {
         let site = Site::new(name);
         site.add_job(1, 1, "A", FIRST + 5.0, 10.0);
         site.run(FIRST + 6.0).expect("a run");
         site.add_job(2, 1, "A", FIRST + 8.0, 20.0);
-        site.run_sync_by_rule(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
+        site.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 9.0).expect("a run");
         // Job 3 ended before the newest counted job, so flux-accounting skips job 3.
         site.add_job(3, 1, bank, FIRST, 4.0);
         site.run(FIRST + 10.0).expect("a run");
@@ -159,7 +160,7 @@ fn the_first_sync_removes_past_usage_from_bin_0() {
     site.run_sql("UPDATE job_usage_per_association_table SET value = 1000.0 WHERE userid = 1 AND period = 0");
     site.run_sql("UPDATE association_table SET job_usage = 1000.0 WHERE userid = 1");
     site.add_job(1, 1, "A", END + H + 5.0, 100.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, END + H + 10.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, END + H + 10.0).expect("a run");
     assert_eq!((site.usages()[0], site.bins(1)[..2].to_vec()), (600.0, vec![600.0, 500.0]));
     site.add_job(2, 1, "A", END + H + 15.0, 10.0);
     assert_eq!(site.run(END + H + 20.0).expect("a run").repaired, 1);
@@ -192,7 +193,7 @@ fn new_period_lengths_recount_all_usage_from_the_job_records() {
     ));
     let copy = Site::new("lengths_theirs");
     std::fs::copy(&site.path, &copy.path).expect("a copy");
-    copy.run_sync_by_rule(Rule::FluxAccounting, now + 5.0).expect("a run");
+    copy.run_sync_with_usage_rule(Rule::FluxAccounting, now + 5.0).expect("a run");
     assert_eq!(copy.bins(1), [0.0; 4], "flux-accounting drops the history");
     let tally = site.run(now + 5.0).expect("a run");
     assert!(tally.recounted.is_some());
@@ -235,7 +236,7 @@ fn users_of_a_bank_with_sub_banks_count_in_the_bank() {
     site.add_job(2, 4, "A1", FIRST, 5.0);
     let copy = Site::new("beside_theirs");
     std::fs::copy(&site.path, &copy.path).expect("a copy");
-    copy.run_sync_by_rule(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
+    copy.run_sync_with_usage_rule(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
     assert_eq!(copy.banks(), [5.0, 5.0, 0.0, 5.0]);
     site.run(FIRST + 1.0).expect("a run");
     assert_eq!(site.banks(), [85.0, 85.0, 0.0, 5.0]);
@@ -288,7 +289,7 @@ fn a_record_whose_end_is_before_its_start_adds_no_usage() {
 }
 
 #[test]
-fn jobs_without_a_bank_count_once_if_the_marks_are_lost() {
+fn jobs_without_a_bank_count_once_if_the_sync_state_is_lost() {
     let site = Site::new("lost_marks");
     site.add_job(1, 1, "", FIRST, 10.0);
     site.add_job(2, 3, "", FIRST, 5.0);
@@ -303,7 +304,7 @@ fn jobs_without_a_bank_count_once_if_the_marks_are_lost() {
 }
 
 #[test]
-fn jobs_without_a_bank_count_again_after_their_bank_was_cleared() {
+fn clearing_a_bank_recounts_default_bank_jobs_after_its_cutoff_time() {
     let site = Site::new("cleared_default");
     site.add_job(1, 1, "", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 10.0);
@@ -340,14 +341,14 @@ fn a_recount_removes_bins_beyond_the_reset_period() {
 }
 
 #[test]
-fn recount_marks_each_difference_that_the_next_sync_corrects_as_due() {
+fn recount_shows_which_differences_the_next_sync_will_correct() {
     // flux-accounting skips the end of the first half-life period, so its next run would not correct the usage.
     for (rule, now) in [(Rule::Exact, END + 2.0), (Rule::FluxAccounting, FIRST + 20.0)] {
         let site = Site::new("due");
         site.add_job(1, 1, "A", FIRST, 10.0);
         site.add_job(2, 2, "A", FIRST, 10.0);
         site.add_job(3, 3, "B", FIRST, 10.0);
-        site.run_sync_by_rule(rule, FIRST + 1.0).expect("a run");
+        site.run_sync_with_usage_rule(rule, FIRST + 1.0).expect("a run");
         // A job of the second user ends, and an administrator edits the usage of the third.
         site.add_job(4, 2, "A", now - 1.0, 4.0);
         site.run_sql(
@@ -372,7 +373,7 @@ fn a_recount_uses_all_usage_bins_of_a_schema_with_bin_columns() {
     let recount = site.recount(FIRST + 1.0).expect("a recount");
     assert_eq!((recount.associations[0].recounted, site.usages()[0]), (1.0, 1.0));
     let bins = (0..8).flat_map(|period| {
-        site.query_numbers(&format!(
+        site.run_query_for_numbers(&format!(
             "SELECT usage_factor_period_{period} FROM job_usage_factor_table WHERE userid = 1"
         ))
     });
@@ -380,12 +381,12 @@ fn a_recount_uses_all_usage_bins_of_a_schema_with_bin_columns() {
 }
 
 #[test]
-fn jobs_counted_by_flux_accounting_after_the_first_boundary_decay_only_at_later_ones() {
+fn a_job_counted_by_flux_accounting_decays_only_at_later_boundaries() {
     let site = Site::new("behind");
     site.add_job(1, 1, "A", END - 100.0, 1000.0);
     site.run(END - 10.0).expect("a run");
     site.add_job(2, 1, "A", END + 5.0, 100.0);
-    site.run_sync_by_rule(Rule::FluxAccounting, END + 6.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, END + 6.0).expect("a run");
     assert_eq!(site.usages(), [1100.0, 0.0, 0.0]);
     site.run(END + 10.0).expect("a run");
     assert_eq!(site.usages(), [600.0, 0.0, 0.0]);
@@ -404,7 +405,7 @@ fn the_period_of_bin_0_is_known_after_flux_accounting_crossed_a_boundary() {
     };
     // No program has updated the usage since END, so the newest stored usage still belongs to the first period.
     assert_eq!([start_of_bin_0(END - 1.0), start_of_bin_0(END + 1.0)], [END - H; 2]);
-    site.run_sync_by_rule(Rule::FluxAccounting, END + H + 1.0).expect("a run");
+    site.run_sync_with_usage_rule(Rule::FluxAccounting, END + H + 1.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 2.0), END + H);
     site.run(END + H + 3.0).expect("a run");
     assert_eq!(start_of_bin_0(END + H + 4.0), END + H);
@@ -416,7 +417,7 @@ fn a_fetch_begins_at_the_newest_job_before_the_last_fetch() {
     let fetch_start = |now: f64, new: u64| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
-        let newest = fetch::find_newest_complete_end(&snapshot, now).expect("a time");
+        let newest = fetch::find_end_of_last_recorded_job(&snapshot, now).expect("a time");
         fetch::record_fetch(&snapshot, now, new).expect("recorded");
         snapshot.commit().expect("stored");
         newest

@@ -35,7 +35,7 @@ fn any_run_times() -> impl Strategy<Value = Vec<f64>> {
 
 /// Computes the usage by its definition: the usage of each job, halved for each boundary since its end, until its
 /// period is dropped.
-fn usage_by_definition(jobs: &[Job], user: i64, now: f64) -> f64 {
+fn compute_expected_usage(jobs: &[Job], user: i64, now: f64) -> f64 {
     let period = |instant: f64| ((instant - END) / H).floor();
     let remaining_usage = |job: &Job| {
         let age = period(now) - period(job.ended);
@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in any_jobs(), runs in any_run_times(), vacuum in any::<bool>()) {
+    fn sync_runs_at_any_times_give_the_same_usage_as_one_run(jobs in any_jobs(), runs in any_run_times(), vacuum in any::<bool>()) {
         let site = Site::new("history");
         let end = END + 5.5 * H;
         let mut pending: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
@@ -69,7 +69,7 @@ proptest! {
             // A second sync at the same time counts no record again.
             prop_assert_eq!(site.run(now).expect("a run").counted, 0);
         }
-        let expected: Vec<f64> = (1..=3).map(|user| usage_by_definition(&jobs, user, end)).collect();
+        let expected: Vec<f64> = (1..=3).map(|user| compute_expected_usage(&jobs, user, end)).collect();
         for (found, expected) in site.usages().iter().zip(&expected) {
             prop_assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found}, not {expected}");
         }

@@ -2,7 +2,7 @@
 //! Running jobs count in usage reports and in the mean rates of budgets.
 
 use super::budgets::{add_deposit, budget, make_site};
-use super::continuous::{make_site as make_pushable_site, pushed_usages, usage_by_definition};
+use super::continuous::{compute_expected_usage, make_site as make_pushable_site, pushed_usages};
 use super::*;
 use crate::pipeline::budgets::Budgets;
 use crate::pipeline::compute_usages_with_half_life;
@@ -19,7 +19,7 @@ const JOBS: &str = r#"{"jobs": [
     {"id": 9, "userid": 3, "t_run": 59000.0, "nnodes": 5, "ncores": 4, "bank": "B"}]}"#;
 
 #[test]
-fn a_running_job_counts_until_now_within_the_interval_unless_it_has_a_record() {
+fn a_running_job_without_a_record_counts_until_now_in_the_report() {
     let site = make_site("running-usage");
     site.add_job(9, 3, "B", 59_500.0, 500.0);
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
@@ -42,7 +42,7 @@ fn a_running_job_counts_until_now_within_the_interval_unless_it_has_a_record() {
 }
 
 #[test]
-fn a_running_job_counts_in_the_rate_of_its_budget_up_to_its_time_limit() {
+fn the_spending_rate_counts_a_running_job_up_to_its_time_limit() {
     let site = make_site("running-rate");
     add_deposit(&site, budget("bank", "B", BudgetUnit::NodeHours, (0, 100_000), 5)).expect("a deposit");
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
@@ -73,8 +73,8 @@ fn usage_with_another_half_life_counts_running_jobs_as_the_plugin_does() {
         assert!(found.iter().zip(wanted).all(is_close), "{found:?}, not {wanted:?}");
     };
     let pushed = pushed_usages(&site, now);
-    check(H, [pushed[0], pushed[1], 2.0 * usage_by_definition(now, 700.0, now)]);
+    check(H, [pushed[0], pushed[1], 2.0 * compute_expected_usage(now, 700.0, now)]);
     // Halving the half-life doubles all times in half-lives.
-    let halved = |ended: f64, used: f64| usage_by_definition(2.0 * ended, 2.0 * used, 2.0 * now) / 2.0;
+    let halved = |ended: f64, used: f64| compute_expected_usage(2.0 * ended, 2.0 * used, 2.0 * now) / 2.0;
     check(H / 2.0, [halved(END - 900.0, 64.0), halved(END - 100.0, 300.0), 2.0 * halved(now, 700.0)]);
 }

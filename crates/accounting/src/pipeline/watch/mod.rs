@@ -51,7 +51,7 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     loop {
         let seen = world.observe();
         let obstacle = seen.flux.as_ref().err().or(seen.database.as_ref().err()).cloned();
-        match schedule.begin_step_if_due(world.now(), &seen) {
+        match schedule.begin_watch_step_if_due(world.now(), &seen) {
             Some(cause) => {
                 let step = world.run_step(cause);
                 let is_partial = step.as_ref().is_ok_and(|done| done.problem.is_some());

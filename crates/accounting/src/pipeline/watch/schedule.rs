@@ -53,13 +53,13 @@ pub(super) struct Schedule<S> {
     /// Ended jobs cause at most one sync in this time.
     jobs_every: Duration,
     /// `None` before the first step.
-    last: Option<LastStep<S>>,
+    last: Option<LastWatchStep<S>>,
     flux_was_gone: bool,
     asked: bool,
 }
 
 #[derive(Debug)]
-struct LastStep<S> {
+struct LastWatchStep<S> {
     began: Duration,
     ended: Duration,
     database: S,
@@ -78,7 +78,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
     /// If a step is due at `now`, returns the reason, and records that the step begins. If something changes
     /// during the step, another step follows, even if the step itself made the change. That step then finds
     /// nothing to do.
-    pub(super) fn begin_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
+    pub(super) fn begin_watch_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
         self.asked |= seen.asked;
         self.flux_was_gone |= seen.flux.is_err();
         let (Ok(database), Ok(newest)) = (&seen.database, &seen.flux) else { return None };
@@ -87,7 +87,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
             self.last.as_ref().map_or((0, false), |last| (last.failures, last.is_partial));
         let database = database.clone();
         self.last =
-            Some(LastStep { began: now, ended: now, database, newest: *newest, failures, is_partial });
+            Some(LastWatchStep { began: now, ended: now, database, newest: *newest, failures, is_partial });
         self.flux_was_gone = false;
         self.asked = false;
         Some(cause)

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::{Cause, Done, Observation, World};
-use crate::pipeline::fetch::find_newest_end;
+use crate::pipeline::fetch::find_newest_job_end;
 use fairshare_client::Flux;
 
 /// Time between two observations.
@@ -70,12 +70,12 @@ where
     }
 
     /// Returns the end of the job that ended last. The connection is reused as long as it works.
-    fn find_newest_end(&mut self) -> Result<Option<f64>, String> {
+    fn find_newest_job_end(&mut self) -> Result<Option<f64>, String> {
         let mut flux = match self.flux.take() {
             Some(flux) => flux,
             None => Flux::connect(self.uri.as_deref()).map_err(|error| error.to_string())?,
         };
-        let newest = find_newest_end(&mut flux).map_err(|error| error.to_string())?;
+        let newest = find_newest_job_end(&mut flux).map_err(|error| error.to_string())?;
         self.flux = Some(flux);
         Ok(newest)
     }
@@ -96,7 +96,7 @@ where
         let database = read_stamp(&self.path).map_err(|error| format!("{}: {error}", self.path.display()));
         Observation {
             database,
-            flux: self.find_newest_end(),
+            flux: self.find_newest_job_end(),
             asked: self.asked.swap(false, Ordering::Relaxed),
         }
     }

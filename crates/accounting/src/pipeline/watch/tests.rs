@@ -154,7 +154,7 @@ fn watch_runs_a_step_within_a_second_of_a_database_change() {
 }
 
 #[test]
-fn ended_jobs_cause_at_most_one_step_per_interval() {
+fn watch_runs_at_most_one_step_per_interval_for_ended_jobs() {
     let ends = [(5, Ends(1.0)), (6, Ends(2.0)), (31, Ends(3.0)), (100, Ends(4.0))];
     assert_eq!(
         run_watch(120, &ends)[2..],
@@ -175,7 +175,7 @@ fn watch_runs_no_step_for_jobs_that_flux_purges() {
 }
 
 #[test]
-fn a_database_change_during_a_watch_step_causes_another_step() {
+fn a_database_change_during_a_sync_causes_another_sync() {
     assert_eq!(
         run_watch(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
         [
@@ -188,7 +188,7 @@ fn a_database_change_during_a_watch_step_causes_another_step() {
 }
 
 #[test]
-fn a_restart_of_flux_is_reported_once_and_causes_a_step() {
+fn the_watch_reports_a_flux_restart_once_and_syncs_again() {
     assert_eq!(
         run_watch(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
         ["5 Flux is gone; retrying", "20 step: Flux is back", "20 recovered", "20 done (Flux is back)"]
@@ -243,7 +243,7 @@ fn a_failed_step_is_retried_at_growing_intervals_and_reported_once() {
 }
 
 #[test]
-fn watch_does_not_treat_a_step_with_a_partial_problem_as_failed() {
+fn watch_does_not_treat_a_partly_failed_step_as_failed() {
     let events =
         [(10, Lacks("behind")), (10, Writes(2)), (15, Writes(3)), (20, Gone), (30, Back), (40, Whole)];
     assert_eq!(

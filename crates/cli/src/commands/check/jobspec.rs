@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn check_builds_the_jobspec_that_flux_submit_builds_from_the_same_options() {
+    fn the_command_check_builds_the_same_jobspec_as_flux_submit() {
         let job = read(&[
             "-N2",
             "-n4",
@@ -398,7 +398,7 @@ mod tests {
     const JSON_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/check.json");
 
     #[test]
-    fn the_words_of_flux_submit_have_the_changed_options_first() {
+    fn a_suggested_flux_submit_command_has_the_changed_options_first() {
         let with = |words: &[&str], options: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             let options: Vec<String> = options.iter().map(ToString::to_string).collect();

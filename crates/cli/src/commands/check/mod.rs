@@ -20,7 +20,7 @@ use crate::site::mending::quote_command;
 use crate::ui::companions::add_companion_members;
 use crate::ui::output::{Facts, print_json_or_text};
 use crate::ui::screen::{Screen, ScreenArgs};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use crate::ui::words::{Words, userid};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{CheckedJob, Standings};
@@ -121,7 +121,7 @@ impl Question<'_> {
             verdict.refusal = Some(self.replace_queue_list(refusal, &usable));
         }
         let Verdict { mut document, checked, queue, refusal, never_fits } = verdict;
-        let words = Words::for_instance(&flux, checked.heading.now);
+        let words = Words::for_flux_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         let suggestion = (refusal.is_some() || checked.rejection.is_some() || never_fits.is_some())
             .then(|| {
@@ -137,7 +137,7 @@ impl Question<'_> {
         let by_flux =
             FluxAnswer { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
         let mut text = Vec::new();
-        let teller = Teller { screen, words: &words };
+        let teller = TextPrinter { screen, words: &words };
         describe(&teller, &checked, &by_flux, &mut text)?;
         if let Some(suggestion) = &suggestion {
             self.print_suggestion(suggestion, &teller, &mut text)?;
@@ -187,7 +187,7 @@ impl Question<'_> {
     fn print_suggestion(
         &self,
         suggestion: &Suggestion,
-        teller: &Teller<'_>,
+        teller: &TextPrinter<'_>,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         suggestion.changes.iter().try_for_each(|change| teller.line(change, out))?;

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_job_is_changed_until_it_is_accepted() {
+    fn suggestions_change_a_rejected_job_until_the_plugin_would_accept_it() {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let choices = Choices {
             banks: names(["chem", "phys"]),

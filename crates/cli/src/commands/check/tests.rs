@@ -4,7 +4,7 @@
 use super::text::{FluxAnswer, describe, explain_queue_refusal};
 use crate::plugin::scheduling::QueueState;
 use crate::tests::golden::{NOW, check, make_held_job, make_priority, make_screen, make_words};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_engine::engine::answers::CheckedJob;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn format_description(
     let (screen, words) = (make_screen(100), make_words());
     let mut text = Vec::new();
     let by_flux = FluxAnswer { refusal, never_fits, queue };
-    describe(&Teller { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
+    describe(&TextPrinter { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
     String::from_utf8(text).expect("text")
 }
 

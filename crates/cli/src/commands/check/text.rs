@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::plugin::scheduling::{QueueState, describe_list, queue_label};
 use crate::ui::figures::{exact_duration, number, ordinal};
 use crate::ui::printable::count;
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
 use fairshare_engine::priority::Outcome;
 
@@ -32,7 +32,7 @@ pub(super) struct FluxAnswer<'a> {
 
 /// Prints what would happen to the jobs.
 pub(super) fn describe(
-    teller: &Teller<'_>,
+    teller: &TextPrinter<'_>,
     checked: &CheckedJob,
     by_flux: &FluxAnswer<'_>,
     out: &mut dyn Write,
@@ -93,7 +93,7 @@ pub(super) fn describe(
     }
 }
 
-fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
+fn describe_size(teller: &TextPrinter<'_>, checked: &CheckedJob) -> String {
     let each = if checked.jobs > 1 { "Each job" } else { "The job" };
     let mut parts = vec![format!("{each} of {}", teller.words.user(checked.userid.0))];
     parts.extend(checked.bank.as_ref().map(|bank| format!("in bank {bank}")));
@@ -110,7 +110,7 @@ fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
 }
 
 /// Prints how many of several jobs are rejected and held.
-fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
+fn describe_many(teller: &TextPrinter<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
     if checked.jobs_rejected > 0 {
         let limit = checked.active_limit.as_deref().unwrap_or("a limit on active jobs");
         let (jobs, limit) = (number(checked.jobs_rejected), teller.words.named(limit));

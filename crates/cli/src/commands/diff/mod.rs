@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         differences.extend(found);
     }
     let in_plugin = !differences.is_empty() || !unlisted.is_empty();
-    differences.extend(list_uncounted_credits(&data));
+    differences.extend(list_uncounted_usage_credits(&data));
     differences.extend(compare_queues(&configured_queues(&flux), &data));
     print(args, &preview.changes, differences, &unlisted, in_plugin)
 }
@@ -126,7 +126,7 @@ fn compare(
             continue;
         }
         let (Some(database), Some(plugin)) = (stored.get(id), loaded.get(id)) else {
-            let has = |side: &BTreeMap<RecordId, Record>| format_presence(side.contains_key(id));
+            let has = |side: &BTreeMap<RecordId, Record>| format_record_presence(side.contains_key(id));
             found.push(difference(None, has(stored), has(loaded)));
             continue;
         };
@@ -141,7 +141,7 @@ fn compare(
 }
 
 /// Returns the credits that no sync has counted. The next push does not send them.
-fn list_uncounted_credits(data: &PolicyData) -> impl Iterator<Item = Difference> {
+fn list_uncounted_usage_credits(data: &PolicyData) -> impl Iterator<Item = Difference> {
     data.uncounted_credits.iter().map(|Credit { id, user, bank, amount, unit, .. }| Difference {
         record: RecordId { kind: RecordKind::Credit, name: format!("{user}/{bank} credit {id}") },
         field: None,
@@ -158,14 +158,14 @@ fn compare_queues(configured: &BTreeSet<String>, data: &PolicyData) -> Vec<Diffe
     let difference = |queue: &String| Difference {
         record: RecordId { kind: RecordKind::Queue, name: queue.clone() },
         field: None,
-        database: Some(format_presence(stored.contains(queue))),
+        database: Some(format_record_presence(stored.contains(queue))),
         plugin: None,
-        flux: Some(format_presence(configured.contains(queue))),
+        flux: Some(format_record_presence(configured.contains(queue))),
     };
     differing.map(difference).collect()
 }
 
-fn format_presence(is_there: bool) -> String {
+fn format_record_presence(is_there: bool) -> String {
     if is_there { "present" } else { "missing" }.to_owned()
 }
 

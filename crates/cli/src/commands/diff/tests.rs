@@ -157,7 +157,7 @@ fn diff_lists_queues_that_only_flux_or_only_the_database_has() {
 }
 
 #[test]
-fn credits_that_no_sync_has_counted_are_listed() {
+fn diff_lists_the_usage_credits_that_no_sync_has_counted() {
     let credit = Credit {
         id: 3,
         user: "ann".to_owned(),
@@ -167,7 +167,7 @@ fn credits_that_no_sync_has_counted_are_listed() {
         ..Credit::default()
     };
     let data = PolicyData { uncounted_credits: vec![credit], ..PolicyData::default() };
-    let listed: Vec<Difference> = list_uncounted_credits(&data).collect();
+    let listed: Vec<Difference> = list_uncounted_usage_credits(&data).collect();
     let expected = Difference {
         record: RecordId { kind: RecordKind::Credit, name: "ann/A credit 3".to_owned() },
         field: None,

@@ -77,7 +77,7 @@ impl Finding {
         (count > 0).then_some(Finding { whom, count, ..self })
     }
 
-    fn keep_finding_if(self, is_so: bool) -> Option<Finding> {
+    fn create_finding_if(self, is_so: bool) -> Option<Finding> {
         is_so.then_some(self)
     }
 }
@@ -391,15 +391,15 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
     let edit = "flux account edit-factor --factor=NAME --weight=N";
     [
         Finding::action("no-weights", "no factor weighs anything: every job has a score of 0, and is held", edit)
-            .keep_finding_if(widest <= 0.0 && !data.priority_factors.is_empty()),
+            .create_finding_if(widest <= 0.0 && !data.priority_factors.is_empty()),
         Finding::action(
             "fairshare-does-not-count",
             "fair-share weighs less than a thousandth of another factor: the order of jobs does not follow it",
             edit,
         )
-        .keep_finding_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
+        .create_finding_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
         Finding::action("negative-fairshare", "fair-share has a negative weight: the heaviest users go first", edit)
-            .keep_finding_if(fairshare.is_some_and(|record| record.weight < 0)),
+            .create_finding_if(fairshare.is_some_and(|record| record.weight < 0)),
         Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
             .with_names(hidden.map(|(name, ..)| (*name).to_owned())),
         Finding::action(
@@ -407,7 +407,7 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
             format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above that all get the same priority"),
             edit,
         )
-        .keep_finding_if(highest > TOP),
+        .create_finding_if(highest > TOP),
     ]
     .into_iter()
     .flatten()
@@ -494,21 +494,21 @@ pub(super) fn check_instance(
                 "the plugin that is loaded is flux-accounting's own",
                 format!("{} && {push}", load()),
             )
-            .keep_finding_if(!is_ours),
+            .create_finding_if(!is_ours),
             Finding::notice(
                 "other-version",
                 format!("the plugin is version {version}, this command {}", env!("CARGO_PKG_VERSION")),
                 load(),
             )
-            .keep_finding_if(is_ours && version != env!("CARGO_PKG_VERSION")),
+            .create_finding_if(is_ours && version != env!("CARGO_PKG_VERSION")),
             Finding::action("no-data", "the plugin has no data: all jobs wait", push)
-                .keep_finding_if(!has_data),
+                .create_finding_if(!has_data),
             Finding::action(
                 "data-old",
                 format!("the plugin's data are {} old", format_hours(age.unwrap_or_default())),
                 "flux fairshare push, and see whether flux-fairshare-sync or cron runs",
             )
-            .keep_finding_if(has_data && age.is_some_and(|age| age > stale)),
+            .create_finding_if(has_data && age.is_some_and(|age| age > stale)),
             Finding::action(
                 "clock",
                 format!(
@@ -517,9 +517,9 @@ pub(super) fn check_instance(
                 ),
                 "set the clocks of this machine and of the management node, then: flux fairshare push",
             )
-            .keep_finding_if(age.is_some_and(|age| age < -CLOCK)),
+            .create_finding_if(age.is_some_and(|age| age < -CLOCK)),
             refusal.map(|refusal| {
-                let (what, remedy) = mending::split_remedy(refusal);
+                let (what, remedy) = mending::split_problem_and_remedy(refusal);
                 let remedy =
                     remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
                 Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
@@ -535,14 +535,14 @@ pub(super) fn check_instance(
                 format!("the plugin has {gone} associations that the database lacks"),
                 push,
             )
-            .keep_finding_if(data.is_some() && gone > 1 && edits.is_none()),
+            .create_finding_if(data.is_some() && gone > 1 && edits.is_none()),
             check_waiting_jobs(state, &wanted, has_data),
             Finding::action(
                 "drift",
                 format!("{drift} counters differ from a recount"),
                 "this is a fault of the plugin: please report it with the output of flux fairshare status",
             )
-            .keep_finding_if(drift > 0),
+            .create_finding_if(drift > 0),
         ]
         .into_iter()
         .flatten(),

@@ -138,7 +138,7 @@ fn rank_site(snapshot: &Snapshot<'_>) -> Result<()> {
 }
 
 fn refusal_finding(commands: &str, fault: &Failure, path: &Path) -> Finding {
-    let (what, remedy) = mending::split_remedy(&fault.to_string());
+    let (what, remedy) = mending::split_problem_and_remedy(&fault.to_string());
     let remedy = remedy.unwrap_or_else(|| {
         format!(
             "correct the record with \"flux account\" or sqlite3, or restore {} from a backup",
@@ -149,11 +149,11 @@ fn refusal_finding(commands: &str, fault: &Failure, path: &Path) -> Finding {
 }
 
 /// Returns the finding about a database that can't be opened or read.
-pub(super) fn unreadable_finding(error: &StoreError, by: Option<&str>) -> Finding {
+pub(super) fn make_unreadable_database_finding(error: &StoreError, by: Option<&str>) -> Finding {
     let file = quote_for_shell(&error.path.display().to_string());
     let by = by.map_or(String::new(), |by| format!(" ({by})"));
     let text = format!("{error}{by}");
-    let (what, given) = mending::split_remedy(&text);
+    let (what, given) = mending::split_problem_and_remedy(&text);
     let (code, remedy) = match &error.reason {
         Reason::Missing => {
             ("no-database", format!("flux account -p {file} create-db, or name another by -p FILE"))

@@ -18,7 +18,7 @@ use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
 use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
-use instance::{Instance, check_commands, unreadable_finding};
+use instance::{Instance, check_commands, make_unreadable_database_finding};
 
 /// The remedies if Flux does not answer, and if the caller is not the instance owner.
 const NO_FLUX: &str = "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
@@ -118,7 +118,7 @@ fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<D
             facts
         }
         Err(error) => {
-            findings.push(unreadable_finding(&error, found.by));
+            findings.push(make_unreadable_database_finding(&error, found.by));
             None
         }
     }

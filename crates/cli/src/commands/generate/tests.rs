@@ -7,7 +7,7 @@ use super::manual::list_examples;
 use crate::Cli;
 
 #[test]
-fn the_examples_of_a_command_are_of_that_command() {
+fn the_examples_in_the_help_of_a_command_use_that_command() {
     for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = command.get_name();
         let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();

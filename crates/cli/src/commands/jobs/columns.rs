@@ -124,7 +124,7 @@ impl Columns {
     }
 
     /// Returns the columns of all terms.
-    pub(super) fn list_term_columns(&self) -> impl Iterator<Item = ChosenColumn> {
+    pub(super) fn list_priority_term_columns(&self) -> impl Iterator<Item = ChosenColumn> {
         (0..self.terms.len()).map(|term| ChosenColumn::Term(term, !self.normalized))
     }
 

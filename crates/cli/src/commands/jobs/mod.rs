@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{INACTIVE, InstanceArg, NO_DATA, RUN, Refusal, ask_listed, configured_queues};
 use crate::plugin::jobs::{fetch, find_hold_other_than_limits};
-use crate::plugin::live_tree::fetch_live_tree_head;
+use crate::plugin::live_tree::fetch_live_tree_settings;
 use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
 use crate::ui::figures::half_life_text;
 use crate::ui::messages::remark;
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         remark(NO_DATA);
         return Ok(Answer::No);
     }
-    let words = Words::for_instance(&flux, page.now);
+    let words = Words::for_flux_instance(&flux, page.now);
     let unknown = find_unknown_names(args, &page, &flux)?;
     if !unknown.is_empty() {
         unknown.iter().for_each(remark);
@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         users.as_ref().and_then(|users| if let [user] = users.as_slice() { Some(*user) } else { None });
     let mut listing = Listing { page, ..Listing::default() };
     if args.weights {
-        listing.half_life = fetch_live_tree_head(&flux).map(|tree| tree.half_life);
+        listing.half_life = fetch_live_tree_settings(&flux).map(|tree| tree.half_life);
     } else if !listing.page.jobs.is_empty() {
         listing.stopped = StoppedQueues::ask(&flux, listing.page.jobs.iter().map(|row| row.queue.as_deref()));
         listing.estimates = ask_estimates(&flux, user);
@@ -249,7 +249,7 @@ fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Resul
 /// Returns the present weights, and the earlier weights with which posted priorities were computed.
 fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Report<'a> {
     let page = &listing.page;
-    let terms: Vec<ChosenColumn> = columns.list_term_columns().collect();
+    let terms: Vec<ChosenColumn> = columns.list_priority_term_columns().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
         column.style = Style::Term;
@@ -281,7 +281,7 @@ fn build_weights_report<'a>(listing: &'a Listing, columns: &'a Columns) -> Repor
 /// The JSON document without the jobs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct JobsFacts<'a> {
+pub(super) struct JobsReportHeader<'a> {
     /// The time of the answer in seconds since the epoch.
     now: f64,
     /// The number of pushes.
@@ -325,7 +325,7 @@ fn build_report<'a>(
         let cells = chosen.iter().map(|chosen| format_cell(chosen, row, listing, words, is_table));
         cells.chain(companion.map(|_| Cell::Text(row.id.0.to_string()))).collect()
     };
-    let facts = JobsFacts {
+    let facts = JobsReportHeader {
         now: page.now,
         generation: page.generation,
         live: page.live,
@@ -370,7 +370,7 @@ fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Colu
         }
         ChosenColumn::Fixed(_) => true,
     };
-    chosen.extend(columns.list_term_columns().filter(|term| long || weighs(term)));
+    chosen.extend(columns.list_priority_term_columns().filter(|term| long || weighs(term)));
     let mut names = Vec::new();
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);

@@ -19,7 +19,7 @@ use crate::ui::companions::add_companion_members;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
 use fairshare_accounting::pipeline::budgets;
-use fairshare_accounting::pipeline::fairshare::read_checked_tree;
+use fairshare_accounting::pipeline::fairshare::read_and_check_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_engine::engine::answers::{Preview, PushChanges};
@@ -136,7 +136,7 @@ pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<Option<u64
 }
 
 /// Result of a push.
-struct Sent {
+struct PushResult {
     /// The instance owner's record, if the database had none.
     owner: Option<AssociationRecord>,
     /// The plugin's report; `None` for flux-accounting's plugin.
@@ -160,7 +160,7 @@ pub(super) fn ask(
     Ok((answer.map_err(|error| sending.explain_refusal(&error))?, owner))
 }
 
-fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
+fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<PushResult> {
     let flux = Flux::connect(push.uri).map_err(describe_connection_failure)?;
     let owner = make_owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
@@ -169,10 +169,10 @@ fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent> {
     if changes.is_none() {
         sending.send_tables(owner.as_ref())?;
     }
-    Ok(Sent { owner, changes })
+    Ok(PushResult { owner, changes })
 }
 
-impl Sent {
+impl PushResult {
     fn describe(&self, data: &PolicyData) -> String {
         let changes = self.changes.as_ref().map_or(String::new(), |changes| {
             format!(
@@ -245,7 +245,7 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData> {
     }
     if data.tree.is_some() {
         let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
-        read_checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::pipeline_failure)?;
+        read_and_check_tree(snapshot, inactive, &mut |_| ()).map_err(mending::pipeline_failure)?;
     }
     Ok(data)
 }

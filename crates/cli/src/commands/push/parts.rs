@@ -86,9 +86,9 @@ fn send_parts(
     sending.send_records("charge_by", &data.charge_by)?;
     sending.send_records("budgets", &data.budgets)?;
     if let Some(tree) = &data.tree {
-        sending.send_part("tree", tree)?;
+        sending.send_push_part("tree", tree)?;
     }
-    sending.send_part("config", &data.config)
+    sending.send_push_part("config", &data.config)
 }
 
 struct Sending<'a> {
@@ -130,7 +130,7 @@ impl Sending<'_> {
         self.send_chunk(key, other)
     }
 
-    fn send_part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
+    fn send_push_part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
         self.send_request(&self.payload(key, value)?)
     }
 

@@ -163,15 +163,15 @@ impl Bins {
 
 /// The decay of usage.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Forgetting {
+pub(super) struct UsageDecayRule {
     pub(super) half_life: Option<f64>,
     pub(super) pace: Option<Pace>,
 }
 
-impl Forgetting {
+impl UsageDecayRule {
     /// Uses `half_life`, or else the periods of the database.
-    pub(super) fn new(half_life: Option<Duration>, pace: Option<Pace>) -> Forgetting {
-        Forgetting { half_life: half_life.map(|half_life| half_life.as_secs_f64()), pace }
+    pub(super) fn new(half_life: Option<Duration>, pace: Option<Pace>) -> UsageDecayRule {
+        UsageDecayRule { half_life: half_life.map(|half_life| half_life.as_secs_f64()), pace }
     }
 }
 
@@ -188,12 +188,12 @@ pub(super) struct Outlook {
 }
 
 /// Returns the level that lowers the fair-share of `leaf` most, or `None` if no level has used more than its share.
-pub(super) fn find_recovery_outlook(
+pub(super) fn find_level_that_lowers_fairshare_most(
     tree: &Tree,
     ranking: &Ranking,
     leaf: NodeId,
     recorded: &Bins,
-    forgetting: Forgetting,
+    forgetting: UsageDecayRule,
     now: f64,
 ) -> Option<Outlook> {
     // Formula policies do not compare usage with a share, and an explanation would visit all siblings.

@@ -135,10 +135,10 @@ impl TimeStep {
     /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days begin at
     /// midnight in `zone`. Returns `None` if a time is out of range.
     fn split_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
-        let mut step_start = self.find_step_start(&to_zoned(begin, zone)?)?;
+        let mut step_start = self.find_time_step_start(&to_zoned(begin, zone)?)?;
         let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&step_start)]);
         while epoch_seconds(&step_start) < end || labels.is_empty() {
-            let next = self.find_step_start(&step_start.checked_add(self.span()).ok()?)?;
+            let next = self.find_time_step_start(&step_start.checked_add(self.span()).ok()?)?;
             if next <= step_start {
                 return None;
             }
@@ -162,7 +162,7 @@ impl TimeStep {
     }
 
     /// Returns the start of the step that contains `at`, or `None` if it is out of range.
-    fn find_step_start(self, at: &Zoned) -> Option<Zoned> {
+    fn find_time_step_start(self, at: &Zoned) -> Option<Zoned> {
         match self {
             TimeStep::Hour => {
                 at.round(jiff::ZonedRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Trunc))

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use super::bins::{BankBins, Bins, Forgetting, find_recovery_outlook};
+use super::bins::{BankBins, Bins, UsageDecayRule, find_level_that_lowers_fairshare_most};
 use super::course::Course;
 use super::held::HeldJobs;
 use crate::site::facts::{OptionValues, count_stale, option_values};
 use crate::site::input::Loaded;
-use crate::site::moves::{MoveTotals, Moves, RankedTree};
+use crate::site::moves::{Moves, RankChangeTotals, RankedTree};
 use crate::ui::figures::{Unit, rfc3339};
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
 use fairshare_protocol::records::BudgetRecord;
@@ -46,7 +46,7 @@ pub(in crate::commands) struct Document<'a> {
     policies: Vec<Compared>,
     /// Policies that can't rank this tree, and the reason.
     without: BTreeMap<&'static str, String>,
-    forgetting: Option<ForgettingDocument>,
+    forgetting: Option<DecayDocument>,
     banks: Banks<'a>,
     users: Users<'a>,
     usage: Option<BankBins>,
@@ -74,12 +74,12 @@ pub(super) struct ReportedBudget {
 struct Compared {
     policy: &'static str,
     #[serde(flatten)]
-    moves: MoveTotals,
+    moves: RankChangeTotals,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ForgettingDocument {
+struct DecayDocument {
     /// Continuous decay with this half-life; otherwise usage decays at period boundaries.
     half_life: Option<Number>,
     period: Option<Number>,
@@ -145,7 +145,7 @@ pub(super) struct ReportInput<'a> {
     pub(super) without: Vec<(Policy, String)>,
     pub(super) bins: &'a Bins,
     pub(super) course: Option<Course>,
-    pub(super) forgetting: Forgetting,
+    pub(super) forgetting: UsageDecayRule,
     pub(super) held: Option<HeldJobs>,
     pub(super) budgets: Vec<ReportedBudget>,
 }
@@ -187,11 +187,11 @@ impl<'a> Document<'a> {
     }
 }
 
-impl Forgetting {
-    fn document(self, now: f64) -> Option<ForgettingDocument> {
-        let Forgetting { half_life, pace } = self;
+impl UsageDecayRule {
+    fn document(self, now: f64) -> Option<DecayDocument> {
+        let UsageDecayRule { half_life, pace } = self;
         let pace = pace.filter(|_| half_life.is_none());
-        (half_life.is_some() || pace.is_some()).then(|| ForgettingDocument {
+        (half_life.is_some() || pace.is_some()).then(|| DecayDocument {
             half_life: half_life.map(Number),
             period: pace.map(|pace| Number(pace.period)),
             factor: pace.map(|pace| Number(pace.factor)),
@@ -226,7 +226,7 @@ fn user_columns<'a>(
     rankings: &[Ranking],
     first: &Ranking,
     bins: &Bins,
-    forgetting: Forgetting,
+    forgetting: UsageDecayRule,
     now: f64,
 ) -> Users<'a> {
     let all = tree.leaves().len();
@@ -246,7 +246,7 @@ fn user_columns<'a>(
     for leaf in tree.leaves() {
         users.nodes.add_node(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
-        let outlook = find_recovery_outlook(tree, first, leaf, bins, forgetting, now);
+        let outlook = find_level_that_lowers_fairshare_most(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
         users.lost.push(outlook.map(|outlook| level(outlook.lost)));
         users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));

@@ -88,14 +88,14 @@ fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>> {
         Err(refusal) => return Err(refusal.into()),
     };
     let page = jobs::fetch(&flux, &Map::new(), MOST)?;
-    let words = Words::for_instance(&flux, page.now);
+    let words = Words::for_flux_instance(&flux, page.now);
     Ok((page.generation > 0).then(|| summarize_jobs(stats.as_ref(), &page, &words)))
 }
 
 /// Creates the summary from the plugin's answers.
 pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Words<'_>) -> HeldJobsAnswer {
     let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
-    let mut by_limit: Vec<(Word, u64)> = jobs::count_held_by_limit(stats, page).into_iter().collect();
+    let mut by_limit: Vec<(Word, u64)> = jobs::count_held_jobs_by_limit(stats, page).into_iter().collect();
     by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let count = held.len() as u64;
     let all = stats.map_or(count, |stats| stats.jobs.held);

@@ -22,10 +22,10 @@ use crate::plugin::ask::InstanceArg;
 use crate::replaced;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::ui::figures::{self, parse_duration};
-use crate::ui::pager::Paper;
+use crate::ui::pager::PagedOutput;
 use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
-use bins::{Bins, Forgetting};
+use bins::{Bins, UsageDecayRule};
 use course::Course;
 use data::{Document, Number, ReportInput, ReportedBudget};
 use fairshare::{Policy, Ranking};
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let text = build_text(args, figures::now(), &mut progress)?;
     drop(progress);
     if output == Path::new("-") {
-        let mut out = Paper::plain();
+        let mut out = PagedOutput::plain();
         std::io::Write::write_all(&mut out, text.as_bytes())?;
         out.finish()?;
     } else {
@@ -110,7 +110,7 @@ fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String> 
         Some(database) => read_budgets(database?, now)?,
         None => Vec::new(),
     };
-    let forgetting = Forgetting::new(args.half_life, bins.pace());
+    let forgetting = UsageDecayRule::new(args.half_life, bins.pace());
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
     progress.phase("counting", || 0);

@@ -156,7 +156,7 @@ fn usage_by_period_and_bank_equals_sums_by_sql() {
 }
 
 /// Stores the period of the last sync.
-fn store_run(database: &Connection, period_start: f64, period_end: f64) {
+fn store_period_of_last_usage_run(database: &Connection, period_start: f64, period_end: f64) {
     database
         .execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
@@ -175,9 +175,9 @@ fn a_report_begins_with_the_period_that_the_next_sync_counts() {
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
     let began = || report_data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
     // flux-accounting has decayed usage at a boundary after our last run, so the stored period is outdated.
-    store_run(&database, next - 3.0 * week, next - week);
+    store_period_of_last_usage_run(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
-    store_run(&database, next - 2.0 * week, next);
+    store_period_of_last_usage_run(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
     // The database stores no period of the last sync. The stored usage has not decayed at the last two period
     // boundaries.
@@ -192,11 +192,11 @@ fn report_predictions_include_period_boundaries_that_no_sync_has_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = make_three_user_site(directory.path());
     let next = NOW + 86_400.0;
-    store_run(&database, next - 2.0 * WEEK as f64, next);
+    store_period_of_last_usage_run(&database, next - 2.0 * WEEK as f64, next);
     // The usage of 300 becomes 150 at the next count, and 75 in a day.
     let found = report_data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(86_400), &json!(1)));
-    store_run(&database, next - 3.0 * WEEK as f64, next);
+    store_period_of_last_usage_run(&database, next - 3.0 * WEEK as f64, next);
     let found = report_data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
 }
@@ -279,7 +279,7 @@ fn usage_over_time_equals_sums_by_sql() {
 }
 
 #[test]
-fn a_report_lists_the_places_under_other_policies() {
+fn a_report_lists_the_ranks_under_other_ranking_policies() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = make_three_user_site(directory.path());
     database.execute_batch("UPDATE association_table SET active = 0 WHERE username = 'cat'").expect("done");

@@ -17,9 +17,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use self::print::{GroupBy, ScenarioResult, ScenarioSettings, SimulationFacts};
+use self::print::{GroupBy, ScenarioResult, ScenarioSettings, SimulationJsonFields};
 use self::read::{History, Size};
-use self::scenarios::{Common, Plan, Sweep, combine_sweeps};
+use self::scenarios::{Common, Plan, SettingSweep, combine_setting_sweeps};
 use super::config;
 use crate::fingers;
 use crate::outcome::{Answer, Outcome, Result, failure};
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     policy: Vec<Policy>,
     /// A setting and its values; if given several times, all combinations are simulated
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
-    sweep: Vec<Sweep>,
+    sweep: Vec<SettingSweep>,
     /// Use [fairshare] of this configuration of Flux: a file, or a directory with *.toml files. --sweep takes precedence
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Rules")]
     config: Option<PathBuf>,
@@ -134,9 +134,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let site = load_site(args, &mut trace, &mut progress)?;
     let mut sweeps = args.sweep.clone();
     if !args.policy.is_empty() {
-        sweeps.insert(0, Sweep::policies(&args.policy));
+        sweeps.insert(0, SettingSweep::policies(&args.policy));
     }
-    let plans = combine_sweeps(&sweeps, site::policy(&site))?;
+    let plans = combine_setting_sweeps(&sweeps, site::policy(&site))?;
     let (jobs, parties, means) = (trace.jobs(), trace.parties(), trace.means());
     let measured = replay_all(args, &trace, &site, &plans, &common, &mut progress)?;
     let settings = plans.iter().map(|Plan { name, values }| ScenarioSettings {
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let results: Vec<_> =
         results.map(|(Plan { name, .. }, measures)| ScenarioResult { name, measures }).collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
-    let facts = SimulationFacts {
+    let facts = SimulationJsonFields {
         trace: args.trace().to_owned(),
         jobs: jobs.len(),
         skipped,

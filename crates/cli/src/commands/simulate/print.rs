@@ -14,7 +14,7 @@ use crate::ui::figures::number;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
-use fairshare_simulate::{Group, Measures, Spread};
+use fairshare_simulate::{Distribution, Group, Measures};
 
 /// Returns the columns that a table leaves out if it is too wide, the first ones first.
 fn give_up() -> Vec<&'static str> {
@@ -36,7 +36,7 @@ pub(in crate::commands) enum GroupBy {
 /// The JSON document without the rows. Times are those of the history; lengths of time are in seconds.
 #[derive(Clone, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct SimulationFacts {
+pub(in crate::commands) struct SimulationJsonFields {
     /// The file of the history.
     pub(super) trace: PathBuf,
     /// The number of replayed jobs.
@@ -94,7 +94,7 @@ impl Form {
         if self.people { Cell::Text(format_span(seconds)) } else { Cell::Number(seconds) }
     }
 
-    fn make_spread_cells(self, spread: &Spread) -> [Cell; 4] {
+    fn make_distribution_cells(self, spread: &Distribution) -> [Cell; 4] {
         [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time_cell(seconds))
     }
 
@@ -106,10 +106,10 @@ impl Form {
         }
     }
 
-    fn group_cells(self, group: &Group) -> impl Iterator<Item = Cell> {
-        let Spread { mean, p50, p95, p99 } = group.slowdown;
+    fn make_table_cells_of_group(self, group: &Group) -> impl Iterator<Item = Cell> {
+        let Distribution { mean, p50, p95, p99 } = group.slowdown;
         let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio_cell(ratio));
-        self.make_spread_cells(&group.wait).into_iter().chain(slowdown)
+        self.make_distribution_cells(&group.wait).into_iter().chain(slowdown)
     }
 
     fn scenario_cells(self, result: &ScenarioResult) -> Vec<Cell> {
@@ -121,7 +121,7 @@ impl Form {
             Cell::Count(*rejected as u64),
             Cell::Count(*never as u64),
         ];
-        row.extend(self.group_cells(all));
+        row.extend(self.make_table_cells_of_group(all));
         row.push(Cell::Number(*utilisation));
         row.push(jain.map_or(Cell::None, |jain| {
             if self.people { Cell::Text(format!("{jain:.3}")) } else { Cell::Number(jain) }
@@ -145,7 +145,7 @@ impl Form {
             let mut row = vec![Cell::Text(result.name.clone())];
             row.extend(by.is_none().then(|| Cell::Text(kind.to_owned())));
             row.extend([Cell::Text(name), Cell::Count(group.jobs as u64), promised.into(), delivered.into()]);
-            row.extend(self.group_cells(group));
+            row.extend(self.make_table_cells_of_group(group));
             row
         })
         .collect()
@@ -166,7 +166,7 @@ fn make_spread_columns() -> [Column<'static>; 8] {
     ]
 }
 
-pub(in crate::commands) fn scenario_columns() -> Vec<Column<'static>> {
+pub(in crate::commands) fn list_columns_of_scenario_table() -> Vec<Column<'static>> {
     let mut columns = vec![
         column("scenario", "Scenario", Style::Text),
         column("jobs", "Jobs", Style::Count),
@@ -202,14 +202,14 @@ pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'sta
 /// sizes; if `people` is false, numbers have full precision.
 fn build_report<'a>(
     results: &'a [ScenarioResult],
-    facts: &SimulationFacts,
+    facts: &SimulationJsonFields,
     by: Option<GroupBy>,
     people: bool,
 ) -> std::io::Result<Report<'a>> {
     let form = Form { people };
     let rows = Rows {
         key: "scenarios",
-        columns: scenario_columns(),
+        columns: list_columns_of_scenario_table(),
         rows: Box::new(results.iter().map(move |result| form.scenario_cells(result))),
     };
     let groups = Rows {
@@ -223,7 +223,7 @@ fn build_report<'a>(
 /// Returns the JSON document that `--json` prints.
 pub(super) fn build_document(
     results: &[ScenarioResult],
-    facts: &SimulationFacts,
+    facts: &SimulationJsonFields,
 ) -> std::io::Result<Vec<u8>> {
     build_report(results, facts, None, false)?.into_json()
 }
@@ -232,7 +232,7 @@ pub(super) fn print(
     output: OutputArgs,
     by: Option<GroupBy>,
     results: &[ScenarioResult],
-    facts: &SimulationFacts,
+    facts: &SimulationJsonFields,
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
@@ -277,11 +277,11 @@ struct Data<'a> {
 pub(super) fn build_html(
     title: &str,
     results: &[ScenarioResult],
-    facts: &SimulationFacts,
+    facts: &SimulationJsonFields,
 ) -> std::io::Result<String> {
     let name = facts.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // The page may be published, so it does not show the directory of the trace.
-    let facts = SimulationFacts { trace: name.into(), ..facts.clone() };
+    let facts = SimulationJsonFields { trace: name.into(), ..facts.clone() };
     let simulation = build_document(results, &facts)?;
     let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
     let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };

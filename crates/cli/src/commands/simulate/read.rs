@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Result, failure};
 use crate::site::database::Found;
 use crate::site::input::Wait;
 use fairshare_accounting::pipeline::resources;
-use fairshare_accounting::store::{Access, PastJob};
+use fairshare_accounting::store::{Access, RecordedJob};
 use fairshare_engine::ids::UserId;
 use fairshare_simulate::{Party, Trace};
 
@@ -75,7 +75,7 @@ pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<Histor
 }
 
 /// Adds a record of the jobs table. A record without a bank belongs to the user's default bank.
-fn add_record(job: &PastJob<'_>, size: Size, history: &mut History) {
+fn add_record(job: &RecordedJob<'_>, size: Size, history: &mut History) {
     let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
     let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
     let (Some([submit, run, end]), Some(given), Ok(user)) = (ran, given, u32::try_from(job.userid)) else {
@@ -83,7 +83,7 @@ fn add_record(job: &PastJob<'_>, size: Size, history: &mut History) {
         return;
     };
     let few = |many: u64| u32::try_from(many).unwrap_or(u32::MAX);
-    let named = job.jobspec.map(resources::read_jobspec_terms).unwrap_or_default();
+    let named = job.jobspec.map(resources::read_bank_queue_and_duration).unwrap_or_default();
     let bank = job.bank.filter(|bank| !bank.is_empty()).or(named.bank.as_deref()).unwrap_or_default();
     let queue = named.queue.as_deref().filter(|queue| !queue.is_empty());
     let party = Party { user: UserId(user), bank: bank.into(), queue: queue.map(Into::into) };

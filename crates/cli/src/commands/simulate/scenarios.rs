@@ -30,7 +30,7 @@ const SCOPES: [&str; 3] = ["association", "bank", "user"];
 
 /// A setting and its values, one for each scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sweep {
+pub(super) struct SettingSweep {
     pub(super) key: String,
     pub(super) values: Vec<SettingValue>,
 }
@@ -61,27 +61,27 @@ enum Change {
     Setting(Value),
 }
 
-impl FromStr for Sweep {
+impl FromStr for SettingSweep {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Sweep, String> {
+    fn from_str(text: &str) -> Result<SettingSweep, String> {
         let (key, values) = text.split_once('=').ok_or("expected KEY=VALUE,VALUE,...")?;
         let key = key.trim().replace('_', "-");
         let values: Result<Vec<SettingValue>, String> =
             values.split(',').map(|value| SettingValue::new(&key, value.trim())).collect();
-        Ok(Sweep { key, values: values? })
+        Ok(SettingSweep { key, values: values? })
     }
 }
 
-impl Sweep {
+impl SettingSweep {
     /// Creates a sweep over ranking policies.
-    pub(super) fn policies(policies: &[Policy]) -> Sweep {
+    pub(super) fn policies(policies: &[Policy]) -> SettingSweep {
         let value = |policy: &Policy| SettingValue {
             key: "policy".to_owned(),
             text: policy.name().to_owned(),
             change: Change::Policy(*policy),
         };
-        Sweep { key: "policy".to_owned(), values: policies.iter().map(value).collect() }
+        SettingSweep { key: "policy".to_owned(), values: policies.iter().map(value).collect() }
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) struct Plan {
 }
 
 /// Returns all combinations of the values in `sweeps`; the last sweep varies fastest.
-pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>> {
+pub(super) fn combine_setting_sweeps(sweeps: &[SettingSweep], site: Policy) -> Result<Vec<Plan>> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {
         return Err(failure(format!("--sweep: more than {MOST} scenarios; give fewer values")));

@@ -140,7 +140,7 @@ pub(super) fn assign_jobs(trace: &mut Trace, data: &PolicyData) {
         data.associations.iter().map(|record| (record.userid, record.bank.as_str())).collect();
     let homes: HashMap<i64, &str> =
         data.associations.iter().map(|record| (record.userid, record.def_bank.as_str())).collect();
-    trace.replace_parties(|party: &Party| {
+    trace.replace_users_banks_and_queues(|party: &Party| {
         let user = i64::from(party.user.0);
         let is_known = known.contains(&(user, party.bank.as_str()));
         let home = homes.get(&user).filter(|_| !is_known).map(|bank| (*bank).into());

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_executions_and_jobs_that_never_ran_are_left_out() {
+    fn trace_import_skips_partial_executions_and_jobs_that_never_ran() {
         let history = parse(
             "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
              3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",

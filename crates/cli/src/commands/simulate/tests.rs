@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::print;
-use super::print::{ScenarioResult, SimulationFacts, build_document};
+use super::print::{ScenarioResult, SimulationJsonFields, build_document};
 use crate::html::page::escape_html;
 use crate::html::page::tests::split_page;
-use fairshare_simulate::{BankShare, Group, Measures, Spread};
+use fairshare_simulate::{BankShare, Distribution, Group, Measures};
 
 const NAMES: [&str; 6] = [
     "</script><script>alert(1)</script>",
@@ -20,7 +20,7 @@ const NAMES: [&str; 6] = [
 
 /// Returns the result of a scenario `name`.
 fn make_named_result(name: &str) -> ScenarioResult {
-    let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
+    let spread = Distribution { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
     let group = Group { jobs: 3, wait: spread, slowdown: spread };
     let share = BankShare { promised: 0.25, delivered: None };
     let measures = Measures {
@@ -33,8 +33,8 @@ fn make_named_result(name: &str) -> ScenarioResult {
     ScenarioResult { name: name.to_owned(), measures }
 }
 
-fn make_facts(trace: &str) -> SimulationFacts {
-    SimulationFacts { trace: trace.into(), jobs: 3, ..SimulationFacts::default() }
+fn make_facts(trace: &str) -> SimulationJsonFields {
+    SimulationJsonFields { trace: trace.into(), jobs: 3, ..SimulationJsonFields::default() }
 }
 
 #[test]

@@ -3,20 +3,20 @@
 
 use std::io::{self, Write};
 
-use crate::commands::why::job::{LEVEL_COLUMNS, make_compared_cells};
-use crate::ui::figures::{Unit, describe_number_ahead, duration, hours, number, ordinal};
+use crate::commands::why::job::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
+use crate::ui::figures::{Unit, describe_associations_ahead, duration, hours, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_accounting::pipeline::budgets::estimate_budget_end;
-use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitShown, Sibling, Standings};
+use fairshare_engine::engine::answers::{AssociationStanding, BudgetShown, LimitUsage, Sibling, Standings};
 
 /// The length of a bar that compares usage with a share, in cells.
 const BAR: usize = 20;
 /// The length of a bar that compares a count with its limit, in cells.
 const LIMIT_BAR: usize = 10;
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Prints an association. `caller` is the user id of the caller.
     pub(crate) fn print_association(
         &self,
@@ -80,10 +80,10 @@ impl Teller<'_> {
 
     fn print_limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
         // Budgets are left out: their limits are rounded to hours, and `budgets` has the exact amounts.
-        let is_set = |limit: &&LimitShown| limit.cap.is_some() && !limit.limit.starts_with("budget-");
-        let set: Vec<&LimitShown> = association.limits.iter().filter(is_set).collect();
+        let is_set = |limit: &&LimitUsage| limit.cap.is_some() && !limit.limit.starts_with("budget-");
+        let set: Vec<&LimitUsage> = association.limits.iter().filter(is_set).collect();
         // The plugin lists an unset limit of a queue only while jobs of the queue are counted.
-        let is_unset = |limit: &&LimitShown| limit.cap.is_none() && limit.queue.is_none();
+        let is_unset = |limit: &&LimitUsage| limit.cap.is_none() && limit.queue.is_none();
         let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {
             return self.line("No limit is set.", out);
@@ -95,7 +95,7 @@ impl Teller<'_> {
                 Cell::Text(limit_name(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
-                Cell::Text(get_measure_name(limit).to_owned()),
+                Cell::Text(get_limited_resource_name(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
                 limit.used.map_or(Cell::None, |used| {
                     Cell::Text(draw_limit_bar(used + limit.reserved.unwrap_or(0), most))
@@ -178,7 +178,7 @@ impl Teller<'_> {
             rows.push(row);
         }
         for (depth, level) in association.levels.iter().enumerate().rev().filter(|_| long) {
-            rows.extend(level.siblings.iter().map(|sibling| self.make_sibling_cells(sibling, depth)));
+            rows.extend(level.siblings.iter().map(|sibling| self.make_table_row_of_sibling(sibling, depth)));
             let omitted = level.siblings_total.saturating_sub(level.siblings.len());
             if omitted > 0 && !level.siblings.is_empty() {
                 rows.push(vec![Cell::Node {
@@ -194,7 +194,7 @@ impl Teller<'_> {
         Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
     }
 
-    fn make_sibling_cells(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
+    fn make_table_row_of_sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
         let name = self.node_label(&sibling.name, &sibling.kind);
         let mut row = vec![Cell::Node { depth, bank: false, name }, sibling.shares.into()];
         row.extend(make_number_cells(sibling, depth));
@@ -225,7 +225,7 @@ impl Teller<'_> {
             );
             self.line(&text, out)?;
         }
-        if shows_only_own_numbers(standing) {
+        if hides_numbers_of_other_users(standing) {
             self.line("This site shows users only their own numbers.", out)?;
         }
         if let Some(half_life) = standing.half_life {
@@ -268,7 +268,7 @@ impl Teller<'_> {
 }
 
 /// Returns true if the site shows users only their own numbers.
-fn shows_only_own_numbers(standing: &Standings) -> bool {
+fn hides_numbers_of_other_users(standing: &Standings) -> bool {
     standing.public.as_deref() == Some("own")
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
@@ -282,7 +282,7 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
     };
     match association.rank {
         Some(rank) => {
-            let ahead = describe_number_ahead(rank.before, name, rank.tied);
+            let ahead = describe_associations_ahead(rank.before, name, rank.tied);
             with(format!("{} of {}: {ahead}", ordinal(rank.place), number(rank.of)))
         }
         None if association.is_removed => {
@@ -324,12 +324,12 @@ fn make_number_cells(node: &Sibling, depth: usize) -> Vec<Cell> {
         (Some(share), Some(used)) if depth > 0 => Cell::Bar { usage: cells(used), share: cells(share) },
         _ => Cell::None,
     };
-    let [share, used, value] = make_compared_cells(node);
+    let [share, used, value] = make_share_usage_and_value_cells(node);
     vec![share, used, value, bar]
 }
 
 /// Returns the name of a limit, with its bank and queue if it has them.
-fn limit_name(limit: &LimitShown) -> String {
+fn limit_name(limit: &LimitUsage) -> String {
     let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
     let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
     match within.as_slice() {
@@ -352,7 +352,7 @@ pub(super) fn lasts_until(budget: &BudgetShown, now: f64) -> Option<f64> {
 }
 
 /// Returns what a limit counts, such as jobs or nodes.
-fn get_measure_name(limit: &LimitShown) -> &str {
+fn get_limited_resource_name(limit: &LimitUsage) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",
         measure => measure,

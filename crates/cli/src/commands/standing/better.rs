@@ -40,31 +40,31 @@ fn has_headroom(association: &AssociationStanding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairshare_engine::engine::answers::{LimitShown, RankShown};
+    use fairshare_engine::engine::answers::{LimitUsage, RankPosition};
 
     fn make_association(bank: &str, place: usize) -> AssociationStanding {
         AssociationStanding {
             bank: bank.into(),
             is_default: bank == "chem",
             is_active: true,
-            rank: Some(RankShown { place, of: 18, before: place - 1, tied: 0 }),
+            rank: Some(RankPosition { place, of: 18, before: place - 1, tied: 0 }),
             ..AssociationStanding::default()
         }
     }
 
     #[test]
-    fn standing_suggests_a_better_bank_only_if_it_would_neither_reject_nor_hold_a_job() {
+    fn the_advice_names_only_banks_that_neither_reject_nor_hold_jobs() {
         let of = |other: AssociationStanding| {
             advise(&[make_association("art", 7), make_association("chem", 10), other])
         };
         let phys = || make_association("phys", 5);
-        let limit = |used: Option<u64>, measure: &'static str, queue: Option<&str>| LimitShown {
+        let limit = |used: Option<u64>, measure: &'static str, queue: Option<&str>| LimitUsage {
             measure: measure.into(),
             queue: queue.map(Into::into),
             used,
             reserved: Some(1),
             cap: Some(4),
-            ..LimitShown::default()
+            ..LimitUsage::default()
         };
         let best = Some("Submit to phys: 5th instead of 10th (-B phys).".to_owned());
         let second = Some("Submit to art: 7th instead of 10th (-B art).".to_owned());

@@ -21,7 +21,7 @@ use crate::ui::output::{OutputArgs, Report, print_json_or_text};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::screen::ScreenArgs;
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use crate::ui::words::{Words, caller, userid};
 use better::advise;
 use fairshare_engine::engine::answers::{AssociationStanding, Standings};
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let document = fetch(&flux, &build_request(args.all, user, bank), usize::MAX);
     let mut document = document.map_err(Refusal::into_answer)?;
     let standing: Standings = serde_json::from_value(document.clone()).map_err(failure)?;
-    let words = Words::for_instance(&flux, standing.heading.now);
+    let words = Words::for_flux_instance(&flux, standing.heading.now);
     if standing.associations.is_empty() {
         if standing.heading.generation == 0 {
             remark(NO_DATA);
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::Yes);
     }
     let screen = args.output.screen();
-    let teller = Teller { screen: &screen, words: &words };
+    let teller = TextPrinter { screen: &screen, words: &words };
     let mut text = Vec::new();
     for (at, association) in standing.associations.iter().enumerate() {
         if at > 0 {

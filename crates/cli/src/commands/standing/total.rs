@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::plugin::ask::{INACTIVE, RUN, ask_flux};
 use crate::ui::figures::{Unit, duration, plain};
 use crate::ui::printable::count;
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Standings;
 
@@ -18,7 +18,7 @@ use fairshare_engine::engine::answers::Standings;
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-pub(in crate::commands) struct StandingFacts {
+pub(in crate::commands) struct StandingJsonFields {
     /// The sums over all banks; null if the answer is about several users or one bank only, or if usage or jobs are unknown.
     total: Option<UserTotal>,
 }
@@ -87,7 +87,7 @@ impl UserTotal {
     }
 }
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Prints the total usage of the user whose associations `standing` lists, the rules of its decay, and when it will have expired.
     pub(super) fn print_total(
         &self,
@@ -148,11 +148,11 @@ impl Teller<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::golden::{NOW, check, make_screen, make_standing_answer, make_words};
+    use crate::tests::golden::{NOW, check, make_screen, make_standing_reply, make_words};
 
     #[test]
-    fn the_total_of_a_standing_sums_the_banks_and_says_when_no_usage_is_left() {
-        let mut standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    fn the_user_total_sums_the_banks_and_shows_when_usage_ends() {
+        let mut standing: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
         let mut other = standing.associations[0].clone();
         (other.bank, other.usage) = ("phys".into(), Some(9360.0));
         standing.associations.push(other);
@@ -171,7 +171,7 @@ mod tests {
             (standing.half_life, standing.reset) = (half_life, reset);
             let total = UserTotal::new(&standing, jobs).expect("a total");
             let mut text = Vec::new();
-            let teller = Teller { screen: &screen, words: &words };
+            let teller = TextPrinter { screen: &screen, words: &words };
             teller.print_total(&total, &standing, &mut text).expect("written");
             screens += &format!("===== {half_life:?} {reset:?}\n{}", String::from_utf8_lossy(&text));
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::plugin::installed::load_command;
-use crate::plugin::live_tree::fetch_live_tree_head;
+use crate::plugin::live_tree::fetch_live_tree_settings;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, half_life_text, now, number};
 use crate::ui::messages::remark;
@@ -60,7 +60,7 @@ const DEFAULT_PLUGIN: &str = ".priority-default";
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
 
 /// The facts that `status` prints in addition to the plugin's state.
-struct Surroundings {
+struct StatusContext {
     /// Other priority plugins that are loaded.
     others: Vec<String>,
     /// The time of the last sync, `None` if there was none; or the reason why the database can't be read.
@@ -91,10 +91,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     };
     let summary = Summary::new(&state);
-    let around = Surroundings {
+    let around = StatusContext {
         others: other_priority_plugins(&plugins, Some(name)),
         last_sync: last_sync(args),
-        tree: fetch_live_tree_head(&flux),
+        tree: fetch_live_tree_settings(&flux),
         now: now(),
     };
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
@@ -169,7 +169,7 @@ pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>> {
 }
 
 /// Returns the time of the data, if the plugin reports a valid one.
-fn data_time(state: &Snapshot) -> Option<f64> {
+fn get_time_of_plugin_data(state: &Snapshot) -> Option<f64> {
     state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)
 }
 
@@ -177,7 +177,7 @@ fn print_summary(
     args: &Args,
     state: &Snapshot,
     summary: &Summary,
-    around: &Surroundings,
+    around: &StatusContext,
     check: Option<&Check>,
 ) -> std::io::Result<()> {
     let mut out = stdout().lock();
@@ -190,14 +190,14 @@ fn print_summary(
     line("plugin", format!("{}, {whose} ({})", state.name, state.path))?;
     let mut data: Vec<String> =
         state.generation.map(|generation| format!("generation {generation}")).into_iter().collect();
-    match (data_time(state), state.generation) {
+    match (get_time_of_plugin_data(state), state.generation) {
         (Some(updated), _) => data.push(format!("{} old", duration(around.now - updated))),
         (None, Some(0)) => data.push("no push yet".to_owned()),
         (None, _) => data.push("age not known".to_owned()),
     }
     line("data", data.join(", "))?;
     let words = Words::new(f58, |_| None, TimeZone::system(), around.now);
-    if let Some(at) = data_time(state) {
+    if let Some(at) = get_time_of_plugin_data(state) {
         let by = state.pushed_by.map_or("an unknown user".to_owned(), |user| format_user_or_id(user.0));
         line("last push", format!("by {by}, {}", words.when(at)))?;
     }
@@ -330,8 +330,8 @@ pub(super) const COLUMNS: [Column<'static>; 14] = [
 /// null.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct StatusFacts<'a> {
-    plugin: PluginFacts<'a>,
+pub(super) struct StatusJsonFields<'a> {
+    plugin: PluginJsonFields<'a>,
     /// The number of pushes; null for flux-accounting's plugin.
     generation: Option<u64>,
     /// The time of the data in seconds since the epoch.
@@ -373,13 +373,13 @@ pub(super) struct StatusFacts<'a> {
     /// A job whose priority another plugin decided.
     overruled: Option<Overruled>,
     /// The result of the recount of all counters; null if the plugin made none.
-    check: Option<RecountFacts<'a>>,
+    check: Option<RecountJsonFields<'a>>,
 }
 
 /// The loaded plugin.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PluginFacts<'a> {
+struct PluginJsonFields<'a> {
     name: &'a str,
     path: &'a str,
     version: Option<&'a str>,
@@ -388,7 +388,7 @@ struct PluginFacts<'a> {
 /// The result of a recount.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RecountFacts<'a> {
+struct RecountJsonFields<'a> {
     jobs: usize,
     associations: usize,
     drift: &'a [Drift],
@@ -398,7 +398,7 @@ fn print(
     args: &Args,
     state: &Snapshot,
     summary: &Summary,
-    around: &Surroundings,
+    around: &StatusContext,
     check: Option<&Check>,
     selected: &[(UserId, &AssociationSnapshot)],
 ) -> std::io::Result<()> {
@@ -427,9 +427,9 @@ fn print(
         ]
     });
     let has_data = state.generation != Some(0);
-    let age = data_time(state).map(|updated| (around.now - updated).max(0.0));
-    let facts = StatusFacts {
-        plugin: PluginFacts { name: &state.name, path: &state.path, version: state.version.as_deref() },
+    let age = get_time_of_plugin_data(state).map(|updated| (around.now - updated).max(0.0));
+    let facts = StatusJsonFields {
+        plugin: PluginJsonFields { name: &state.name, path: &state.path, version: state.version.as_deref() },
         generation: state.generation,
         updated: state.updated,
         age,
@@ -455,7 +455,7 @@ fn print(
         waiting_users: &state.waiting_users,
         waiting_jobs: check.map_or(state.waiting, |check| Some(check.waiting)),
         overruled: check.and_then(|check| check.overruled),
-        check: check.map(|check| RecountFacts {
+        check: check.map(|check| RecountJsonFields {
             jobs: check.jobs,
             associations: check.associations,
             drift: &check.drift,

@@ -48,7 +48,7 @@ pub(crate) struct StartedFetch<'a> {
 }
 
 /// Result of a fetch.
-pub(crate) struct Stored {
+pub(crate) struct FetchOutcome {
     /// Number of new records.
     pub(crate) new: u64,
     /// Number of jobs left out because their records had been removed.
@@ -60,7 +60,7 @@ impl Fetch<'_> {
     /// Requests the records that the database lacks, and reads as many as fit into memory.
     pub(crate) fn begin<'f>(&self, flux: &'f mut Flux, progress: &mut Progress) -> Result<StartedFetch<'f>> {
         progress.phase("listing jobs", || 0);
-        let newest = self.find_newest_end()?;
+        let newest = self.find_newest_job_end()?;
         let mut left_out = 0;
         let mut listing = Listing::request(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
@@ -97,10 +97,10 @@ impl Fetch<'_> {
     }
 
     /// Returns the end time of the newest complete record. Flux is asked for the jobs that ended after this time.
-    fn find_newest_end(&self) -> Result<Option<f64>> {
+    fn find_newest_job_end(&self) -> Result<Option<f64>> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        fetch::find_newest_complete_end(&snapshot, self.now).map_err(failure)
+        fetch::find_end_of_last_recorded_job(&snapshot, self.now).map_err(failure)
     }
 }
 
@@ -112,7 +112,7 @@ impl StartedFetch<'_> {
     }
 
     /// Writes the records into the transaction.
-    pub(crate) fn store(mut self, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Stored> {
+    pub(crate) fn store(mut self, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<FetchOutcome> {
         let mut new = 0;
         for batch in std::mem::take(&mut self.records) {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
@@ -122,11 +122,11 @@ impl StartedFetch<'_> {
         }
         fetch::record_fetch(snapshot, self.asked, new).map_err(failure)?;
         let fetched = self.fetching.fetched().clone();
-        Ok(Stored { new, removed: self.removed, fetched })
+        Ok(FetchOutcome { new, removed: self.removed, fetched })
     }
 }
 
-impl Stored {
+impl FetchOutcome {
     /// Passes messages about unreadable records to `note`.
     pub(crate) fn report_unreadable_records(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let unreadable = &self.fetched.unreadable;

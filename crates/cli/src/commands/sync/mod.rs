@@ -20,7 +20,7 @@ use crate::site::input::{PolicyArg, Rules, parse_seconds};
 use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
 use fairshare_accounting::pipeline::Rule;
-use steps::store_all_steps;
+use steps::run_sync_steps_in_transaction;
 use summary::{print_dry_run, summarize_steps};
 
 /// Syncs `database` at the time `now` with the default options.
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if let Some(every) = args.watch {
         return watch::run(args, every);
     }
-    let done = store_all_steps(args, &mut |text| remark(text))?;
+    let done = run_sync_steps_in_transaction(args, &mut |text| remark(text))?;
     if args.dry_run {
         print_dry_run(args, &done)?;
         return Ok(Answer::Yes);

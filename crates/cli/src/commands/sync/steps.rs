@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Runs sync's steps in the database.
 
-use super::fetch::{Fetch, Stored, request_charge_rules};
-use super::summary::warn_of_count_faults;
+use super::fetch::{Fetch, FetchOutcome, request_charge_rules};
+use super::summary::warn_about_usage_count;
 use super::{Args, Step};
 use crate::clock::now;
 use crate::commands::push;
@@ -16,7 +16,7 @@ use fairshare_accounting::store::{Access, NewCharges, Snapshot};
 use fairshare_client::Flux;
 
 /// Runs the steps in the database as one transaction. Passes warnings to `note`.
-pub(super) fn store_all_steps(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done> {
+pub(super) fn run_sync_steps_in_transaction(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done> {
     let mut done = Done::default();
     if args.stores_results() {
         let mut progress = Progress::start();
@@ -66,7 +66,7 @@ pub(super) fn store_all_steps(args: &Args, note: &mut dyn FnMut(String)) -> Resu
         stored.report_unreadable_records(args.database.path(), note);
     }
     if let Some(plan) = &done.usage {
-        warn_of_count_faults(args, &plan.tally, note);
+        warn_about_usage_count(args, &plan.tally, note);
     }
     Ok(done)
 }
@@ -98,7 +98,7 @@ fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
 /// Results of the steps that ran.
 #[derive(Default)]
 pub(super) struct Done {
-    pub(super) fetched: Option<Stored>,
+    pub(super) fetched: Option<FetchOutcome>,
     /// The changes of charge factors and charged resources that this sync stored.
     pub(super) charges: NewCharges,
     pub(super) usage: Option<Plan>,

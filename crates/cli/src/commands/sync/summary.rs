@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Args;
-use super::fetch::{Stored, describe_charges};
+use super::fetch::{FetchOutcome, describe_charges};
 
 use super::steps::Done;
 use crate::ui::figures::Unit;
@@ -19,7 +19,7 @@ use fairshare_accounting::pipeline::{Plan, Tally};
 use fairshare_engine::ids::f58;
 
 /// Passes warnings about the usage count to `note`.
-pub(super) fn warn_of_count_faults(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
+pub(super) fn warn_about_usage_count(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
         say(format!("all usage was recounted from {}: {why}", count(tally.counted, "record")));
@@ -61,7 +61,7 @@ pub(super) fn warn_of_count_faults(args: &Args, tally: &Tally, note: &mut dyn Fn
 /// Returns the summary line of the steps in `done`.
 pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
-    parts.extend(done.fetched.as_ref().map(Stored::summary));
+    parts.extend(done.fetched.as_ref().map(FetchOutcome::summary));
     parts.extend(describe_charges(&done.charges));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
         let mut details = Vec::new();
@@ -134,7 +134,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         |moved: &AssociationChange| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
     rows.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
     notes.push(format!("{}; nothing was stored or sent", summarize_steps(args, done)));
-    let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncFacts::new(args, &plan.tally)));
+    let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncJsonFields::new(args, &plan.tally)));
     args.output.print(Report {
         facts: facts.transpose()?.unwrap_or_default(),
         rows: Rows {
@@ -169,7 +169,7 @@ pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
 /// The JSON document if usage was counted, without the changes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct SyncFacts {
+pub(in crate::commands) struct SyncJsonFields {
     usage_rule: String,
     /// The number of job records that were counted.
     counted: usize,
@@ -185,9 +185,9 @@ pub(in crate::commands) struct SyncFacts {
     boundaries: usize,
 }
 
-impl SyncFacts {
-    fn new(args: &Args, tally: &Tally) -> SyncFacts {
-        SyncFacts {
+impl SyncJsonFields {
+    fn new(args: &Args, tally: &Tally) -> SyncJsonFields {
+        SyncJsonFields {
             usage_rule: args.usage_rule.to_string(),
             counted: tally.counted,
             in_default_bank: tally.in_default_bank,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::Args;
-use super::steps::store_all_steps;
+use super::steps::run_sync_steps_in_transaction;
 use crate::commands::push::{self, Push};
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::ui::messages::remark;
@@ -40,7 +40,7 @@ fn run_step(
     sent: &mut Option<PolicyData>,
     note: &mut dyn FnMut(String),
 ) -> Result<Done> {
-    let done = store_all_steps(args, note)?;
+    let done = run_sync_steps_in_transaction(args, note)?;
     let push = Push { found: args.database.found(), wait: args.database.wait, uri: args.uri.as_deref() };
     let data = push::read(&push)?;
     // The rates of budgets change all the time. A change of a rate alone causes no push; the next push sends

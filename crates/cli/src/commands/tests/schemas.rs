@@ -17,7 +17,7 @@ use crate::commands::*;
 use crate::plugin::scheduling::StartFacts;
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::moves;
-use crate::ui::companions::add_companion_schemas;
+use crate::ui::companions::add_schemas_of_readable_members;
 use crate::ui::figures::Unit;
 use crate::ui::rows::{Column, Style};
 use fairshare::Policy;
@@ -27,7 +27,7 @@ use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, S
 /// A document that contains only rows has no other members.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-struct NoFacts {}
+struct NoJsonFields {}
 
 /// The document of `why JOBID`.
 #[derive(JsonSchema)]
@@ -109,27 +109,27 @@ fn rows_schema(lists: &[Described]) -> Value {
 }
 
 /// The schemas of the documents that a command can print.
-struct Forms {
+struct JsonDocumentForms {
     generator: SchemaGenerator,
     forms: Vec<Value>,
 }
 
-impl Forms {
-    fn new() -> Forms {
+impl JsonDocumentForms {
+    fn new() -> JsonDocumentForms {
         let settings = SchemaSettings::draft2020_12().for_serialize();
-        Forms { generator: settings.into_generator(), forms: Vec::new() }
+        JsonDocumentForms { generator: settings.into_generator(), forms: Vec::new() }
     }
 
     /// Adds the schema of `T` as another form that the output may have.
-    fn document<T: JsonSchema>(mut self) -> Forms {
+    fn document<T: JsonSchema>(mut self) -> JsonDocumentForms {
         self.forms.push(T::json_schema(&mut self.generator).to_value());
         self
     }
 
     /// Adds the schema of a report. It has the members of `T`, and an array of rows for each key in `rows`.
-    fn report<T: JsonSchema>(self, rows: &[(&str, &[Described])]) -> Forms {
+    fn report<T: JsonSchema>(self, rows: &[(&str, &[Described])]) -> JsonDocumentForms {
         let mut forms = self.document::<T>();
-        forms.forms.last_mut().into_iter().for_each(add_companion_schemas);
+        forms.forms.last_mut().into_iter().for_each(add_schemas_of_readable_members);
         let Some(Value::Object(form)) = forms.forms.last_mut() else { panic!("a schema is an object") };
         form.remove("description");
         for (key, lists) in rows {
@@ -141,7 +141,7 @@ impl Forms {
     }
 
     /// Adds the members of `T` to the schema that was added last.
-    fn and<T: JsonSchema>(self) -> Forms {
+    fn and<T: JsonSchema>(self) -> JsonDocumentForms {
         let mut forms = self.document::<T>();
         let added = forms.forms.pop().expect("a document");
         let last = forms.forms.last_mut().expect("a document before");
@@ -190,56 +190,76 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     let deposits = || titled(budget::DEPOSIT_COLUMNS.iter().copied());
     let jobs: Described = jobs::columns::list_described_columns().chain(titled([jobs::ID_DECIMAL])).collect();
     let forms = [
-        ("show", Forms::new().report::<show::ShowFacts>(&[("nodes", &[show(), Vec::new()])])),
-        ("update", Forms::new().report::<update::UpdateFacts>(&[("moves", &[titled(update::COLUMNS)])])),
-        ("policy", Forms::new().report::<policy::SiteFacts>(&[("options", &[titled(policy::COLUMNS)])])),
-        ("limit", Forms::new().report::<NoFacts>(&[("limits", &[titled(limit::COLUMNS)])])),
+        ("show", JsonDocumentForms::new().report::<show::ShowFacts>(&[("nodes", &[show(), Vec::new()])])),
+        (
+            "update",
+            JsonDocumentForms::new()
+                .report::<update::UpdateReportHeader>(&[("moves", &[titled(update::COLUMNS)])]),
+        ),
+        (
+            "policy",
+            JsonDocumentForms::new()
+                .report::<policy::SitePolicyJsonFields>(&[("options", &[titled(policy::COLUMNS)])]),
+        ),
+        ("limit", JsonDocumentForms::new().report::<NoJsonFields>(&[("limits", &[titled(limit::COLUMNS)])])),
         (
             "budget",
-            Forms::new()
-                .report::<NoFacts>(&[("budgets", &[budgets()])])
-                .report::<NoFacts>(&[("deposits", &[deposits()])])
-                .report::<NoFacts>(&[("deposits", &[deposits()]), ("budgets", &[budgets()])]),
+            JsonDocumentForms::new()
+                .report::<NoJsonFields>(&[("budgets", &[budgets()])])
+                .report::<NoJsonFields>(&[("deposits", &[deposits()])])
+                .report::<NoJsonFields>(&[("deposits", &[deposits()]), ("budgets", &[budgets()])]),
         ),
         (
             "credit",
-            Forms::new().report::<NoFacts>(&[("credits", &[titled(credit::COLUMNS.iter().copied())])]),
+            JsonDocumentForms::new()
+                .report::<NoJsonFields>(&[("credits", &[titled(credit::COLUMNS.iter().copied())])]),
         ),
-        ("push", Forms::new().document::<push::parts::PushDocument<'_>>().document::<Option<Preview>>()),
+        (
+            "push",
+            JsonDocumentForms::new()
+                .document::<push::parts::PushDocument<'_>>()
+                .document::<Option<Preview>>(),
+        ),
         (
             "sync",
-            Forms::new()
-                .report::<sync::summary::SyncFacts>(&[("changes", &[titled(sync::summary::COLUMNS)])])
-                .report::<NoFacts>(&[("changes", &[titled(sync::summary::COLUMNS)])]),
+            JsonDocumentForms::new()
+                .report::<sync::summary::SyncJsonFields>(&[("changes", &[titled(sync::summary::COLUMNS)])])
+                .report::<NoJsonFields>(&[("changes", &[titled(sync::summary::COLUMNS)])]),
         ),
         (
             "recount",
-            Forms::new()
-                .report::<recount::RecountFacts>(&[("differences", &[titled(recount::COLUMNS)])])
-                .report::<recount::RecountFacts>(&[
-                ("differences", &[titled(recount::COLUMNS)]),
-                ("budgets", &[titled(recount::BUDGET_COLUMNS)]),
-            ]),
+            JsonDocumentForms::new()
+                .report::<recount::RecountJsonFields>(&[("differences", &[titled(recount::COLUMNS)])])
+                .report::<recount::RecountJsonFields>(&[
+                    ("differences", &[titled(recount::COLUMNS)]),
+                    ("budgets", &[titled(recount::BUDGET_COLUMNS)]),
+                ]),
         ),
         (
             "usage",
-            Forms::new().report::<usage::UsageTotals>(&[("usage", &usages)]).report::<usage::PeriodFacts>(&[
-                ("periods", &[titled(usage::period_columns(Unit::NodeSeconds))]),
-            ]),
+            JsonDocumentForms::new()
+                .report::<usage::UsageTotals>(&[("usage", &usages)])
+                .report::<usage::UsageDecayFields>(&[(
+                "periods",
+                &[titled(usage::period_columns(Unit::NodeSeconds))],
+            )]),
         ),
         (
             "compare",
-            Forms::new()
-                .report::<compare::TwoPolicies>(&[("associations", &[moved()]), ("banks", &[bank_moves()])])
-                .report::<compare::SeveralPolicies>(&[
+            JsonDocumentForms::new()
+                .report::<compare::TwoPolicyReport>(&[
+                    ("associations", &[moved()]),
+                    ("banks", &[bank_moves()]),
+                ])
+                .report::<compare::ManyPolicyReport>(&[
                     ("associations", &by_policy(compare::association_columns)),
                     ("banks", &by_policy(compare::bank_columns)),
                 ]),
         ),
-        ("report", Forms::new().document::<report::data::Document<'_>>()),
+        ("report", JsonDocumentForms::new().document::<report::data::Document<'_>>()),
         (
             "why",
-            Forms::new()
+            JsonDocumentForms::new()
                 .document::<ExplainedJobs>()
                 .document::<ExplainedNodes<'_>>()
                 .and::<PolicyFacts>()
@@ -250,8 +270,8 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ),
         (
             "what-if",
-            Forms::new()
-                .report::<what_if::WhatIfFacts<'_>>(&[
+            JsonDocumentForms::new()
+                .report::<what_if::WhatIfJsonFields<'_>>(&[
                     ("associations", &[moved()]),
                     ("banks", &[bank_moves()]),
                 ])
@@ -261,36 +281,46 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ),
         (
             "simulate",
-            Forms::new().report::<simulate::print::SimulationFacts>(&[
-                ("scenarios", &[titled(simulate::print::scenario_columns())]),
+            JsonDocumentForms::new().report::<simulate::print::SimulationJsonFields>(&[
+                ("scenarios", &[titled(simulate::print::list_columns_of_scenario_table())]),
                 ("groups", &[titled(simulate::print::group_columns(None))]),
             ]),
         ),
         (
             "jobs",
-            Forms::new()
-                .report::<jobs::JobsFacts<'_>>(&[("jobs", &[jobs, Vec::new()])])
-                .report::<NoFacts>(&[("weights", &[titled([jobs::PRESENT, jobs::JOBS])])]),
+            JsonDocumentForms::new()
+                .report::<jobs::JobsReportHeader<'_>>(&[("jobs", &[jobs, Vec::new()])])
+                .report::<NoJsonFields>(&[("weights", &[titled([jobs::PRESENT, jobs::JOBS])])]),
         ),
-        ("standing", Forms::new().document::<Standings>().and::<standing::total::StandingFacts>()),
+        (
+            "standing",
+            JsonDocumentForms::new().document::<Standings>().and::<standing::total::StandingJsonFields>(),
+        ),
         (
             "status",
-            Forms::new().report::<status::StatusFacts<'_>>(&[("selected", &[titled(status::COLUMNS)])]),
+            JsonDocumentForms::new()
+                .report::<status::StatusJsonFields<'_>>(&[("selected", &[titled(status::COLUMNS)])]),
         ),
-        ("check", Forms::new().document::<CheckedJob>().and::<check::FluxCheckResult>()),
+        ("check", JsonDocumentForms::new().document::<CheckedJob>().and::<check::FluxCheckResult>()),
         (
             "check-import",
-            Forms::new()
-                .report::<check_import::ImportFacts>(&[("differences", &[titled(check_import::COLUMNS)])]),
+            JsonDocumentForms::new().report::<check_import::CheckImportJsonFields>(&[(
+                "differences",
+                &[titled(check_import::COLUMNS)],
+            )]),
         ),
-        ("doctor", Forms::new().document::<doctor::DoctorDocument<'_>>()),
-        ("diff", Forms::new().report::<diff::DiffFacts<'_>>(&[("differences", &[titled(diff::COLUMNS)])])),
-        ("config", Forms::new().document::<config::ConfigDocument<'_>>()),
+        ("doctor", JsonDocumentForms::new().document::<doctor::DoctorDocument<'_>>()),
+        (
+            "diff",
+            JsonDocumentForms::new()
+                .report::<diff::DiffFacts<'_>>(&[("differences", &[titled(diff::COLUMNS)])]),
+        ),
+        ("config", JsonDocumentForms::new().document::<config::ConfigDocument<'_>>()),
         (
             "migrate",
-            ["held", "lost"].into_iter().fold(Forms::new(), |forms, key| {
+            ["held", "lost"].into_iter().fold(JsonDocumentForms::new(), |forms, key| {
                 let columns = migrate::COLUMNS.into_iter().chain([migrate::JOB_ID]);
-                forms.report::<NoFacts>(&[(key, &[titled(columns)])])
+                forms.report::<NoJsonFields>(&[(key, &[titled(columns)])])
             }),
         ),
     ];
@@ -300,9 +330,9 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     // members.
     for (command, schema) in &mut schemas {
         match *command {
-            "push" | "why" | "what-if" | "standing" | "check" => add_companion_schemas(schema),
+            "push" | "why" | "what-if" | "standing" | "check" => add_schemas_of_readable_members(schema),
             "report" | "doctor" | "config" => {}
-            _ => schema.get_mut("$defs").into_iter().for_each(add_companion_schemas),
+            _ => schema.get_mut("$defs").into_iter().for_each(add_schemas_of_readable_members),
         }
     }
     // The command requests and joins all pages, and adds the names of users.

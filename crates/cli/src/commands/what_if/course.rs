@@ -152,14 +152,14 @@ impl Forecast {
         match &self.pace {
             UsageDecay::Bins { pace, .. } => {
                 // Usage changes only at the boundaries of half-life periods.
-                let crossed = pace.count_boundaries(self.now, self.now + length);
+                let crossed = pace.count_period_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
                 // The step is slightly after the boundary, so that rounding can't put it before the boundary.
                 let first = pace.next_boundary(self.now) - self.now + 0.001;
                 let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
                 let is_end = |last: &f64| {
-                    pace.count_boundaries(self.now, self.now + last) == crossed && length - last < DAY
+                    pace.count_period_boundaries(self.now, self.now + last) == crossed && length - last < DAY
                 };
                 if !moments.last().is_some_and(is_end) {
                     moments.push(length);
@@ -176,7 +176,7 @@ impl Forecast {
             UsageDecay::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
             UsageDecay::Steady { .. } => 0.0,
             UsageDecay::Bins { pace, bins } => {
-                let crossed = pace.count_boundaries(self.now, self.now + at);
+                let crossed = pace.count_period_boundaries(self.now, self.now + at);
                 let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
                 let pace = pace.for_rows(own.iter().map(|(period, _)| *period).max());

@@ -188,7 +188,7 @@ impl Edits<'_> {
 
 impl Edits<'_> {
     /// Returns the commands of flux-accounting that change the shares in the database.
-    pub(super) fn share_commands(&self, tree: &Tree) -> Vec<String> {
+    pub(super) fn list_share_change_commands(&self, tree: &Tree) -> Vec<String> {
         let command = |edit: &Shares| {
             let fairshare::Shares::Count(count) = edit.shares else { return None };
             let node = find_node(tree, &edit.name).ok()?;
@@ -263,7 +263,7 @@ mod tests {
     use fairshare::Shares;
 
     #[test]
-    fn rows_of_returns_the_rows_that_the_tree_was_built_from() {
+    fn a_tree_converted_to_rows_and_back_is_unchanged() {
         let mut builder = Builder::default();
         builder.bank("z", Some("root"), Shares::Count(4), Some(2.0));
         builder.bank("root", None, Shares::Count(1), None);

@@ -17,7 +17,7 @@ use crate::plugin::ask::InstanceArg;
 use crate::plugin::running;
 use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
-use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
+use crate::site::moves::{self, Moves, RankChangeTotals, RankedTree, Titles};
 use crate::site::names::bank_of;
 use crate::ui::figures::{date, duration, half_life_text, now, number, parse_duration};
 use crate::ui::messages::say;
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let running = new_half_life.map(|_| running::list(&args.instance, args.input.is_given()));
     let loaded = match running {
         Some(Err(_)) => args.input.load(&args.rules, &mut progress)?,
-        _ => args.input.load_live(&args.rules, &args.instance, &mut progress)?,
+        _ => args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress)?,
     };
     // The usage of a database has no running jobs.
     let running = running.and_then(Result::ok).filter(|_| loaded.is_live());
@@ -157,7 +157,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         places: ("Now".to_owned(), "Then".to_owned()),
         fairshares: ("FS now".to_owned(), "FS then".to_owned()),
     };
-    let facts = WhatIfFacts {
+    let facts = WhatIfJsonFields {
         policies: [policy_before.name(), policy.name()],
         options: option_values(&options),
         changes: &texts,
@@ -172,7 +172,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         report.before.extend(loaded.head(args.input.source()));
         report.before.extend(texts.iter().map(|change| format!("If: {change}")));
         if !args.input.is_document() {
-            let mut changes = vec![("shares", edits.share_commands(&tree).join(" && "))];
+            let mut changes = vec![("shares", edits.list_share_change_commands(&tree).join(" && "))];
             if policy_before != policy || !args.rules.set.is_empty() {
                 let settings: String =
                     args.rules.set.iter().map(|setting| format!(" --set {setting}")).collect();
@@ -181,7 +181,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             let edit = |half_life| format!("flux account edit-config priority_decay_half_life={half_life}");
             changes.extend(new_half_life.map(|half_life| ("half-life", edit(half_life))));
             changes.retain(|(_, command)| !command.is_empty());
-            report.notes.extend(args.describe_change_commands(&changes));
+            report.notes.extend(args.list_commands_that_apply_changes(&changes));
         }
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing =
@@ -223,7 +223,7 @@ fn preview_weights(args: &Args) -> Outcome {
             format!("flux account edit-factor --factor={} --weight={}", new.factor, new.weight)
         };
         let edits = args.weight.iter().map(edit).collect::<Vec<_>>().join(" && ");
-        args.describe_change_commands(&[("weights", edits)]).map_or(Ok(()), say)?;
+        args.list_commands_that_apply_changes(&[("weights", edits)]).map_or(Ok(()), say)?;
     }
     answer
 }
@@ -260,14 +260,14 @@ fn recount_usages(
 /// The JSON document without the rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct WhatIfFacts<'a> {
+pub(super) struct WhatIfJsonFields<'a> {
     /// The present ranking policy, and the assumed one.
     policies: [&'static str; 2],
     options: OptionValues,
     /// The changes that the command assumes.
     changes: &'a [String],
     #[serde(flatten)]
-    totals: MoveTotals,
+    totals: RankChangeTotals,
     #[serde(flatten)]
     source: SourceFacts,
     /// The steps of the forecast until the time of `--in`.
@@ -277,7 +277,7 @@ pub(super) struct WhatIfFacts<'a> {
 
 impl Args {
     /// Returns a note with the commands that put changes in force; `None` if there are none. A change is the name of the changed setting, and the command.
-    fn describe_change_commands(&self, changes: &[(&str, String)]) -> Option<String> {
+    fn list_commands_that_apply_changes(&self, changes: &[(&str, String)]) -> Option<String> {
         let has_half_life = changes.iter().any(|(name, _)| *name == "half-life");
         let last =
             if has_half_life { self.input.command("sync") } else { self.input.command("push") + " -v" };

@@ -88,7 +88,7 @@ impl Site<'_> {
         let [first, second] = &names;
         let policy = match self.uses_scheduler_order() {
             true => format!("{}, the scheduler's own walk", self.policy),
-            false if self.policy.has_scheduler_walk() => format!("{}, the formula's factor", self.policy),
+            false if self.policy.is_ordered_by_pbs_walk() => format!("{}, the formula's factor", self.policy),
             false => self.policy.to_string(),
         };
         match verdict {
@@ -192,7 +192,7 @@ impl Site<'_> {
                     "Slurm's program visits the banks in the order of the input; the first user of the later \
                      bank shares the rank of the last user ranked before"
                 }
-                _ => self.policy.describe_user_and_bank_tie(self.ranking.options()),
+                _ => self.policy.describe_order_of_tied_nodes(self.ranking.options()),
             };
             return format!("Equal {name}: {rule}.");
         }

@@ -25,11 +25,11 @@ impl Site<'_> {
         let name = self.screen.paint(BOLD, &self.full_name(node));
         self.line(&format!("{name} is {} ({})", self.standing(node), self.policy), out)?;
         writeln!(out)?;
-        self.print_levels_and_worst(node, explanation, out)?;
+        self.print_levels_and_costliest_level(node, explanation, out)?;
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
-        self.print_time_to_share(find_level_that_costs_most(explanation), node, bins, out)?;
+        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), node, bins, out)?;
         self.bins(bins, out)
     }
 
@@ -59,7 +59,7 @@ impl Site<'_> {
             _ => self.line(&format!("{name} is the root of the tree ({})", self.policy), out)?,
         }
         writeln!(out)?;
-        self.print_levels_and_worst(bank, explanation, out)?;
+        self.print_levels_and_costliest_level(bank, explanation, out)?;
         if siblings.len() > 1 {
             writeln!(out)?;
             self.heading("Siblings:", out)?;
@@ -75,11 +75,11 @@ impl Site<'_> {
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
             self.change(bank, *ahead, out)?;
         }
-        self.print_time_to_share(find_level_that_costs_most(explanation), bank, &[], out)
+        self.print_when_usage_equals_share(find_level_that_costs_most(explanation), bank, &[], out)
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.
-    fn print_levels_and_worst(
+    fn print_levels_and_costliest_level(
         &self,
         node: NodeId,
         explanation: &Explanation,

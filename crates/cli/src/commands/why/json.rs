@@ -178,7 +178,7 @@ impl Site<'_> {
     }
 
     /// Returns the JSON object of a level. If `with_users` is true, it lists the users of a bank that have the largest usage.
-    fn make_level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
+    fn make_level_json(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
         let detail = &level.detail;
         let with_users = with_users && self.tree.kind(level.node) == NodeKind::Bank;
         let users = if with_users { self.top_users(level.node) } else { Vec::new() };
@@ -209,7 +209,7 @@ impl Site<'_> {
         }
     }
 
-    pub(super) fn make_explained_node(
+    pub(super) fn explain_node(
         &self,
         node: NodeId,
         explanation: &Explanation,
@@ -234,8 +234,8 @@ impl Site<'_> {
             just_ahead: ahead.map(|ahead| self.make_named_node(ahead)),
             overtake,
             worst: explanation.worst,
-            worst_level: worst.map(|level| self.make_level_numbers(level, true)),
-            levels: explanation.levels.iter().map(|level| self.make_level_numbers(level, false)).collect(),
+            worst_level: worst.map(|level| self.make_level_json(level, true)),
+            levels: explanation.levels.iter().map(|level| self.make_level_json(level, false)).collect(),
             usage_bins: bins.iter().map(|bin| PeriodUsage { period: bin.period, usage: bin.usage }).collect(),
         }
     }
@@ -243,7 +243,7 @@ impl Site<'_> {
     pub(super) fn compared_nodes(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> ComparedNodes<'_> {
         let verdict = self.verdict(a, b, comparison);
         let pair = |(one, other): &(Level, Level)| {
-            [self.make_level_numbers(one, true), self.make_level_numbers(other, true)]
+            [self.make_level_json(one, true), self.make_level_json(other, true)]
         };
         let (one, other) = &comparison.chains;
         ComparedNodes {
@@ -260,7 +260,7 @@ impl Site<'_> {
             ancestor: self.tree.name(comparison.ancestor),
             fork: pair(&comparison.fork),
             decisive: pair(&comparison.decisive),
-            associations: [self.make_explained_node(a, one, &[]), self.make_explained_node(b, other, &[])],
+            associations: [self.explain_node(a, one, &[]), self.explain_node(b, other, &[])],
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return job::run(args);
     }
     let mut progress = Progress::start();
-    let loaded = match args.input.load_live(&args.rules, &args.instance, &mut progress) {
+    let loaded = match args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress) {
         Err(Failure::No(denied)) => return print_answer_for_guest(args, denied, progress),
         loaded => loaded?,
     };
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
         walk: ranking.pbs_walk(tree),
-        site_has_walk: loaded.policy.has_scheduler_walk(),
+        site_has_walk: loaded.policy.is_ordered_by_pbs_walk(),
     };
     // Shell completion of a user name ends in a slash, so that the user can add a bank.
     let whole =
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                     usage_bins(args, tree, *node)?
                 };
                 match (args.json, is_bank) {
-                    (true, _) => list.push(site.make_explained_node(*node, &explanation, &bins)),
+                    (true, _) => list.push(site.explain_node(*node, &explanation, &bins)),
                     (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
                     (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
                 }

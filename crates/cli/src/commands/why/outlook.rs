@@ -17,7 +17,7 @@ const BOUNDARIES: u32 = 3;
 impl Site<'_> {
     /// Describes the place of `node` in the order of PBS's scheduler, with usage / target. Returns `None` if that
     /// order does not contain `node`.
-    pub(super) fn describe_place_in_pbs_order(&self, node: NodeId) -> Option<String> {
+    pub(super) fn describe_position_in_pbs_order(&self, node: NodeId) -> Option<String> {
         let place = ordinal(self.walk.as_ref()?.place(node)?);
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
         Some(match ratio.is_finite() {
@@ -117,7 +117,7 @@ impl Site<'_> {
     }
 
     /// Prints when the usage of the level `lost` is back at its share, if the users in it are idle.
-    pub(super) fn print_time_to_share(
+    pub(super) fn print_when_usage_equals_share(
         &self,
         lost: Option<&Level>,
         node: NodeId,
@@ -229,7 +229,7 @@ impl Site<'_> {
 
     /// Returns true if the site uses the order of OpenPBS's scheduler.
     pub(super) fn uses_scheduler_order(&self) -> bool {
-        self.site_has_walk && self.policy.has_scheduler_walk()
+        self.site_has_walk && self.policy.is_ordered_by_pbs_walk()
     }
 }
 

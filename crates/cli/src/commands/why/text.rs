@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use crate::site::names::{bank_of, list_associations_below};
 use crate::ui::columns::Served;
-use crate::ui::figures::{Unit, describe_number_ahead, number, ordinal, percent, ratio};
+use crate::ui::figures::{Unit, describe_associations_ahead, number, ordinal, percent, ratio};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
@@ -32,10 +32,10 @@ impl Site<'_> {
         let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
             return "inactive, without a fair-share".to_owned();
         };
-        let ahead = describe_number_ahead(place - 1, &self.name(node), self.ranking.count_ties(node));
+        let ahead = describe_associations_ahead(place - 1, &self.name(node), self.ranking.count_ties(node));
         let (place, ranked) = (ordinal(place), number(self.ranking.ranked()));
         let by_value = format!("{place} of {ranked}: {ahead}; fair-share {fairshare:.6}");
-        match self.describe_place_in_pbs_order(node) {
+        match self.describe_position_in_pbs_order(node) {
             Some(walk) if self.uses_scheduler_order() => {
                 format!("{walk}; by the formula's factor {by_value}")
             }

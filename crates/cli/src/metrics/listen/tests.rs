@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn metrics_listens_on_a_non_loopback_address_only_with_listen_any() {
-    let check = |text: &str, is_any| check_exposure(parse_address(text).expect(text), is_any);
+    let check = |text: &str, is_any| check_listen_address(parse_address(text).expect(text), is_any);
     for text in ["127.0.0.1:9909", "[::1]:0"] {
         assert_eq!(check(text, false), Ok(()), "{text}");
     }

@@ -126,7 +126,7 @@ fn a_printed_target_parses_to_itself() {
 }
 
 #[test]
-fn a_push_without_limits_or_with_other_bank_parents_changes_the_limits_at_once() {
+fn a_push_that_removes_limits_or_moves_banks_changes_limits_at_once() {
     let mut book = Book::default();
     let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
     let parents = |parent: &str| vec![("A".into(), parent.into())];

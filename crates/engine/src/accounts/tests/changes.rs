@@ -15,7 +15,7 @@ fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
 }
 
 #[test]
-fn a_document_sets_its_switches() {
+fn a_site_document_replaces_the_settings_it_contains() {
     let both_switches = ConfigPatch { zero_score: Some(ZeroScore::Floor), deny_unknown_queues: Some(true) };
     let mut book = Book::default();
     book.replace_records(SiteRecords { config: both_switches, ..SiteRecords::default() });
@@ -68,7 +68,7 @@ fn has_data_is_true_after_the_first_association_was_pushed() {
 }
 
 #[test]
-fn switches_of_several_parts_are_merged() {
+fn settings_from_several_parts_of_a_push_are_merged() {
     let [hold, floor] = [ZeroScore::Hold, ZeroScore::Floor]
         .map(|zero_score| ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() });
     let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };

@@ -80,9 +80,9 @@ impl BudgetShown {
 
     /// Returns the budget if its target is one of `targets`. `open` says which amounts the caller may see; the amounts
     /// that the caller may not see are `None`.
-    pub(super) fn show_to_targets(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
+    pub(super) fn show_budget_of_targets(&self, targets: &[Target], open: Open) -> Option<BudgetShown> {
         let names = |target: &&Target| target.kind() == self.scope && target.name() == self.name;
-        let is_open = open.shows_use_of(targets.iter().find(names)?);
+        let is_open = open.shows_limit_use(targets.iter().find(names)?);
         Some(BudgetShown {
             spent: self.spent.filter(|_| is_open),
             committed: self.committed.filter(|_| is_open),

@@ -63,7 +63,7 @@ fn choose_earlier_time(former: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 /// Returns the sum of the resources of running jobs.
-fn sum_running(view: &View<'_>) -> Running {
+fn sum_resources_of_running_jobs(view: &View<'_>) -> Running {
     let mut sum = Running::default();
     for (_, job) in view.ledger.jobs().filter(|(_, job)| job.phase == Phase::Run) {
         sum.jobs += 1;
@@ -90,7 +90,7 @@ pub fn check(view: &View<'_>) -> Check {
         jobs: view.ledger.job_count(),
         waiting: view.ledger.waiting().values().flatten().count(),
         associations: view.book.len(),
-        running: sum_running(view),
+        running: sum_resources_of_running_jobs(view),
         drift: view.ledger.drift().into_iter().filter_map(make_drift).collect(),
         overruled: None,
     }

@@ -52,7 +52,7 @@ impl Overruled {
 impl Heading {
     /// Returns the fields with which each answer begins. `now` is the time of the answer.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
-        let live = view.live_summary();
+        let live = view.get_live_fairshare_summary();
         Heading {
             now,
             generation: view.generation(),

@@ -77,12 +77,12 @@ impl HoldNow {
 
     /// Returns true if the job needs more than the whole cap, so that no end of another job frees enough
     /// headroom.
-    pub fn exceeds_whole_cap(&self) -> bool {
+    pub fn needs_more_than_cap(&self) -> bool {
         self.needed > self.cap
     }
 
     /// Converts all amounts to the unit of the cap, rounded up.
-    fn convert_to_cap_units(&mut self, measure: Measure) {
+    fn convert_to_limit_units(&mut self, measure: Measure) {
         let unit = measure.cap_unit();
         let own = [&mut self.used, &mut self.reserved, &mut self.cap, &mut self.needed];
         for amount in own.into_iter().chain(self.frees.iter_mut().map(|job| &mut job.amount)) {
@@ -193,7 +193,7 @@ pub fn show_hold(
     if !amount.is_budget() {
         add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
     }
-    hold.convert_to_cap_units(measure);
+    hold.convert_to_limit_units(measure);
     hold
 }
 
@@ -219,7 +219,7 @@ fn add_freeing_jobs(
     let mut remaining = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
-        let amount = stage.compute_taken_amount(other, measure, is_stopped);
+        let amount = stage.compute_used_or_reserved_amount(other, measure, is_stopped);
         let other_queue = other.queue.as_ref().map(QueueName::as_str);
         if amount == 0 || !view.book.site_limits().counts_in(target, hold.queue.as_ref(), other_queue) {
             continue;

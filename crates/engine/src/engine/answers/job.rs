@@ -3,11 +3,11 @@
 
 use super::super::{Change, Changes, JobFacts, JobPriorities, State, Turn, View};
 use super::holds::{HoldNow, list_holds};
-use super::others::{Keeper, count_hidden_dependencies, list_blockers, list_suggestions};
+use super::others::{Keeper, count_unnamed_dependencies, list_blockers, list_suggestions};
 use super::release::{Release, estimate_release};
 use super::{Heading, QueueRules, note};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
-use crate::limits::{Job, PlaceInLine};
+use crate::limits::{Job, PositionAmongJobs};
 use crate::priority::{AGE, Explanation, Outcome, SIZE, Term};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -171,7 +171,7 @@ pub struct Why {
     pub posted: Option<PostedPriority>,
     /// The position of the job in its scheduler queue, as in [`ListedJob::place`](super::ListedJob::place). The caller
     /// of [`why`] sets the position.
-    pub place: Option<PlaceInLine>,
+    pub place: Option<PositionAmongJobs>,
     /// The current priority of the job. Set only if the job has a posted priority.
     pub exact: Option<ExplainedPriority>,
     /// Set if the posted priority is stale.
@@ -190,7 +190,7 @@ pub struct Why {
     #[serde(flatten)]
     pub release: Release,
     /// Its position in the order of release, among the held jobs of its association.
-    pub line: Option<PlaceInLine>,
+    pub line: Option<PositionAmongJobs>,
     /// The reasons other than limits why the job does not run yet.
     pub others: Vec<Keeper>,
     /// The number of all reasons other than limits. If the job has many dependencies, `others` lists only some of them.
@@ -211,10 +211,10 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     Some(Why {
         is_held: job.is_held() || !holds.is_empty(),
         carries: known_names.map(|name| name.to_string()).collect(),
-        line: view.ledger.accounts().find_place_of_job(id, job),
+        line: view.ledger.accounts().find_position_of_held_job(id, job),
         holds,
         release,
-        others_total: others.len() + count_hidden_dependencies(view, facts),
+        others_total: others.len() + count_unnamed_dependencies(view, facts),
         others,
         helps,
         ..explain_priority(view, facts, now)?
@@ -243,7 +243,7 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         cores: job.size.cores,
         duration: job.time_limit(),
         fairshare: association.and_then(|association| view.fairshare(association)),
-        posted: pair.as_ref().map(|pair| explain_posted(view, job, pair, age)),
+        posted: pair.as_ref().map(|pair| explain_posted_priority(view, job, pair, age)),
         place: None,
         exact: pair.as_ref().map(|pair| ExplainedPriority::new(&pair.exact, pair.noted.urgency, age)),
         lag: pair.as_ref().and_then(|pair| explain_stale_priority(view, id, pair)),
@@ -264,13 +264,13 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
-fn explain_posted(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, age: f64) -> PostedPriority {
+fn explain_posted_priority(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, age: f64) -> PostedPriority {
     let reasons = list_reasons(view, job, pair, pair.noted.changes);
     PostedPriority {
         made: ExplainedPriority::new(&pair.posted, pair.noted.urgency, age),
         when: Some(pair.noted.when),
         generation: pair.noted.generation,
-        reason: join_notes(&reasons),
+        reason: join_explanation_notes(&reasons),
         before: explain_earlier_change(view, job, pair),
         reasons,
     }
@@ -278,7 +278,7 @@ fn explain_posted(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, age: f64
 
 /// Joins `notes` into one note, with the code of the first note and the texts of all notes. Returns `None` if
 /// `notes` is empty.
-fn join_notes(notes: &[Note]) -> Option<Note> {
+fn join_explanation_notes(notes: &[Note]) -> Option<Note> {
     let text = notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ");
     notes.first().map(|first| Note { code: first.code.clone(), text })
 }
@@ -295,7 +295,7 @@ fn explain_earlier_change(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>) 
     if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.contains(change)) {
         return None;
     }
-    Some(EarlierChange { reason: join_notes(&list_reasons(view, job, pair, changes))?, when })
+    Some(EarlierChange { reason: join_explanation_notes(&list_reasons(view, job, pair, changes))?, when })
 }
 
 fn describe_change(
@@ -372,7 +372,7 @@ fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) 
     if difference == 0 {
         return None;
     }
-    // `View::live_snapshot` is not used here: it visits every job, and one request may name many jobs.
+    // `View::get_live_fairshare_details` is not used here: it visits every job, and one request may name many jobs.
     let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
     let depth = view.batches.ordered;

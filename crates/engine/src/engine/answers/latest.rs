@@ -69,7 +69,7 @@ impl<'a> Bounds<'a> {
     pub fn latest_release(mut self, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
-            *visits = visits.saturating_sub(self.start_fitting_jobs());
+            *visits = visits.saturating_sub(self.simulate_start_of_fitting_jobs());
             let blocking = Limits::new(&self.fullest, self.book).exceeded_by(self.wanted);
             if blocking.is_empty() {
                 return Some(at);
@@ -82,7 +82,7 @@ impl<'a> Bounds<'a> {
             if ended.len() > 1 {
                 // The ended jobs may end in any order. After some of them have ended, another job may fit while the job
                 // `wanted` does not fit.
-                *visits = visits.saturating_sub(self.start_fitting_jobs());
+                *visits = visits.saturating_sub(self.simulate_start_of_fitting_jobs());
                 *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
             if *visits == 0 {
@@ -109,7 +109,7 @@ impl<'a> Bounds<'a> {
 
     /// Finds the held jobs that may have been released by now. The jobs that come before the job `wanted` count as
     /// running from now on. Returns the number of examined jobs.
-    fn start_fitting_jobs(&mut self) -> usize {
+    fn simulate_start_of_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = order(&self.fullest, self.wanted);

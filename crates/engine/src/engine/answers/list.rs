@@ -6,7 +6,7 @@ use super::super::posted::{list_shown_weights, shown_terms};
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
-use crate::limits::{Headroom, Job, Keepers, Phase, PlaceInLine};
+use crate::limits::{BlockState, Headroom, Job, Phase, PositionAmongJobs};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ pub struct ListedJob {
     pub priority: Option<u32>,
     /// The position of the job in its scheduler queue, if the job is pending at a priority above 0 and the caller may
     /// see the jobs of others.
-    pub place: Option<PlaceInLine>,
+    pub place: Option<PositionAmongJobs>,
     /// The current priority of the job as of the last refresh.
     pub exact: Option<u32>,
     /// The name of the [`Outcome`](crate::priority::Outcome) of the posted priority.
@@ -121,7 +121,7 @@ struct ResultCache {
 }
 
 /// Returns the names of the terms that answers show, in their order.
-pub fn term_names(view: &View<'_>) -> Vec<Word> {
+pub fn list_priority_term_names(view: &View<'_>) -> Vec<Word> {
     let terms = shown_terms(view.weighed.all().map(|(factor, weight)| (factor.name, weight)));
     terms.map(|(name, _)| Cow::Borrowed(name)).collect()
 }
@@ -132,7 +132,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobFilter, now: f64) -> JobsPage {
         now,
         generation: view.generation(),
         live: view.is_live(),
-        terms: term_names(view),
+        terms: list_priority_term_names(view),
         weights: list_shown_weights(&view.weighed),
         ..JobsPage::default()
     };
@@ -281,6 +281,6 @@ fn list_job(
         sum: posted.filter(|(_, made)| made.is_decided_by_terms()).map(|(_, made)| made.sum),
         when: posted.map(|(posted, _)| posted.when),
         holds,
-        is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,
+        is_kept: job.phase == Phase::Depend && job.keepers == BlockState::Others,
     }
 }

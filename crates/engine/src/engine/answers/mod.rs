@@ -49,7 +49,7 @@ pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};
 pub use job::explain_priority;
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
-pub use list::{JobFilter, JobsPage, ListedJob, jobs_page, term_names};
+pub use list::{JobFilter, JobsPage, ListedJob, jobs_page, list_priority_term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
@@ -61,8 +61,8 @@ pub use snapshot::{
 };
 pub(super) use standing::find_rank;
 pub use standing::{
-    AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingFilter,
-    Standings, StandingsPage, standing, standings,
+    AssociationFilter, AssociationJobs, AssociationPage, AssociationStanding, LevelShown, LimitUsage, Open,
+    RankPosition, Sibling, Standings, standing, standings,
 };
 pub use stats::{
     BankStats, ChargeRecord, ChargeStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats,

@@ -2,7 +2,7 @@
 //! The reasons besides limits why a job does not run (keepers), and suggestions for its user.
 
 use super::super::View;
-use super::super::{JobFacts, JobPriorities, State, validate::find_fitting_bank};
+use super::super::{JobFacts, JobPriorities, State, validate::find_bank_that_accepts_job};
 use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
@@ -10,7 +10,7 @@ use super::{format_span, note, round_up};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association_text;
 use crate::ids::{JobId, QueueName, Word, f58};
-use crate::limits::{Demand, Job, Keepers, Phase, ScanCursor};
+use crate::limits::{BlockState, Demand, Job, Phase, ScanCursor};
 use crate::priority::{Outcome, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -90,9 +90,9 @@ fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
 }
 
 /// Returns the number of dependencies of other plugins that an answer does not name.
-pub fn count_hidden_dependencies(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
+pub fn count_unnamed_dependencies(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
     let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
-    names.map_or(0, |names| names.outstanding_count().saturating_sub(MOST_NAMED))
+    names.map_or(0, |names| names.count_blocking_dependencies().saturating_sub(MOST_NAMED))
 }
 
 pub fn list_blockers(
@@ -112,7 +112,7 @@ pub fn list_blockers(
                 names.outstanding_names().take(MOST_NAMED).map(|name| describe_dependency(view, name)),
             );
         }
-        if found.is_empty() && job.keepers == Keepers::Others {
+        if found.is_empty() && job.keepers == BlockState::Others {
             found.push(Keeper::plain(
                 "dependency",
                 "another plugin blocks it; the name of the dependency is unknown",
@@ -166,7 +166,7 @@ pub fn list_suggestions(
             .frees
             .iter()
             .find(|freeing| hold.used.saturating_sub(freeing.amount).saturating_add(hold.needed) <= hold.cap)
-        && is_released_by_end(view, id, job, hold, first.id)
+        && is_released_by_end_of_job(view, id, job, hold, first.id)
     {
         found.push(note("cancel", format!("the end of job {} frees enough headroom", first.id)));
     }
@@ -183,7 +183,7 @@ pub fn list_suggestions(
         found.extend(suggest_bank(view, association, job, facts));
         found.extend(suggest_queue(view, association, job, id));
     }
-    if holds.iter().any(HoldNow::exceeds_whole_cap) {
+    if holds.iter().any(HoldNow::needs_more_than_cap) {
         found.push(note("ask", "ask the site for a higher limit"));
     }
     found
@@ -192,7 +192,7 @@ pub fn list_suggestions(
 /// Returns true if the end of job `other` alone would release the held job `id`, although other held jobs may
 /// be released first. Returns false if other associations share a limit, because their jobs are not
 /// simulated.
-fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
+fn is_released_by_end_of_job(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
     if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {
         return false;
@@ -221,7 +221,7 @@ fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts
         view.limits().active_headroom(other, facts.queue) > 0
             && has_headroom(view, other, job.queue.as_ref(), job)
     };
-    let (bank, id) = (find_fitting_bank(view, own, facts, is_free)?, f58(facts.id.0));
+    let (bank, id) = (find_bank_that_accepts_job(view, own, facts, is_free)?, f58(facts.id.0));
     Some(note("bank", format!("bank {bank} has headroom for it: flux update {id} bank={bank}")))
 }
 

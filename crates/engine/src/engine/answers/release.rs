@@ -10,7 +10,7 @@ use super::latest::Bounds;
 use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Demand, Job, Keepers, Ledger, Phase, Reservation, ScanCursor};
+use crate::limits::{BlockState, Demand, Job, Ledger, Phase, Reservation, ScanCursor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -107,7 +107,7 @@ impl Simulation<'_> {
                 }
                 let mut has_freed_headroom = false;
                 for id in freed {
-                    if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
+                    if self.ledger.job(id).is_some_and(|job| job.keepers == BlockState::Others) {
                         // The job stays in DEPEND and reserves nothing.
                         self.ledger.change(id, |job| job.reservation = Reservation::Blocked);
                         has_freed_headroom = true;
@@ -131,7 +131,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
     if holds.is_empty() && !job.is_held() {
         return without_time(note("free", "no limit holds it"));
     }
-    if let Some(hold) = holds.iter().find(|hold| hold.exceeds_whole_cap()) {
+    if let Some(hold) = holds.iter().find(|hold| hold.needs_more_than_cap()) {
         let HoldNow { limit, cap, needed, measure, .. } = hold;
         return without_time(note(
             "never",
@@ -193,7 +193,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
             note("bounded", text)
         }
         None if is_cut => too_many(),
-        None if job.keepers == Keepers::Others => note(
+        None if job.keepers == BlockState::Others => note(
             "others",
             "another plugin blocks it too, and the time when it is no longer blocked is unknown",
         ),

@@ -275,7 +275,7 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         waiting: Some(view.ledger.waiting().values().flatten().count()),
         waiting_users: view.ledger.waiting().keys().copied().take(MAX_WAITING).collect(),
         removed_associations: list_removed_associations(view, None),
-        live: view.live_snapshot(),
+        live: view.get_live_fairshare_details(),
         running_limits: view.settings.running.clone(),
         queue_rules: view.list_queue_rules(settings.exempt.keys().chain(settings.max_priorities.keys())),
         ..Snapshot::default()

@@ -48,14 +48,14 @@ impl Open {
 
     /// Returns true if users may see how much of a limit over `target` is in use. The use of a limit on a bank or a queue reveals the
     /// use by other users.
-    pub fn shows_use_of(self, target: &Target) -> bool {
+    pub fn shows_limit_use(self, target: &Target) -> bool {
         self != Open::Own || matches!(target.scope(false), Scope::Association | Scope::User)
     }
 }
 
 /// The filter of a request for associations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingFilter {
+pub struct AssociationFilter {
     /// Only associations of this user.
     pub user: Option<UserId>,
     /// Only associations in this bank.
@@ -96,7 +96,7 @@ pub struct Standings {
 
 /// A page of associations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StandingsPage {
+pub struct AssociationPage {
     /// The associations, by user and bank.
     pub associations: Vec<AssociationStanding>,
     /// The association after which the next page begins.
@@ -107,7 +107,7 @@ pub struct StandingsPage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct LimitShown {
+pub struct LimitUsage {
     /// The dependency's name.
     pub limit: Word,
     /// The limit scope: `association`, `queue` (the jobs of the association in one queue), `bank`, or `user`.
@@ -132,7 +132,7 @@ pub struct LimitShown {
 /// The rank of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RankShown {
+pub struct RankPosition {
     /// The rank of the association; the best rank is 1.
     pub place: usize,
     /// The number of ranked associations.
@@ -254,12 +254,12 @@ pub struct AssociationStanding {
     /// Its jobs.
     pub jobs: AssociationJobs,
     /// Its limits.
-    pub limits: Vec<LimitShown>,
+    pub limits: Vec<LimitUsage>,
     /// The budgets that are charged for the association's jobs, with one entry for each window.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetShown>,
     /// The rank of the association, if there is one.
-    pub rank: Option<RankShown>,
+    pub rank: Option<RankPosition>,
     /// The levels of the tree on the path from the root to the association.
     pub levels: Vec<LevelShown>,
 }
@@ -277,10 +277,10 @@ fn list_visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<No
 }
 
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
-pub fn standing(view: &View<'_>, wanted: &StandingFilter, public: Open, heading: Heading) -> Standings {
-    let live = view.live_summary();
+pub fn standing(view: &View<'_>, wanted: &AssociationFilter, public: Open, heading: Heading) -> Standings {
+    let live = view.get_live_fairshare_summary();
     let rule = view.standing.rule();
-    let StandingsPage { associations, next } = standings(view, wanted, heading.now);
+    let AssociationPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
         options: live.options(),
         public: Some(Cow::Borrowed(public.name())),
@@ -295,12 +295,12 @@ pub fn standing(view: &View<'_>, wanted: &StandingFilter, public: Open, heading:
 }
 
 /// Returns a page of the associations that `wanted` selects, as of `now`.
-pub fn standings(view: &View<'_>, wanted: &StandingFilter, now: f64) -> StandingsPage {
+pub fn standings(view: &View<'_>, wanted: &AssociationFilter, now: f64) -> AssociationPage {
     let is_bank = |record: &Association| wanted.bank.as_ref().is_none_or(|bank| record.bank.as_str() == bank);
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));
     let is_after =
         |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
-    let mut page = StandingsPage::default();
+    let mut page = AssociationPage::default();
     let budgets = list_budgets(view, now);
     let (mut siblings, mut limits) = (0, 0);
     let mut add = |id, record: &Association| {
@@ -312,7 +312,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingFilter, now: f64) -> Standing
         }
         let mut standing = show_association(view, id, record, wanted.open, now);
         let targets: Vec<Target> = view.book.site_limits().targets_of(record.user, &record.bank).collect();
-        let show = |budget: &BudgetShown| budget.show_to_targets(&targets, wanted.open);
+        let show = |budget: &BudgetShown| budget.show_budget_of_targets(&targets, wanted.open);
         standing.budgets = budgets.iter().filter_map(show).collect();
         siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
         limits += standing.limits.len();
@@ -388,23 +388,23 @@ fn count_blocked_jobs(view: &View<'_>, association: AssociationId) -> u64 {
     before_sched.chain(view.posted.pending_jobs_of(association, None)).filter(is_blocked).count() as u64
 }
 
-fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
-    let show = |name: &'static str, queue: Option<&QueueName>, amount: Amount, cap: Limit| LimitShown {
+fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: Open) -> Vec<LimitUsage> {
+    let show = |name: &'static str, queue: Option<&QueueName>, amount: Amount, cap: Limit| LimitUsage {
         limit: Cow::Borrowed(name),
         scope: scope_kind(None, queue),
         queue: queue.cloned(),
         measure: Cow::Borrowed(amount.measure.name()),
         stage: Cow::Borrowed(amount.stage.answer_name()),
         cap: cap.finite_cap(),
-        ..LimitShown::default()
+        ..LimitUsage::default()
     };
-    let show_holding = |holding: &Holding, queue: Option<&QueueName>| LimitShown {
+    let show_holding = |holding: &Holding, queue: Option<&QueueName>| LimitUsage {
         used: Some(holding.used.saturating_sub(holding.reserved)),
         reserved: Some(holding.reserved),
         ..show(holding.hold.name(), queue, holding.amount, holding.limit)
     };
     let active_jobs = Amount { stage: Stage::Active, measure: Measure::Jobs };
-    let mut shown = vec![LimitShown {
+    let mut shown = vec![LimitUsage {
         used: Some(view.limits().sum_usage_over_queues(id).0),
         reserved: Some(0),
         ..show("max-active-jobs", None, active_jobs, record.max_active_jobs)
@@ -421,7 +421,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     for queue in queues {
         let queue_limits = view.limits().limits_in_records(id, Some(queue));
         let is_shown =
-            |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
+            |limit: &LimitUsage| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
         shown.extend(queue_limits.map(|holding| show_holding(holding, Some(queue))).filter(is_shown));
     }
@@ -430,8 +430,8 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         // Amounts of budgets are in unit-milliseconds.
         let unit = if limit.amount.is_budget() { limit.amount.measure.cap_unit() } else { 1 };
         let [used, reserved] = [used, reserved].map(|amount| Some(amount?.div_ceil(unit)));
-        let shows_use = open.shows_use_of(&limit.target);
-        LimitShown {
+        let shows_use = open.shows_limit_use(&limit.target);
+        LimitUsage {
             used: used.filter(|_| shows_use).map(|used| used.saturating_sub(reserved.unwrap_or_default())),
             reserved: reserved.filter(|_| shows_use),
             scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),
@@ -442,11 +442,11 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     shown
 }
 
-pub fn find_rank(shared: &Shared, node: NodeId) -> Option<RankShown> {
+pub fn find_rank(shared: &Shared, node: NodeId) -> Option<RankPosition> {
     let ranking = shared.standing.ranking()?;
     let place = ranking.place(node)?;
     let (before, tied) = (place.saturating_sub(1), ranking.count_ties(node));
-    Some(RankShown { place, of: ranking.ranked(), before, tied })
+    Some(RankPosition { place, of: ranking.ranked(), before, tied })
 }
 
 fn show_levels(view: &View<'_>, node: NodeId, open: Open, now: f64) -> Vec<LevelShown> {

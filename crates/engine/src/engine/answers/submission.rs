@@ -124,8 +124,8 @@ pub fn check_job(
     let mut limits = view.limits().list_limits_on_job(facts.id, &job);
     let mut active_limits = view.limits().active_jobs_limits(association, job.queue.as_ref(), None);
     let all = limits.len() + active_limits.len();
-    limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_use_of(target)));
-    active_limits.retain(|limit| open.shows_use_of(limit.target()));
+    limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_limit_use(target)));
+    active_limits.retain(|limit| open.shows_limit_use(limit.target()));
     checked.leaves_out_shared_limits = limits.len() + active_limits.len() < all;
     let own = view.limits().active_headroom(association, facts.queue);
     let in_scopes = active_limits.iter().min_by_key(|limit| limit.headroom());
@@ -153,7 +153,7 @@ pub fn check_job(
         let queue = view.queues.scheduler_queue(job.queue.as_ref());
         checked.one_queue_list = view.queues.is_one_list();
         checked.parent_queue = queue.filter(|queue| job.queue.as_ref() != Some(queue)).cloned();
-        let (place, of) = view.posted.pending().find_place_of_new_job(queue, made.priority);
+        let (place, of) = view.posted.pending().predict_position_of_new_job(queue, made.priority);
         (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);
     }
     checked

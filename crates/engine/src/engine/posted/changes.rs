@@ -159,7 +159,7 @@ impl PostedPriorities {
     ) -> Changes {
         let mut changes = Changes::default();
         let Some((job, before)) = self.pending.get(id) else {
-            changes.add(self.find_first_post_reason(id, now));
+            changes.add(self.find_reason_of_first_priority(id, now));
             return changes;
         };
         if before.urgency != urgency {
@@ -218,7 +218,7 @@ impl PostedPriorities {
     }
 
     /// Returns the reason why a job without a posted priority gets one.
-    fn find_first_post_reason(&self, id: JobId, now: &PriorityContext) -> Change {
+    fn find_reason_of_first_priority(&self, id: JobId, now: &PriorityContext) -> Change {
         match (self.held_again.contains(&id), now.is_submission, now.is_unprioritized) {
             (true, ..) => Change::Released,
             (_, true, true) => Change::Data,

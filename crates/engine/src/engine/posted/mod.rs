@@ -159,10 +159,10 @@ impl PostedPriorities {
         self.held_again.remove(&id);
         let Some(posted) = self.pending.remove(id) else { return };
         self.has_changed = true;
-        self.remove_from_association(posted.association, id);
+        self.remove_job_from_association(posted.association, id);
     }
 
-    fn remove_from_association(&mut self, association: AssociationId, id: JobId) {
+    fn remove_job_from_association(&mut self, association: AssociationId, id: JobId) {
         if let Some(group) = self.groups.get_mut(&association) {
             group.jobs.remove(&id);
             if group.jobs.is_empty() {
@@ -271,7 +271,7 @@ impl PostedPriorities {
         let former = self.pending.put(queue, job, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
-                self.remove_from_association(former, id);
+                self.remove_job_from_association(former, id);
             }
             let new = || Group { jobs: BTreeSet::new(), fairshare, moves: FairshareChanges::default() };
             self.groups.entry(association).or_insert_with(new).jobs.insert(id);

@@ -11,14 +11,14 @@ use super::unasked::is_in_reach;
 use crate::accounts::AssociationId;
 use crate::engine::{
     Effect, JobFacts, Level, Recovery, Shared, State, Timer,
-    accrual::{self, lacks_start, log_unread_resources},
+    accrual::{self, lacks_start, log_unreadable_allocation},
     due::{Scan, Task},
     effect::reprioritize_all,
     foreign::ForeignNames,
     hold, keepers,
 };
 use crate::ids::JobId;
-use crate::limits::{HoldName, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Reservation};
+use crate::limits::{BlockState, HoldName, HoldNames, Job, Knowledge, Origin, Phase, Reservation};
 use crate::priority::{AGE, URGENCY_HOLD};
 use std::collections::BTreeSet;
 
@@ -64,11 +64,11 @@ impl Recovery {
             shared.due.schedule_job_task(Task::CompleteJobspec, facts.id);
         }
         self.replay.has_unprioritized |= facts.state == State::Priority;
-        let mut effects = log_unmeasured_job(facts);
+        let mut effects = log_uncountable_job_resources(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
             job.elapsed_ms = job.compute_elapsed_time(shared.now);
-            effects.extend(log_unread_resources(facts.id, &facts.resources));
+            effects.extend(log_unreadable_allocation(facts.id, &facts.resources));
         }
         shared.ledger.insert(facts.id, job);
         // If R has no start, the eventlog has the time of the allocation.
@@ -76,7 +76,7 @@ impl Recovery {
         effects.extend(if lacks_start {
             Some(Effect::ReadEventlog(facts.id))
         } else {
-            accrual::record_start(shared, facts.id)
+            accrual::record_start_of_job(shared, facts.id)
         });
         effects.extend(shared.expirations.update_job(&shared.ledger, facts.id, facts.state == State::Run));
         if !self.replay.is_due {
@@ -178,9 +178,9 @@ impl Recovery {
         shared.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
             if is_unwatched && !job.names.outstanding().is_empty() {
-                job.keepers = Keepers::NobodyElse;
+                job.keepers = BlockState::NobodyElse;
             }
-            if job.names.has_ever_held() && job.names.outstanding().is_empty() {
+            if job.names.was_job_ever_held() && job.names.outstanding().is_empty() {
                 job.reservation = match job.phase {
                     Phase::Depend => Reservation::Blocked,
                     Phase::Sched => Reservation::Given,
@@ -228,7 +228,7 @@ impl Recovery {
     }
 
     /// Stores the outstanding dependencies of a job whose eventlog cannot be read.
-    pub fn store_outstanding_names(
+    pub fn store_outstanding_dependencies(
         &mut self,
         shared: &mut Shared,
         id: JobId,
@@ -263,33 +263,33 @@ impl Recovery {
         if let Some(association) = association.filter(is_read) {
             shared.due.scan_after_event(association);
             if self.undecided.contains(&association) {
-                shared.due.add_scan_at_event_end(Scan::HoldReplayed(association));
+                shared.due.add_release_scan_after_event(Scan::HoldReplayed(association));
             }
         }
         if shared.ledger.has_unread() {
             return Vec::new();
         }
         for association in self.undecided.difference(&self.half_pushed) {
-            shared.due.add_scan_at_event_end(Scan::HoldReplayed(*association));
+            shared.due.add_release_scan_after_event(Scan::HoldReplayed(*association));
         }
-        let deferred = shared.ledger.take_deferred();
+        let deferred = shared.ledger.take_associations_skipped_by_scans();
         shared.due.schedule_scans(deferred.into_iter())
     }
 
     /// Notes the association of a job whose eventlog is unread, because the job has left the association or is held
     /// again.
-    pub fn add_association_of_unread_job(&mut self, association: AssociationId) {
+    pub fn add_association_with_unread_eventlog(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
 
     /// Schedules release scans for the noted associations whose eventlogs are all read.
-    pub fn scan_associations_once_read(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn scan_associations_with_read_eventlogs(&mut self, shared: &mut Shared) -> Vec<Effect> {
         let left = std::mem::take(&mut self.unread_left);
         left.into_iter().flat_map(|association| self.scan_if_all_read(shared, Some(association))).collect()
     }
 
     /// Notes that an incomplete push has assigned a replayed job to an association.
-    pub fn add_half_pushed_association(&mut self, association: AssociationId) {
+    pub fn add_association_of_incomplete_push(&mut self, association: AssociationId) {
         self.half_pushed.insert(association);
     }
 
@@ -333,17 +333,17 @@ impl Recovery {
 /// again.
 fn store_foreign_names(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
-        foreign.iter().for_each(|(name, added)| others.record_foreign_name(name, *added));
-        others.mark_names_complete();
+        foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));
+        others.mark_dependencies_complete();
         return keepers::update_block_state(shared, id);
     }
-    let mut others = ForeignNames::with_complete_names();
-    foreign.iter().for_each(|(name, added)| others.record_foreign_name(name, *added));
+    let mut others = ForeignNames::create_empty_complete_set();
+    foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
     if others.may_block_job() && is_here { keepers::watch_job(shared, id) } else { Vec::new() }
 }
 
-fn log_unmeasured_job(facts: &JobFacts<'_>) -> Vec<Effect> {
+fn log_uncountable_job_resources(facts: &JobFacts<'_>) -> Vec<Effect> {
     let Err(error) = &facts.size else { return Vec::new() };
     let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
     vec![Effect::Log(Level::Error, text)]

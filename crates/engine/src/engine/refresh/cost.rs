@@ -12,7 +12,7 @@ const POSTING_FRACTION: f64 = 0.25;
 
 /// Flux's loop over all pending jobs. It posts many priorities in less time, but the broker serves no request until it ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FluxLoop {
+pub(super) struct PendingJobLoop {
     /// The number of jobs whose priority Flux requests in its loop over all pending jobs.
     pub pending: usize,
     /// The longest time that Flux's loop over all pending jobs may take, in microseconds. If 0, the loop must not be
@@ -20,7 +20,7 @@ pub(super) struct FluxLoop {
     pub longest: usize,
 }
 
-impl FluxLoop {
+impl PendingJobLoop {
     /// Returns true if Flux's loop over all pending jobs is short enough to post `touches` priorities.
     pub fn is_short(self, touches: usize) -> bool {
         self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
@@ -28,8 +28,8 @@ impl FluxLoop {
 
     /// Returns true if the loop takes less time to post `touches` priorities than single posts, and no longer
     /// than allowed. The loop takes less time from about 75 priorities on.
-    pub fn is_faster_than_posts(self, touches: usize) -> bool {
-        let single_posts = touches.saturating_mul(post_cost(self.pending));
+    pub fn is_loop_faster_than_posts(self, touches: usize) -> bool {
+        let single_posts = touches.saturating_mul(estimate_post_time(self.pending));
         touches > MAX_SINGLE_POSTS
             && loop_cost(self.pending, touches) < single_posts
             && self.is_short(touches)
@@ -39,26 +39,26 @@ impl FluxLoop {
 /// Returns how many priorities may be posted one by one in the `refresh` seconds between two refreshes. If
 /// `refresh` is 0, the number is not limited.
 pub fn posts_per_refresh(pending: usize, refresh: f64) -> usize {
-    let most = refresh * POSTING_FRACTION * 1e6 / post_cost(pending) as f64;
+    let most = refresh * POSTING_FRACTION * 1e6 / estimate_post_time(pending) as f64;
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
 }
 
 /// Returns the seconds to wait after `posts` posts, so that posts take at most [`POSTING_FRACTION`] of the
 /// time between two refreshes.
 pub fn pause_seconds(pending: usize, posts: usize) -> f64 {
-    posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / POSTING_FRACTION - 1.0)
+    posts as f64 * estimate_post_time(pending) as f64 * 1e-6 * (1.0 / POSTING_FRACTION - 1.0)
 }
 
 /// Returns the largest number of priorities to post in one turn.
 pub fn posts_per_turn(pending: usize) -> usize {
-    (TURN / post_cost(pending)).clamp(1, POSTS)
+    (TURN / estimate_post_time(pending)).clamp(1, POSTS)
 }
 
 /// Returns the time that one post takes Flux, in microseconds. Flux writes events of the job, and searches its list
 /// of pending jobs for the job's new position. The search always begins at the end of the list. Measured with
 /// flux-core 0.88 (`t/bench/live.sh`) for jobs at the head of the queue: 33 us with 1,000 pending jobs, 1,200 us with
 /// 10,000, 8,300 us with 30,000.
-fn post_cost(pending: usize) -> usize {
+fn estimate_post_time(pending: usize) -> usize {
     25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
 }
 
@@ -75,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_costs_of_posts_and_of_the_loop_are_as_measured() {
+    fn cost_estimates_for_posts_and_flux_reprioritization_equal_measured_values() {
         for (pending, one) in [(0, 25), (1_000, 35), (10_000, 1_025), (30_000, 9_025), (60_000, 18_025)] {
-            assert_eq!(post_cost(pending), one, "{pending}");
+            assert_eq!(estimate_post_time(pending), one, "{pending}");
         }
         for (pending, touches, all) in
             [(0, 0, 0), (1_000, 0, 8_000), (10_000, 0, 110_000), (30_000, 2, 540_030), (3_000, 100, 28_500)]
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn more_pending_jobs_allow_fewer_posts_in_a_turn() {
+    fn a_reactor_turn_posts_fewer_priorities_if_more_jobs_are_pending() {
         for (pending, posts) in [(0, 100), (1_000, 100), (4_000, 100), (10_000, 19), (30_000, 2), (90_000, 1)]
         {
             assert_eq!(posts_per_turn(pending), posts, "{pending}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_is_used_only_if_it_is_cheaper_and_short() {
+    fn flux_reprioritization_is_used_only_if_cheaper_than_posts_and_short() {
         for (what, pending, touches, longest, is_better) in [
             ("few priorities are posted one by one", 1_000, 75, 50_000, false),
             ("many priorities of few pending jobs", 1_000, 500, 50_000, true),
@@ -108,11 +108,15 @@ mod tests {
             ("76 priorities are posted by the loop", 20_000, 76, 10_000_000, true),
             ("the loop is switched off", 1_000, 500, 0, false),
         ] {
-            assert_eq!(FluxLoop { pending, longest }.is_faster_than_posts(touches), is_better, "{what}");
+            assert_eq!(
+                PendingJobLoop { pending, longest }.is_loop_faster_than_posts(touches),
+                is_better,
+                "{what}"
+            );
         }
-        assert!(FluxLoop { pending: 1_000, longest: 8_000 }.is_short(0));
-        assert!(!FluxLoop { pending: 1_000, longest: 8_000 }.is_short(1));
-        assert!(!FluxLoop { pending: 0, longest: 0 }.is_short(0));
+        assert!(PendingJobLoop { pending: 1_000, longest: 8_000 }.is_short(0));
+        assert!(!PendingJobLoop { pending: 1_000, longest: 8_000 }.is_short(1));
+        assert!(!PendingJobLoop { pending: 0, longest: 0 }.is_short(0));
     }
 
     #[test]

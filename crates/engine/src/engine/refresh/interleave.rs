@@ -24,7 +24,7 @@
 use crate::accounts::AssociationId;
 use crate::engine::{
     Shared,
-    job_turns::{JobTurns, Turn},
+    job_turns::{InterleavingTurns, Turn},
 };
 use crate::ids::JobId;
 use crate::limits::Size;
@@ -60,14 +60,14 @@ pub(super) struct TurnComputation {
 /// `interleave` is on.
 pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     if !shared.settings.interleave {
-        shared.turns = JobTurns::default();
+        shared.turns = InterleavingTurns::default();
         return None;
     }
     Some(TurnComputation { left: shared.posted.associations().into(), ..TurnComputation::default() })
 }
 
 /// Computes the positions and fair-shares of the next jobs. Returns true when all jobs are done.
-pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
+pub fn compute_slice_of_interleaving(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {
@@ -86,11 +86,11 @@ pub fn compute_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool 
     }
     // The difference of two fair-shares that changes a priority by 1, with a margin for rounding.
     let unit = 1.001 / (shared.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
-    let mut turns = JobTurns::default();
+    let mut turns = InterleavingTurns::default();
     for (index, fairshares) in charging.list_fairshares(&shared.standing, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
-            turns.add_turn(id, association, Turn { number: at + 1, fairshare });
+            turns.store_interleaving_turn(id, association, Turn { number: at + 1, fairshare });
         }
     }
     shared.turns = turns;

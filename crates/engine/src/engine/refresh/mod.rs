@@ -96,7 +96,7 @@ struct LoopPosts {
 impl Refresh {
     /// Handles a refusal of Flux's loop. The next refresh tries again to post the priorities that the loop would have
     /// posted.
-    pub fn handle_refused_loop(&mut self, shared: &mut Shared) {
+    pub fn handle_refused_flux_loop(&mut self, shared: &mut Shared) {
         let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.loop_posts.take() else { return };
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;

@@ -4,7 +4,7 @@
 
 use super::{
     LoopPosts,
-    cost::{FluxLoop, MAX_SINGLE_POSTS, pause_seconds, posts_per_refresh, posts_per_turn},
+    cost::{MAX_SINGLE_POSTS, PendingJobLoop, pause_seconds, posts_per_refresh, posts_per_turn},
     stage::Stage,
 };
 use crate::engine::{
@@ -61,7 +61,7 @@ impl Refresh {
         // If Flux's loop must run anyway for jobs without a priority, it also posts the other priorities, because it
         // needs the least time for that.
         let uses_loop = self.pushed && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
-        if uses_loop || flux_loop.is_faster_than_posts(touched) {
+        if uses_loop || flux_loop.is_loop_faster_than_posts(touched) {
             self.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).to_post.into_iter().collect();
             self.loop_posts =
@@ -99,7 +99,7 @@ impl Refresh {
             self.posting.touched += 1;
             effects.extend(priorities::make_fairshare_memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            let freed = hold::set_demand(shared, id, Demand::for_priority(made.priority))
+            let freed = hold::store_scheduler_demand(shared, id, Demand::for_priority(made.priority))
                 .map(|of| (of, Candidates::All));
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
@@ -108,7 +108,7 @@ impl Refresh {
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
-        shared.due.add_scan_at_event_end(Scan::Several(scans));
+        shared.due.add_release_scan_after_event(Scan::Several(scans));
         if is_done {
             effects.extend(self.finish_posts(shared));
         } else {
@@ -142,7 +142,7 @@ impl Refresh {
 
     /// Returns true if the engine must search for jobs without a priority after a push. Usually Flux's loop over all
     /// pending jobs asks about these jobs, but the loop may take too long.
-    pub fn must_search_unprioritized(&self, shared: &Shared) -> bool {
+    pub fn must_search_jobs_without_priority(&self, shared: &Shared) -> bool {
         self.pushed
             && !estimate_loop_cost(&shared.posted, &shared.batches)
                 .is_short(shared.posted.count_pending_and_stale().1.min(shared.batches.posted))
@@ -150,8 +150,8 @@ impl Refresh {
 }
 
 /// Returns the cost of Flux's loop over all pending jobs.
-fn estimate_loop_cost(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
-    FluxLoop { pending: posted.pending().len(), longest: batches.longest_loop }
+fn estimate_loop_cost(posted: &PostedPriorities, batches: &Batches) -> PendingJobLoop {
+    PendingJobLoop { pending: posted.pending().len(), longest: batches.longest_loop }
 }
 
 /// Returns the largest number of priorities that a refresh posts. It is [`Batches::posted`], or less if Flux's loop
@@ -172,7 +172,7 @@ pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<V
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
         (visited, at.after) = (visited + 1, Some(id));
-        if needs_loop(shared, id, job) {
+        if needs_priority_request(shared, id, job) {
             at.found.push(id);
         }
         if at.found.len() > MAX_SINGLE_POSTS {
@@ -184,7 +184,7 @@ pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<V
 
 /// Returns true if Flux's loop must ask about the job for another reason than a stale priority, such as a missing
 /// priority.
-pub fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
+pub fn needs_priority_request(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unprioritized.contains(&id) || shared.posted.pending().get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())

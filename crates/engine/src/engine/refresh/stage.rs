@@ -132,7 +132,7 @@ impl Refresh {
         self.recomputes_all = true;
         self.stale.record_priority_request(shared.now);
         self.is_armed = false;
-        let mut effects = Vec::from_iter(self.arm_refresh(shared));
+        let mut effects = Vec::from_iter(self.arm_refresh_timer(shared));
         effects.extend(self.begin_refresh(shared));
         effects
     }
@@ -146,9 +146,9 @@ impl Refresh {
     }
 
     /// Begins the refresh that follows a push with a tree. A release scan of all associations follows the refresh.
-    pub fn begin_after_push(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
+    pub fn begin_refresh_after_push(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         let mut effects = Vec::from_iter(shared.ended.ask_job_list(&mut shared.standing, shared.now));
-        effects.extend(self.arm_refresh(shared));
+        effects.extend(self.arm_refresh_timer(shared));
         effects.extend(self.refresh_on_request(shared, recovery));
         effects
     }
@@ -168,9 +168,9 @@ impl Refresh {
     /// Handles the timer of refreshes.
     pub fn handle_refresh_timer(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
         self.is_armed = false;
-        let mut effects = Vec::from_iter(self.arm_refresh(shared));
+        let mut effects = Vec::from_iter(self.arm_refresh_timer(shared));
         if !shared.is_live() {
-            effects.extend(age::reprioritize_if_aged(shared));
+            effects.extend(age::reprioritize_if_ages_changed(shared));
         } else if matches!(self.stage, Stage::Idle) {
             effects.extend(self.begin_refresh(shared));
             effects.extend(self.continue_refresh(shared, recovery));
@@ -199,7 +199,7 @@ impl Refresh {
                     return self.post_plan(shared, None);
                 }
                 Stage::Standing => {
-                    if let Some(done) = shared.standing.compute_slice(left) {
+                    if let Some(done) = shared.standing.compute_refresh_slice(left) {
                         let last = &mut self.posting;
                         (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                         last.changed = done.changed.len();
@@ -224,7 +224,7 @@ impl Refresh {
                     self.stage = self.begin_priorities(shared, false, at.has_changed);
                 }
                 Stage::Turns(taking) => {
-                    if !interleave::compute_turns(shared, taking) {
+                    if !interleave::compute_slice_of_interleaving(shared, taking) {
                         break;
                     }
                     self.stage = Stage::Priorities(shared.posted.associations().into(), true, None);
@@ -232,7 +232,7 @@ impl Refresh {
                 Stage::Priorities(list, all, after) => {
                     let Some(association) = list.front().copied() else {
                         shared.posted.end_site_change();
-                        if !self.must_search_unprioritized(shared) {
+                        if !self.must_search_jobs_without_priority(shared) {
                             return self.post_plan(shared, None);
                         }
                         self.stage = Stage::PrioritySearch(PrioritySearch::default());
@@ -264,7 +264,7 @@ impl Refresh {
                 }
                 Stage::Posting(_) => return self.post_slice(shared),
                 Stage::AnnotationSweep(at) => {
-                    let (mut effects, next) = annotate::annotate_next_jobs(shared, *at);
+                    let (mut effects, next) = annotate::post_annotations_of_next_jobs(shared, *at);
                     match next {
                         Some(next) => self.stage = Stage::AnnotationSweep(next),
                         None => effects.extend(self.end_refresh()),
@@ -283,7 +283,7 @@ impl Refresh {
         shared.standing.recompute_all();
         (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
         let (left, is_lost) = (self.due - shared.now, shared.is_live() && shared.settings.refresh <= 0.0);
-        if self.arm_refresh(shared).is_none() {
+        if self.arm_refresh_timer(shared).is_none() {
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
         }
         let period = self.period;
@@ -292,7 +292,7 @@ impl Refresh {
         Some(Effect::ArmIn(Timer::Refresh, delay))
     }
 
-    pub fn arm_refresh(&mut self, shared: &mut Shared) -> Option<Effect> {
+    pub fn arm_refresh_timer(&mut self, shared: &mut Shared) -> Option<Effect> {
         let refresh = shared.settings.refresh;
         let period = if shared.is_live() { refresh } else { age_period(shared) };
         let is_another = !self.is_armed || self.period != period;
@@ -306,8 +306,8 @@ impl Refresh {
     /// Begins a refresh. If one is in progress, it begins again.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin_computation(shared.now);
-        age::move_age_reference(shared);
-        self.note_changed_terms(shared);
+        age::advance_age_reference_time(shared);
+        self.handle_changed_priority_terms(shared);
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
@@ -336,7 +336,7 @@ impl Refresh {
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
         }
-        age::move_age_reference(shared);
+        age::advance_age_reference_time(shared);
         // Priorities are now posted from pushed fair-shares, and cannot be compared with priorities that were
         // posted while fair-share was live.
         self.terms = None;

@@ -97,7 +97,7 @@ impl Refresh {
     }
 
     /// Notes that Flux begins to ask for all priorities.
-    pub fn enter_loop(&mut self, shared: &Shared) {
+    pub fn note_flux_loop_start(&mut self, shared: &Shared) {
         self.stale.is_looping = self.stale.is_allowed(shared.now);
     }
 

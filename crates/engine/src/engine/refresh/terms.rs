@@ -39,8 +39,8 @@ impl Refresh {
     /// Checks if values that affect the priorities of all jobs have changed since the last refresh. If so, this refresh
     /// computes all priorities, and does not compare them with the posted priorities. If an admin changed the values,
     /// the refresh also posts the priorities.
-    pub fn note_changed_terms(&mut self, shared: &mut Shared) {
-        let terms = collect_shared_terms(shared);
+    pub fn handle_changed_priority_terms(&mut self, shared: &mut Shared) {
+        let terms = collect_inputs_of_all_priorities(shared);
         if self.terms.as_ref() != Some(&terms) {
             let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_only_by_age(&terms));
             self.stale.is_due |= is_edited;
@@ -72,7 +72,7 @@ pub fn update_capped_jobs(shared: &mut Shared, at: CappedJobs, left: &mut usize)
     (*left == 0).then_some(CappedJobs { after, ..at })
 }
 
-fn collect_shared_terms(shared: &Shared) -> Terms {
+fn collect_inputs_of_all_priorities(shared: &Shared) -> Terms {
     Terms {
         weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),

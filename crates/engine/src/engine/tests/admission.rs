@@ -3,7 +3,7 @@
 //! Rules: L6, L14, L15, P6, P10, P11, P13
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, engine_with, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, make_engine_with_associations, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue, SiteRecords, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State, answers};
 use crate::ids::{JobId, Limit, UserId};
@@ -116,7 +116,7 @@ fn the_limit_on_active_jobs_is_checked_on_submission_only() {
 }
 
 #[test]
-fn a_job_whose_size_cannot_be_counted_is_rejected_even_without_data() {
+fn a_job_of_unknown_size_is_rejected_even_before_the_first_push() {
     for mut host in [make_site(), Host::new()] {
         let job = HostJob::new(7);
         let mut facts = Host::facts(JobId(1), &job);
@@ -177,7 +177,7 @@ fn a_score_of_0_gives_the_priority_that_the_site_chose() {
 }
 
 #[test]
-fn a_job_without_data_is_neither_held_nor_counted() {
+fn a_job_submitted_before_any_push_is_neither_held_nor_counted() {
     let mut host = Host::new();
     let named = host.submit(HostJob::new(7).bank("A")).unwrap();
     let plain = host.submit(HostJob::new(7)).unwrap();
@@ -278,7 +278,7 @@ fn a_name_of_more_than_1024_bytes_is_rejected() {
 }
 
 #[test]
-fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
+fn a_job_submitted_before_a_push_ends_if_its_queue_is_forbidden() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7).queue("q9")).unwrap();
     host.send_event(Event::Queues(vec![queue("q9")]));
@@ -288,7 +288,7 @@ fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
 }
 
 #[test]
-fn a_removed_association_keeps_its_live_jobs() {
+fn active_jobs_of_a_removed_association_are_still_counted() {
     let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
     let policy =
@@ -307,7 +307,7 @@ fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
     let narrow_association = Association { max_running_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![record(narrow_association, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.replay_jobs(true, engine_with(vec![record(association(7, "B"), "B")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(association(7, "B"), "B")]));
     assert_eq!((host.state(id), answers::check(&host.engine.view()).waiting), (Some(State::Depend), 1));
     host.update_job(id, None, Some("B")).unwrap();
     host.run_until_idle();
@@ -316,7 +316,7 @@ fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
 }
 
 #[test]
-fn the_owners_synthetic_record_keeps_an_active_default_bank() {
+fn the_generated_record_of_the_instance_owner_keeps_an_active_default_bank() {
     let synthetic = || Event::Associations(vec![record(association(OWNER.0, "root"), "root")]);
     for (active, default) in [(true, "A"), (false, "root")] {
         let own_association = Association { active, ..association(OWNER.0, "A") };
@@ -332,7 +332,7 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
 }
 
 #[test]
-fn a_scheduled_job_without_data_keeps_its_priority() {
+fn a_scheduled_job_keeps_its_priority_until_the_first_push() {
     let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
     host.replay_jobs(true, Engine::with_small_batches());

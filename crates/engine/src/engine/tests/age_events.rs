@@ -27,17 +27,17 @@ fn make_host_with_settings(settings: Settings) -> Host {
     host
 }
 
-fn count_effects(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> usize {
+fn count_matching_effects(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> usize {
     effects.iter().filter(|effect| which(effect)).count()
 }
 
 fn asks_for_all_priorities(effects: &[Effect]) -> bool {
-    count_effects(effects, |effect| matches!(effect, Effect::ReprioritizeAll)) == 1
+    count_matching_effects(effects, |effect| matches!(effect, Effect::ReprioritizeAll)) == 1
 }
 
 /// Returns true if `settings` make the engine request all priorities. The request must come in the next reactor turn, because Flux is
 /// still passing the settings to its plugins.
-fn requests_all_in_next_turn(host: &mut Host, now: f64, settings: Settings) -> bool {
+fn requests_all_priorities_in_next_turn(host: &mut Host, now: f64, settings: Settings) -> bool {
     let effects = host.engine.handle(now, Event::Settings(settings));
     assert!(!asks_for_all_priorities(&effects), "{effects:?}");
     asks_for_all_priorities(&host.engine.handle(now, Event::Timer(Timer::Turn)))
@@ -53,7 +53,7 @@ fn eligible_time(host: &Host, id: JobId) -> Eligible {
 }
 
 #[test]
-fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
+fn the_setting_max_wait_behind_makes_age_outweigh_all_other_terms() {
     for (weights, weight) in [
         ([0, 0, 0, 0], 3),
         ([100, 0, 0, 0], 211),
@@ -74,16 +74,20 @@ fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
         host.send_event(Event::Banks(vec![("A".into(), 2.0), ("B".into(), 7.0)]));
         let given = ["fairshare", "queue", "bank", "urgency"].into_iter().zip(weights);
         host.send_event(Event::Weights(given.map(|(name, weight)| (name.to_owned(), weight)).collect()));
-        assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).weight, weight, "{weights:?}");
+        assert_eq!(
+            crate::engine::age::get_age_state_for_query(&host.engine.view()).weight,
+            weight,
+            "{weights:?}"
+        );
     }
 }
 
 #[test]
-fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
+fn the_engine_reads_the_site_node_count_once_if_size_is_weighted() {
     let sized = |size_weight| Settings { size_weight, ..settings_with_age() };
     let asks = |engine: &mut Engine, settings| {
         let effects = engine.handle(NOW, Event::Settings(settings));
-        count_effects(&effects, |effect| matches!(effect, Effect::ReadSiteNodes))
+        count_matching_effects(&effects, |effect| matches!(effect, Effect::ReadSiteNodes))
     };
     let mut engine = make_site(|_| ()).engine;
     assert_eq!([0, 5].map(|weight| asks(&mut engine, sized(weight))), [0, 1]);
@@ -101,7 +105,7 @@ fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
 }
 
 #[test]
-fn only_settings_of_age_and_size_request_all_priorities() {
+fn only_changed_age_and_size_settings_trigger_a_reprioritization() {
     let mut host = make_host_with_settings(settings_with_age());
     for (what, settings, asks) in [
         ("the cap", Settings { age_max: AGE_MAX / 2.0, ..settings_with_age() }, true),
@@ -110,14 +114,14 @@ fn only_settings_of_age_and_size_request_all_priorities() {
         ("a size", Settings { size_weight: 1, ..settings_with_age() }, true),
         ("max_wait_behind", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings_with_age() }, true),
     ] {
-        assert_eq!(requests_all_in_next_turn(&mut host, NOW, settings), asks, "{what}");
+        assert_eq!(requests_all_priorities_in_next_turn(&mut host, NOW, settings), asks, "{what}");
     }
 }
 
 #[test]
-fn live_fair_share_leaves_new_age_settings_to_the_next_refresh() {
-    let mut host = super::live::make_live_host(fairshare::Policy::FairTree);
-    assert!(!requests_all_in_next_turn(&mut host, NOW, settings_with_age()));
+fn with_live_fair_share_new_age_settings_apply_at_the_next_refresh() {
+    let mut host = super::live::make_host_with_live_fairshare(fairshare::Policy::FairTree);
+    assert!(!requests_all_priorities_in_next_turn(&mut host, NOW, settings_with_age()));
 }
 
 #[test]
@@ -166,14 +170,17 @@ fn the_age_timer_requests_all_priorities_only_if_time_changes_a_priority() {
 }
 
 #[test]
-fn a_moved_reference_time_changes_priorities_only_if_the_age_weight_is_not_0() {
+fn a_new_age_reference_changes_priorities_only_if_age_has_a_weight() {
     for (age_weight, after, changes_priorities) in
         [(1_000, 0.0, false), (1_000, 2.0 * AGE_MAX, true), (0, 2.0 * AGE_MAX, false)]
     {
         let mut host = make_host_with_settings(Settings { age_weight, ..settings_with_age() });
         host.engine.handle(NOW + after, Event::Gone(JobId(9)));
-        assert_eq!(host.engine.move_age_reference(), changes_priorities, "{age_weight} {after}");
-        assert!(!host.engine.move_age_reference(), "a reference that has just moved does not move again");
+        assert_eq!(host.engine.advance_age_reference_time(), changes_priorities, "{age_weight} {after}");
+        assert!(
+            !host.engine.advance_age_reference_time(),
+            "a reference that has just moved does not move again"
+        );
     }
 }
 
@@ -284,7 +291,7 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
 /// While Flux loads the plugin, the engine gets data, but the plugin cannot carry out effects yet. So the engine must
 /// produce these effects again when it gets the first settings.
 #[test]
-fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
+fn the_first_settings_event_repeats_requests_that_were_lost_at_load() {
     let mut engine = Engine::with_small_batches();
     let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
     drop(
@@ -296,8 +303,8 @@ fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
     let asks = |effects: &[Effect]| {
         let armed = |effect: &Effect| matches!(effect, Effect::ArmIn(Timer::Refresh, _));
         (
-            count_effects(effects, armed),
-            count_effects(effects, |effect| matches!(effect, Effect::ReadSiteNodes)),
+            count_matching_effects(effects, armed),
+            count_matching_effects(effects, |effect| matches!(effect, Effect::ReadSiteNodes)),
         )
     };
     for times in [(1, 1), (0, 0)] {
@@ -309,13 +316,17 @@ fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
 /// The reference time has passed, so any new settings set a new reference time. All posted priorities are
 /// then stale.
 #[test]
-fn settings_that_move_the_reference_time_of_ages_request_all_priorities() {
+fn a_new_reference_time_for_ages_triggers_a_reprioritization() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
     let mut host = make_host_with_settings(settings.clone());
-    let reference = host.engine.view().live_snapshot().ages.reference.unwrap();
+    let reference = host.engine.view().get_live_fairshare_details().ages.reference.unwrap();
     host.engine.handle(reference - 1.0, Event::Settings(Settings { remember: false, ..settings.clone() }));
-    assert!(requests_all_in_next_turn(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
-    assert!(host.engine.view().live_snapshot().ages.reference.unwrap() > reference);
+    assert!(requests_all_priorities_in_next_turn(
+        &mut host,
+        reference + 1.0,
+        Settings { annotate: true, ..settings }
+    ));
+    assert!(host.engine.view().get_live_fairshare_details().ages.reference.unwrap() > reference);
 }
 
 #[test]
@@ -343,7 +354,7 @@ fn the_eventlog_of_a_job_gives_the_time_from_which_it_ages() {
 }
 
 #[test]
-fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count() {
+fn reading_the_eventlog_of_a_released_job_updates_its_age_based_priority() {
     for (age_weight, limit, asks) in [(1_000, 9, true), (0, 9, false), (1_000, 0, false), (0, 0, false)] {
         let limits = Association { max_sched_jobs: Limit(limit), ..association(7, "A") };
         let mut host = Host::with_data(vec![record(limits, "A")], Vec::new());
@@ -351,16 +362,18 @@ fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count()
         let id = submit(&mut host, 1);
         let past = vec![(NOW, Past::Urgency(16)), (NOW, Past::Accepted)];
         let effects = host.engine.handle(NOW, Event::Past(id, past));
-        let asked =
-            count_effects(&effects, |effect| matches!(effect, Effect::AskUrgency(asked) if *asked == id));
+        let asked = count_matching_effects(
+            &effects,
+            |effect| matches!(effect, Effect::AskUrgency(asked) if *asked == id),
+        );
         assert_eq!(asked == 1, asks, "weight {age_weight}, limit {limit}");
     }
 }
 
 #[test]
-fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
+fn the_age_status_has_the_settings_and_jobs_near_max_wait_behind() {
     let mut host = make_host_with_settings(settings_with_age());
-    let ages_only = crate::engine::age::age_snapshot(&host.engine.view());
+    let ages_only = crate::engine::age::get_age_state_for_query(&host.engine.view());
     assert_eq!((ages_only.max_wait_behind, ages_only.site_nodes, ages_only.weight), (None, None, 1_000));
     // 1,000 points in 100 hours are 240 points a day.
     assert_eq!(ages_only.per_day, 240.0);
@@ -375,7 +388,7 @@ fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     });
     host.now = NOW + 51.0 * HOUR;
     host.engine.handle(host.now, Event::Gone(JobId(9)));
-    let shown = crate::engine::age::age_snapshot(&host.engine.view());
+    let shown = crate::engine::age::get_age_state_for_query(&host.engine.view());
     assert_eq!((shown.max_wait_behind, shown.site_nodes), (Some(40.0 * HOUR), Some(SITE_NODES)));
     let near_jobs: Vec<JobId> = shown.near.iter().map(|job| job.id).collect();
     assert_eq!(
@@ -388,7 +401,7 @@ fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
 /// The reference time in the future adds the same amount to all ages. The answer shows this amount as the separate term age_offset, so that
 /// users see the true age.
 #[test]
-fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
+fn an_explanation_shows_the_age_and_terms_that_sum_to_the_priority() {
     for (max_wait_behind, waited, most) in [
         (0.0, 4.0, 1.0),
         (0.0, 10.0 * HOUR, 1.0),
@@ -399,7 +412,7 @@ fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
         let ids = [1, 1].map(|nodes| submit(&mut host, nodes));
         host.now += waited;
         let later = submit(&mut host, 1);
-        let names = crate::engine::answers::term_names(&host.engine.view());
+        let names = crate::engine::answers::list_priority_term_names(&host.engine.view());
         assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
         let page = crate::engine::answers::jobs_page(
             &host.engine.view(),

@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, SiteRecords, ZeroScore};
 use crate::engine::{Batches, Engine, Event, Settings, State};
@@ -44,7 +44,7 @@ fn counted_seconds(host: &Host, id: JobId) -> f64 {
 }
 
 #[test]
-fn two_jobs_differ_in_priority_by_their_difference_in_age() {
+fn the_priority_difference_of_two_jobs_is_their_weighted_age_difference() {
     let mut host = make_site(settings_with_age_weight(100_000));
     let first_job = host.submit(HostJob::new(7)).unwrap();
     host.now += 10.0 * HOUR - 1.0;
@@ -55,7 +55,7 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
     host.send_event(Event::Reprioritize);
     assert_eq!(posted_priority(&host, first_job), posted, "the ages of all jobs grow equally");
     assert_eq!(
-        crate::engine::age::age_snapshot(&host.engine.view()).reference,
+        crate::engine::age::get_age_state_for_query(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
     // When the second step ends, the first job has been at the cap for 5 hours. When the third step ends, both jobs are
@@ -78,7 +78,7 @@ fn an_age_without_a_weight_adds_nothing_to_a_priority() {
     host.now += 70.0 * HOUR;
     host.send_event(Event::Reprioritize);
     assert_eq!(posted_priority(&host, id), 50_000);
-    assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).reference, None);
+    assert_eq!(crate::engine::age::get_age_state_for_query(&host.engine.view()).reference, None);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
     let early_job = host.submit(best()).unwrap();
     assert!(posted_priority(&host, early_job) > posted_priority(&host, waits));
     assert_eq!(
-        crate::engine::age::age_snapshot(&host.engine.view())
+        crate::engine::age::get_age_state_for_query(&host.engine.view())
             .near
             .iter()
             .map(|job| job.id)
@@ -192,7 +192,7 @@ const ORDERED: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 #[test]
 fn a_job_submitted_after_the_reference_time_moved_is_ordered_by_its_current_priority() {
     for batches in ORDERED {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
         let settings = Settings { age_weight: 486_000, age_max: week, ..Settings::default() };
         host.engine.batches = batches;
@@ -205,7 +205,7 @@ fn a_job_submitted_after_the_reference_time_moved_is_ordered_by_its_current_prio
                 host.submit(HostJob::new(7).bank("A")).unwrap()
             })
             .collect();
-        host.advance_and_refresh(reference + 1.0 - host.now);
+        host.advance_time_and_refresh(reference + 1.0 - host.now);
         assert!(host.engine.ages().reference() > reference);
         host.now += 1.0;
         assert_new_job_is_last(&mut host, &jobs, batches.ordered);
@@ -316,17 +316,17 @@ proptest! {
 /// New settings change the reference time of ages between two refreshes, so all posted priorities are stale. The next
 /// refresh must post all priorities, although no usage changed.
 #[test]
-fn a_refresh_posts_all_priorities_after_the_reference_time_moved() {
-    let mut host = make_live_host(Policy::FairTree);
+fn a_refresh_posts_all_priorities_after_the_age_reference_time_changed() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.send_event(Event::Settings(settings_with_age_weight(100_000)));
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     host.now += 51.0 * HOUR;
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     let reference = host.engine.ages().reference();
     host.now += 50.0 * HOUR;
     host.send_event(Event::Settings(Settings { annotate: true, ..settings_with_age_weight(100_000) }));
     assert_ne!(host.engine.ages().reference(), reference);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let fresh_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     let difference = posted_priority(&host, id) - posted_priority(&host, fresh_job);
     assert!((50_000..=50_010).contains(&difference), "between half of age_max and a new job: {difference}");

@@ -3,8 +3,8 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, engine_with, record};
-use crate::engine::updates::find_completed_bank;
+use super::site::{HostJob, NOW, OWNER, association, make_engine_with_associations, record};
+use crate::engine::updates::find_bank_added_to_jobspec;
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer, answers};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Allocation, Phase, Project, Resources};
@@ -18,7 +18,7 @@ const LARGE_ALLOCATION: Allocation =
     Allocation { nodes: 4, cores: 64, gpus: 8, start: Some(NOW), expiration: Some(NOW + 60.0) };
 
 #[test]
-fn a_job_that_got_more_than_it_requested_counts_as_its_request() {
+fn a_job_with_a_larger_allocation_counts_with_its_requested_size() {
     let mut host = make_site(|a| a.max_nodes = Limit(2));
     let id = submit(&mut host, 1);
     assert_eq!(allocation_of(&host, id), None);
@@ -64,7 +64,7 @@ fn a_replay_restores_the_allocation_of_a_running_job() {
         let shown = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
         assert_eq!(shown, (2, 8, 0, host.jobs[&id].started));
         host.now += 1_000.0;
-        host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
+        host.replay_jobs(is_reload, make_engine_with_associations(vec![record(association(7, "A"), "A")]));
         assert_eq!(
             (allocation_of(&host, id), answers::check(&host.engine.view()).running),
             before,
@@ -123,12 +123,13 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
         HostJob { duration: 7.0, ..completed.clone() },
         HostJob { project: None, ..completed.clone() },
     ] {
-        assert_eq!(find_completed_bank(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
+        assert_eq!(find_bank_added_to_jobspec(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
     }
     engine.handle(NOW, Event::Updated(Host::facts(id, &completed)));
     let job = engine.ledger().job(id).unwrap();
     assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Checked));
-    let bank_of_repeat = |engine: &Engine| find_completed_bank(&engine.view(), &Host::facts(id, &completed));
+    let bank_of_repeat =
+        |engine: &Engine| find_bank_added_to_jobspec(&engine.view(), &Host::facts(id, &completed));
     assert_eq!(bank_of_repeat(&engine), Some("A".into()));
     engine.handle(NOW, Event::Depend(id));
     assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
@@ -137,7 +138,7 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
 /// Replays a job in `state` with `resources` to an engine that has the job's association. Returns the engine, the id of
 /// the job, and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
-    let mut engine = engine_with(vec![record(association(7, "A"), "A")]);
+    let mut engine = make_engine_with_associations(vec![record(association(7, "A"), "A")]);
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
     let facts = JobFacts { resources, duration: 0.0, ..Host::facts(id, &job) };
     let effects = engine.handle(NOW, Event::New(facts));
@@ -234,7 +235,7 @@ fn expirations_of_running_jobs_follow_the_expiration_of_the_instance() {
     assert_eq!(end(&host, limited), before);
     // After a reload, the engine subscribes to a running job again.
     host.subscribed.clear();
-    host.replay_jobs(true, engine_with(vec![record(association(7, "A"), "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
     ids.iter().for_each(|id| host.end_job(*id));
     assert!(host.subscribed.is_empty() && host.engine.count_stored_jobs().is_empty());

@@ -2,12 +2,12 @@
 //! Compares the answers to queries with values that were computed by hand.
 
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Queue, SiteRecords};
 use crate::engine::Event;
 use crate::engine::answers::{
-    self, JobFilter, JobSelection, Open, PageFilter, PrioritiesPage, StandingFilter, priorities,
+    self, AssociationFilter, JobFilter, JobSelection, Open, PageFilter, PrioritiesPage, priorities,
 };
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
@@ -20,7 +20,7 @@ fn is_near(one: f64, other: f64) -> bool {
 /// Returns a host with banks A and B, which have shares of 1 and 3, and with bank C below A. Users 7 and 8 have shares of 2 and 1 in A, and
 /// user 7 is also in B.
 fn make_site() -> Host {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     leaves[0].shares = Shares::Count(2);
     let SitePart { rule, mut banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
@@ -57,9 +57,10 @@ fn the_statistics_contain_shares_and_usages_of_all_banks() {
 }
 
 #[test]
-fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations() {
+fn association_answers_contain_the_tree_levels_and_all_associations_in_pages() {
     let mut host = make_site();
-    let wanted = StandingFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let wanted =
+        AssociationFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
     let part = |value: Option<f64>, wanted: Option<f64>| match (value, wanted) {
@@ -101,7 +102,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
-        let wanted = StandingFilter { user: None, bank: None, after, most: 1, open: Open::Own };
+        let wanted = AssociationFilter { user: None, bank: None, after, most: 1, open: Open::Own };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         all.extend(page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())));
         after = page.next.map(|(user, bank)| (user, bank.to_string()));
@@ -123,7 +124,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
         let (user, bank) = (user.map(UserId), bank.map(str::to_owned));
         let page = answers::standings(
             &host.engine.view(),
-            &StandingFilter { user, bank, after, most: 9, open: Open::Own },
+            &AssociationFilter { user, bank, after, most: 9, open: Open::Own },
             host.now,
         );
         let answer: Vec<(u32, String)> =
@@ -137,7 +138,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     host.send_event(Event::Policy(less_accounts, SitePart::default()));
     let flags_of_7 = |host: &Host| {
         let wanted =
-            StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+            AssociationFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
     };
@@ -185,14 +186,14 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
 }
 
 #[test]
-fn a_standing_contains_the_limits_with_their_use() {
+fn a_reply_to_standing_lists_each_limit_with_its_used_amount() {
     let own_association =
         Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
     let mut host = Host::with_data(vec![record(own_association, "A")], vec![capped, queue("q2")]);
     host.run_new_job(HostJob::new(7).queue("q1").size(2, 3));
     host.submit(HostJob::new(7).queue("q2")).unwrap();
-    let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
+    let wanted = AssociationFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now).associations.remove(0);
     assert_eq!((answer.jobs.active, answer.jobs.held, answer.jobs.pending), (2, 0, 1));
     assert_eq!((answer.jobs.running, answer.jobs.nodes, answer.jobs.cores), (1, 2, 3));
@@ -250,12 +251,12 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
 
 #[test]
 fn the_statistics_count_refreshes_and_their_posts() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let before = host.stats().refresh;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.start_job(ids[0]);
-    host.advance_and_refresh(500.0);
-    host.advance_and_refresh(500.0);
+    host.advance_time_and_refresh(500.0);
+    host.advance_time_and_refresh(500.0);
     let after = host.stats().refresh;
     assert_eq!(after.total, before.total + 2);
     assert!(after.touched_total >= before.touched_total);
@@ -263,7 +264,7 @@ fn the_statistics_count_refreshes_and_their_posts() {
 }
 
 #[test]
-fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
+fn the_position_of_a_job_counts_pending_jobs_of_its_scheduler_queue() {
     let mut host = Host::with_data(
         vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")],
         vec![queue("q1"), queue("q2")],
@@ -300,13 +301,13 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
 }
 
 #[test]
-fn a_job_of_urgency_0_is_not_counted_as_pending_in_standings_statistics_and_places() {
+fn answers_and_statistics_do_not_count_jobs_of_urgency_0_as_pending() {
     let mut host = make_site();
     let [pending_job, off_job] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let count = |host: &Host| {
         let view = host.engine.view();
         let wanted =
-            StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
+            AssociationFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
         let standing = answers::standings(&view, &wanted, host.now);
         let heading = answers::Heading::new(&view, host.now, None);
         let stats = answers::stats(&view, heading).jobs;
@@ -373,7 +374,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
     assert_eq!(shown, [depend(false, 1), depend(true, 0), sched, sched]);
-    let names = answers::term_names(&host.engine.view());
+    let names = answers::list_priority_term_names(&host.engine.view());
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
@@ -419,7 +420,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
 }
 
 #[test]
-fn each_value_of_open_has_a_name() {
+fn each_guest_visibility_setting_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host = Host::with_data(
         vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }],
@@ -430,7 +431,7 @@ fn each_value_of_open_has_a_name() {
 
 #[test]
 fn the_answer_to_priorities_has_the_documented_members() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [first, second] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let select =
         |ids, after, most| priorities(&host.engine.view(), JobSelection { ids, after, most }, host.now);
@@ -456,7 +457,7 @@ fn the_answer_to_priorities_has_the_documented_members() {
 
 #[test]
 fn a_preview_and_its_commit_report_the_same_difference() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let difference = |host: &Host, policy: &SiteRecords| {
         host.engine.difference(policy.clone(), SitePart::default()).unwrap()
     };
@@ -477,14 +478,14 @@ fn a_preview_and_its_commit_report_the_same_difference() {
 
 #[test]
 fn the_answers_use_the_settings_in_force() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let settings = crate::engine::Settings { annotate: true, ..Default::default() };
     host.send_event(Event::Settings(settings.clone()));
     assert_eq!(host.engine.view().settings(), &settings);
     host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
     let wanted =
-        StandingFilter { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
+        AssociationFilter { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     assert_eq!(answer.associations.iter().map(|it| it.jobs.pending).collect::<Vec<_>>(), [2, 0]);
 }

@@ -4,11 +4,11 @@
 
 use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
-use super::site::{HostJob, association, engine_with, queue, record};
+use super::site::{HostJob, association, make_engine_with_associations, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Eligible, Keepers};
+use crate::limits::{BlockState, Eligible};
 
 #[test]
 fn a_job_that_is_not_blocked_is_released_before_a_blocked_job() {
@@ -70,7 +70,7 @@ fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
 }
 
 #[test]
-fn foreign_dependencies_are_known_after_a_reload() {
+fn dependencies_of_other_plugins_are_tracked_after_a_reload() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     let job_a = start(&mut host, 1);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
@@ -79,7 +79,7 @@ fn foreign_dependencies_are_known_after_a_reload() {
     // The eventlog adds the name a second time. Flux ignores a name that was removed once.
     host.jobs.get_mut(&unblocked_job).unwrap().log.push(("begin-time:1".to_owned(), true));
     let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
     let later_job = submit(&mut host, 1);
     host.end_job(job_a);
     assert_eq!(host.states([unblocked_job, later_job]), [Some(State::Sched), Some(State::Depend)]);
@@ -136,7 +136,7 @@ fn make_host_with_dependency() -> (Host, JobId, JobId) {
 }
 
 #[test]
-fn ends_of_other_jobs_add_no_dependencies_to_a_job_with_an_undeclared_dependency() {
+fn no_dependency_is_added_to_a_blocked_job_when_other_jobs_end() {
     let (mut host, mut running_job, blocked_job) = make_host_with_dependency();
     for _ in 0..5 {
         let next_job = submit(&mut host, 1);
@@ -155,19 +155,19 @@ fn ends_of_other_jobs_add_no_dependencies_to_a_job_with_an_undeclared_dependency
 }
 
 #[test]
-fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
+fn a_replay_restores_dependencies_absent_from_the_jobspec_and_their_removal() {
     for is_reload in [true, false] {
         let (mut host, running_job, blocked_job) = make_host_with_dependency();
         let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-        host.replay_jobs(is_reload, engine_with(vec![record(limited_association, "A")]));
+        host.replay_jobs(is_reload, make_engine_with_associations(vec![record(limited_association, "A")]));
         let later_job = submit(&mut host, 1);
         assert!(
-            host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::Others,
+            host.engine.ledger().job(blocked_job).unwrap().keepers == BlockState::Others,
             "reload {is_reload}"
         );
         host.unblock(blocked_job, "license");
         assert!(
-            host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::NobodyElse,
+            host.engine.ledger().job(blocked_job).unwrap().keepers == BlockState::NobodyElse,
             "reload {is_reload}"
         );
         host.end_job(running_job);
@@ -200,7 +200,7 @@ fn a_blocked_job_that_no_limit_holds_is_checked_when_it_is_unblocked() {
 }
 
 #[test]
-fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
+fn jobs_that_wait_for_one_job_respect_the_limit_of_their_queue() {
     let full_queue = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue]);
     let four_job =
@@ -220,7 +220,7 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
 }
 
 #[test]
-fn a_job_is_checked_only_when_its_last_foreign_dependency_ends() {
+fn limits_are_checked_when_the_last_dependency_of_other_plugins_is_removed() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let blocked_job =
         host.submit(HostJob::new(7).blocked_by("begin-time:1").blocked_by("afterany:2")).unwrap();
@@ -266,13 +266,13 @@ fn a_job_released_by_its_own_update_reserves_headroom_before_later_jobs() {
 }
 
 #[test]
-fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
+fn a_job_with_an_unreadable_eventlog_gets_an_unused_dependency_name() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let blocked_job = host.submit(HostJob::new(7).blocked_by("license 0")).unwrap();
     host.unreadable.insert(blocked_job);
     for life in 1..4 {
         let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-        host.replay_jobs(false, engine_with(vec![record(limited_association, "A")]));
+        host.replay_jobs(false, make_engine_with_associations(vec![record(limited_association, "A")]));
         let running_job = submit(&mut host, 1);
         // The running job takes the headroom, so the blocked job is held and needs a new dependency name. The
         // model host refuses a name that was removed once.

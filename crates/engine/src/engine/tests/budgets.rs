@@ -10,7 +10,7 @@ use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Budget, Cap, ChangeCounts, Scope, SiteLimit, SiteRecords, Target};
 use crate::budgets::BudgetMode;
-use crate::engine::answers::{BudgetShown, Open, StandingFilter};
+use crate::engine::answers::{AssociationFilter, BudgetShown, Open};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, Measure, UserId};
 use crate::standing::{Bookmark, SitePart};
@@ -70,7 +70,7 @@ fn spent(host: &Host, target: &Target) -> u64 {
     host.engine.budgets.windows().filter(is_of).map(crate::budgets::Window::spent).sum()
 }
 
-fn end_job_after(host: &mut Host, id: JobId, seconds: f64) {
+fn end_job_seconds_after_start(host: &mut Host, id: JobId, seconds: f64) {
     host.now = host.jobs[&id].started.unwrap() + seconds - 1.0;
     host.end_job(id);
 }
@@ -84,7 +84,7 @@ fn a_job_that_ends_early_returns_its_unused_amount_to_the_budget() {
     let small = host.submit(job(8, "A", 1, 2.0 * HOUR)).unwrap();
     assert_eq!(host.state(small), Some(State::Sched), "2 node-hours are left");
     host.start_job(first);
-    end_job_after(&mut host, first, 900.0);
+    end_job_seconds_after_start(&mut host, first, 900.0);
     assert_eq!(spent(&host, &bank("root")), MS_PER_HOUR, "4 nodes for a quarter of an hour");
     assert_eq!(host.state(second), Some(State::Sched));
 }
@@ -114,12 +114,12 @@ fn a_job_after_its_time_limit_is_charged_for_its_time_limit() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_job_after(&mut host, id, HOUR + 60.0);
+    end_job_seconds_after_start(&mut host, id, HOUR + 60.0);
     assert_eq!(spent(&host, &bank("A")), MS_PER_HOUR);
 }
 
 #[test]
-fn budgets_of_an_association_a_user_and_another_unit_hold_jobs_too() {
+fn budgets_of_users_and_associations_and_core_hour_budgets_hold_jobs() {
     let of_user = Target::User(UserId(7));
     let of_association = Target::Association(UserId(7), "A".into());
     let cores = Budget { measure: Measure::CoreTime, ..budget(bank("A"), hours(2)) };
@@ -148,7 +148,7 @@ fn a_job_without_a_time_limit_is_rejected_if_a_budget_counts_the_job() {
 }
 
 #[test]
-fn in_mode_reject_a_job_beyond_the_budget_is_rejected_and_a_later_loss_holds_the_job() {
+fn budget_mode_reject_rejects_new_jobs_and_holds_accepted_ones_when_exhausted() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Reject);
     let text = "the job may use 11 node-hours, and the budget of bank A has 10 of 10 left: request less time with -t, \
                 or ask for a deposit";
@@ -181,7 +181,7 @@ fn a_push_that_includes_an_ended_job_does_not_change_the_spent_amount() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 2, 2.0 * HOUR)).unwrap();
     host.start_job(id);
-    end_job_after(&mut host, id, HOUR);
+    end_job_seconds_after_start(&mut host, id, HOUR);
     let charge = 2 * MS_PER_HOUR;
     assert_eq!(spent(&host, &bank("A")), charge);
     // The first push does not include the job's end, and the second push includes the job's end.
@@ -202,7 +202,7 @@ fn a_job_spends_from_the_window_in_which_it_starts() {
     host.now = first.end as f64 + 1.0;
     let held = host.submit(job(8, "A", 4, HOUR)).unwrap();
     assert_eq!(host.names(held), ["budget-node-hours-bank"], "no window is in force");
-    host.advance_and_refresh(HOUR);
+    host.advance_time_and_refresh(HOUR);
     assert_eq!(host.state(held), Some(State::Sched), "the running job spends from the first window");
     host.start_job(held);
     for id in [running, held] {
@@ -233,7 +233,7 @@ fn budget_charges_survive_a_reload_and_a_restart() {
             host.start_job(id);
             id
         });
-        end_job_after(&mut host, ended, 2.0 * HOUR);
+        end_job_seconds_after_start(&mut host, ended, 2.0 * HOUR);
         let held = host.submit(job(8, "A", 6, HOUR)).unwrap();
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
         // The snapshot of the crashed instance lacks the job that ended last.
@@ -241,7 +241,7 @@ fn budget_charges_survive_a_reload_and_a_restart() {
         push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
         assert_eq!(spent(&host, &bank("A")), 3 * MS_PER_HOUR, "the time limit of an ended job is kept");
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
-        end_job_after(&mut host, running, 2.5 * HOUR);
+        end_job_seconds_after_start(&mut host, running, 2.5 * HOUR);
         assert_eq!(spent(&host, &bank("A")), 5 * MS_PER_HOUR);
         assert_eq!(host.names(held), ["budget-node-hours-bank"]);
     }
@@ -252,7 +252,7 @@ fn ended_jobs_in_the_snapshot_keep_their_time_limits() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_job_after(&mut host, id, 2.0 * HOUR);
+    end_job_seconds_after_start(&mut host, id, 2.0 * HOUR);
     let (ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
     host.engine = Engine::with_batches(FEW);
     host.ended.clear();
@@ -331,7 +331,7 @@ fn ended_jobs_that_no_push_covers_are_not_evicted_while_there_are_budgets() {
             let id = host.submit(job(7, "A", 1, 60.0)).unwrap();
             host.start_job(id);
             host.end_job(id);
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
         }
         assert_eq!(host.engine.standing.usages.counts().2 == 12, is_kept);
     }
@@ -351,10 +351,10 @@ fn the_query_shows_what_jobs_have_spent_and_may_still_spend() {
         id
     });
     let start = host.jobs[&running].started.unwrap();
-    end_job_after(&mut host, ended, 0.5 * HOUR);
+    end_job_seconds_after_start(&mut host, ended, 0.5 * HOUR);
     host.submit(job(8, "A", 1, HOUR)).unwrap();
     host.now = start + 0.5 * HOUR;
-    host.advance_and_refresh(0.0);
+    host.advance_time_and_refresh(0.0);
     let shown = crate::engine::answers::snapshot(&host.engine.view()).budgets.remove(0);
     let half = MS_PER_HOUR / 2;
     assert_eq!((shown.spent, shown.committed), (Some(5 * half), Some(5 * half)));
@@ -371,7 +371,7 @@ fn the_query_shows_what_jobs_have_spent_and_may_still_spend() {
 }
 
 #[test]
-fn a_standing_shows_the_budgets_that_pay_for_the_jobs_and_hides_what_other_users_spent() {
+fn a_user_sees_the_budgets_of_own_jobs_but_not_others_spending() {
     let rate = hours(24);
     let budgets = vec![
         Budget { rate, ..budget(bank("root"), hours(10)) },
@@ -384,8 +384,13 @@ fn a_standing_shows_the_budgets_that_pay_for_the_jobs_and_hides_what_other_users
     host.start_job(id);
     host.now = host.jobs[&id].started.unwrap() + HOUR;
     let show = |open| {
-        let wanted =
-            StandingFilter { user: Some(UserId(7)), bank: Some("A".to_owned()), after: None, most: 9, open };
+        let wanted = AssociationFilter {
+            user: Some(UserId(7)),
+            bank: Some("A".to_owned()),
+            after: None,
+            most: 9,
+            open,
+        };
         let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations[0].budgets.clone()
     };
@@ -408,7 +413,7 @@ fn a_job_whose_time_limit_the_snapshot_lacks_gets_it_from_job_list() {
     let mut host = host_with_budgets(vec![budget(bank("A"), hours(10))], BudgetMode::Hold);
     let id = host.submit(job(7, "A", 1, HOUR)).unwrap();
     host.start_job(id);
-    end_job_after(&mut host, id, 2.0 * HOUR);
+    end_job_seconds_after_start(&mut host, id, 2.0 * HOUR);
     let (mut ended, sums, _) = crate::engine::uncovered(&host.engine.view(), Bookmark::default(), 10);
     ended[0].job.limit = 0.0;
     host.engine = Engine::with_batches(FEW);
@@ -437,10 +442,10 @@ fn the_charge_factor_of_a_queue_applies_to_spent_and_committed_budget_amounts() 
     configure(&mut host, 0.25);
     host.run_until_idle();
     assert_eq!(host.state(held), Some(State::Sched), "the jobs that do not run count with the new factor");
-    end_job_after(&mut host, running, HOUR);
+    end_job_seconds_after_start(&mut host, running, HOUR);
     assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR, "the factor at the start of the job counts");
     host.start_job(waiting);
-    end_job_after(&mut host, waiting, HOUR);
+    end_job_seconds_after_start(&mut host, waiting, HOUR);
     assert_eq!(spent(&host, &bank("A")), 8 * MS_PER_HOUR + MS_PER_HOUR / 2);
 }
 
@@ -480,7 +485,7 @@ fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
         host.send_event(Event::Policy(policy, site));
     };
     push_without(&mut host, 0);
-    end_job_after(&mut host, id, HOUR);
+    end_job_seconds_after_start(&mut host, id, HOUR);
     assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
     // The next push includes the charge of the ended job in the spent amount of the bank. The push does not say up to
     // which time it includes jobs of the association. The job must not be charged twice.

@@ -3,7 +3,7 @@
 //! its time limit.
 //! Rules: F7
 
-use super::live::{HALF_LIFE, make_live_host, usage};
+use super::live::{HALF_LIFE, make_host_with_live_fairshare, usage};
 use super::site::HostJob;
 use crate::engine::{Event, Settings};
 use fairshare::Policy;
@@ -11,7 +11,7 @@ use fairshare::accrual::Mode;
 
 #[test]
 fn committed_usage_equals_elapsed_usage_when_a_job_reaches_its_time_limit() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.send_event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
     let mut job = HostJob::new(8).bank("A");
     job.limit = Some(100.0);
@@ -30,7 +30,7 @@ fn committed_usage_equals_elapsed_usage_when_a_job_reaches_its_time_limit() {
 
 #[test]
 fn a_new_time_limit_of_a_running_job_is_committed_at_once() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.send_event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
     let id =
         host.submit(HostJob { limit: Some(100.0), duration: 100.0, ..HostJob::new(8).bank("A") }).unwrap();

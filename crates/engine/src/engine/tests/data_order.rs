@@ -5,14 +5,16 @@
 
 use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, start, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, engine_with, queue, record};
+use super::site::{
+    HostJob, NOW, OWNER, UNLIMITED, association, make_engine_with_associations, queue, record,
+};
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 /// Returns a host where one job may run. Two jobs were held while a third job ran. The third job has ended, so the
 /// first of the two is released.
-fn release_first_of_two() -> (Host, [JobId; 2]) {
+fn make_host_with_second_job_held() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = start(&mut host, 1);
     let held = [submit(&mut host, 1), submit(&mut host, 1)];
@@ -23,7 +25,7 @@ fn release_first_of_two() -> (Host, [JobId; 2]) {
 
 #[test]
 fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
-    let (mut host, [freed, next_job]) = release_first_of_two();
+    let (mut host, [freed, next_job]) = make_host_with_second_job_held();
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     assert_eq!(host.state(next_job), Some(State::Depend), "weights alone release no job");
     host.send_event(Event::Reprioritize);
@@ -65,7 +67,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
 }
 
 #[test]
-fn a_priority_is_computed_from_the_data_in_force_when_it_is_set() {
+fn the_site_data_in_force_at_posting_time_determine_the_priority() {
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     restart_without_data(&mut host, id);
@@ -110,7 +112,7 @@ fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobI
     }
     host.has_job_list = has_job_list;
     let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
     (host, second_job, held_job)
 }
 
@@ -153,7 +155,7 @@ fn a_dependency_name_is_not_reused_if_the_eventlog_cannot_be_read() {
     // Flux does not accept the name without a suffix again.
     host.unreadable.insert(held_job);
     let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
     let second_job = submit(&mut host, 1);
     // The engine knows only the present dependencies of the job. So it must use a name that the job cannot have had
     // before.
@@ -185,7 +187,7 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
         (limited_association.max_running_jobs, limited_association.max_nodes) =
             (Limit(max_running), Limit(max_nodes));
         host.requested_reads = 0;
-        host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
+        host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
         assert_eq!(host.requested_reads, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
     }
 }
@@ -246,7 +248,7 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
 /// When the job manager restarts, Flux sends a job that was in SCHED to PRIORITY. flux-accounting pushes the owner's
 /// record after the reprioritize. So the engine must not end the owner's job at the reprioritize.
 #[test]
-fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
+fn an_instance_owners_job_enters_sched_at_the_first_push_after_restart() {
     let owner = OWNER.0;
     let mine = || Event::Associations(vec![record(association(owner, "me"), "me")]);
     for bank in [None, Some("me")] {
@@ -265,7 +267,7 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
 }
 
 #[test]
-fn a_job_of_the_instance_owner_ends_if_no_push_contains_its_bank() {
+fn the_owners_job_gets_an_exception_if_its_bank_stays_unknown() {
     // flux-accounting's test t1012 runs as the instance owner, and requires that this job ends with an exception.
     let owner = OWNER.0;
     let mut host = Host::new();
@@ -283,7 +285,7 @@ fn a_job_of_the_instance_owner_ends_if_no_push_contains_its_bank() {
 }
 
 #[test]
-fn an_owners_synthetic_record_allows_every_queue() {
+fn the_record_that_flux_accounting_creates_for_the_owner_allows_every_queue() {
     let owner = OWNER.0;
     let one_association = Association { queues: [].into(), ..association(owner, "me") };
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
@@ -297,7 +299,7 @@ fn an_owners_synthetic_record_allows_every_queue() {
 }
 
 #[test]
-fn records_release_no_job_before_the_reprioritize() {
+fn updated_records_release_no_job_before_the_next_reprioritize_request() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
     host.push(vec![record(association(8, "A"), "A")]);
@@ -341,7 +343,7 @@ fn an_incomplete_push_neither_releases_nor_holds_a_job() {
 }
 
 #[test]
-fn the_project_of_a_waiting_job_is_checked_when_its_data_are_pushed() {
+fn the_project_of_a_waiting_job_is_checked_after_the_first_push() {
     // Each row has the project at submission, the project after an update before the data come, and whether the second project is valid.
     for (first, project, is_valid) in
         [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
@@ -364,7 +366,7 @@ fn the_project_of_a_waiting_job_is_checked_when_its_data_are_pushed() {
 }
 
 #[test]
-fn a_reactor_turn_without_noted_jobs_has_no_effects() {
+fn a_reactor_turn_without_jobs_to_recheck_has_no_effects() {
     let mut host = make_site(|_| ());
     for _ in 0..50 {
         submit(&mut host, 1);

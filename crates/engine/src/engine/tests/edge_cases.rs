@@ -4,10 +4,10 @@
 
 use super::examples::{make_site, start, submit};
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, OWNER};
 use super::why::explain_job;
-use crate::engine::answers::{JobFilter, Open, StandingFilter};
+use crate::engine::answers::{AssociationFilter, JobFilter, Open};
 use crate::engine::{Effect, Engine, Event, QueueReport, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
@@ -31,7 +31,7 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
 /// The fractions would divide by the total usage, which is 0 here.
 #[test]
 fn the_usage_fractions_are_0_when_the_total_usage_is_0() {
-    let host = make_live_host(Policy::FairTree);
+    let host = make_host_with_live_fairshare(Policy::FairTree);
     let stats = host.stats();
     assert!(stats.banks.len() > 1);
     for bank in stats.banks.into_iter().filter(|bank| bank.parent.is_some()) {
@@ -40,11 +40,12 @@ fn the_usage_fractions_are_0_when_the_total_usage_is_0() {
 }
 
 #[test]
-fn no_return_time_is_predicted_for_an_association_whose_usage_equals_its_share() {
+fn no_recovery_time_is_predicted_if_the_usage_equals_the_share() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 64.0, 0.0), leaf(8, "A", 64.0, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
-    let wanted = StandingFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let wanted =
+        AssociationFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let level = answer.associations[0].levels.last().unwrap();
     assert_eq!((level.node.usage, level.even_usage, level.even_at), (64.0, Some(64.0), None));
@@ -69,9 +70,9 @@ fn a_page_that_examined_every_job_is_the_last() {
 
 #[test]
 fn each_refresh_is_counted() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let before = host.engine.refresh.totals().0;
-    (0..3).for_each(|_| host.advance_and_refresh(30.0));
+    (0..3).for_each(|_| host.advance_time_and_refresh(30.0));
     assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
@@ -90,7 +91,7 @@ fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
 /// The refresh itself may have caused the panic, so it must not run again in the same turn.
 #[test]
 fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     let effects = host.engine.handle(due, Event::Panicked(None));
     assert_eq!(armed_refresh(&effects), Some(30.0), "{effects:?}");

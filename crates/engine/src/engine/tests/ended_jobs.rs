@@ -4,7 +4,7 @@
 //! Rules: F11
 
 use super::host::Host;
-use super::live::{accounts, leaves, make_live_host, tree, usage};
+use super::live::{accounts, leaves, make_host_with_live_fairshare, tree, usage};
 use super::refreshes::{ended_job, make_engine_with_tree, page_requests};
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Engine, Event, Settings, Timer};
@@ -13,14 +13,14 @@ use crate::standing::{Job, RESET};
 use fairshare::Policy;
 use fairshare::periods::Resources;
 
-fn arms_retry(effects: &[Effect]) -> bool {
+fn has_retry_timer_effect(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
 }
 
 /// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that the
 /// engine stores then, and the usage of the 100 jobs.
 fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
-    end_jobs_on_host(make_live_host(Policy::Classic), others, settings)
+    end_jobs_on_host(make_host_with_live_fairshare(Policy::Classic), others, settings)
 }
 
 fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
@@ -36,12 +36,12 @@ fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, 
         host.now += 9.0;
         host.end_job(id);
     }
-    (host.engine.view().live_snapshot().ended, usage(&host, 8, "A"))
+    (host.engine.view().get_live_fairshare_details().ended, usage(&host, 8, "A"))
 }
 
 /// Only refreshes fold ended jobs into usage between pushes. Without them, the number of stored jobs would grow without a limit.
 #[test]
-fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
+fn without_refreshes_the_engine_stores_at_most_200_000_ended_jobs() {
     let off =
         [Settings { refresh: 0.0, ..Settings::default() }, Settings { live: false, ..Settings::default() }];
     for settings in off {
@@ -55,7 +55,7 @@ fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
 
 /// The plugin passes the tree to the engine before the settings. The limit on stored ended jobs must still apply.
 #[test]
-fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
+fn stored_ended_jobs_are_bounded_if_the_tree_arrives_before_the_settings() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     let (many, _) = end_jobs_on_host(host, 200_000, Settings { live: false, ..Settings::default() });
@@ -67,12 +67,12 @@ fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
 fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     let mut engine = Engine::with_small_batches();
     let first_effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert!(arms_retry(&first_effects), "only the timer can repeat an unanswered request");
+    assert!(has_retry_timer_effect(&first_effects), "only the timer can repeat an unanswered request");
     for tried in 1..=12 {
         for fired in 1..12 {
             let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
             assert_eq!(
-                (page_requests(&effects), arms_retry(&effects)),
+                (page_requests(&effects), has_retry_timer_effect(&effects)),
                 (Vec::new(), true),
                 "{tried} {fired}"
             );
@@ -83,7 +83,7 @@ fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
         );
         // The next request follows at once, because the engine ignores a page that comes while no request is pending.
         assert_eq!(
-            (gives_up, page_requests(&effects).len(), arms_retry(&effects)),
+            (gives_up, page_requests(&effects).len(), has_retry_timer_effect(&effects)),
             match tried {
                 12 => (true, 0, false),
                 _ => (false, 1, true),
@@ -123,11 +123,11 @@ fn each_page_of_ended_jobs_has_its_own_timeout_of_a_minute() {
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
     let after_effects = engine.handle(NOW, Event::Timer(Timer::Retry));
     assert_eq!(
-        (page_requests(&after_effects), arms_retry(&after_effects)),
+        (page_requests(&after_effects), has_retry_timer_effect(&after_effects)),
         (Vec::new(), false),
         "all pages have come"
     );
-    assert_eq!(engine.view().live_snapshot().ended, 3_000);
+    assert_eq!(engine.view().get_live_fairshare_details().ended, 3_000);
 }
 
 #[test]
@@ -139,15 +139,19 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     assert_eq!(page_requests(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended_job(1, NOW - 4_999.0), ended_job(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.view().live_snapshot().ended, 1, "the other job ended before the requested time");
+    assert_eq!(
+        engine.view().get_live_fairshare_details().ended,
+        1,
+        "the other job ended before the requested time"
+    );
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert_eq!(page_requests(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }
 
 /// job-list and the snapshot may report the same job. Of two reported ends, the earlier one counts.
 #[test]
-fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
-    let mut host = make_live_host(Policy::Classic);
+fn only_the_earlier_of_two_reported_ends_of_a_job_counts() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     for round in 0..3 {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });

@@ -11,7 +11,7 @@ pub mod drive;
 mod stage_oracle;
 
 use self::drive::{Choices, fuzz, hash_feature, mutate_bytes, read_chosen_input, show};
-use self::stage_oracle::StageOracle;
+use self::stage_oracle::JobStageOracle;
 use super::FEW;
 use super::live::{leaf, tree};
 use super::site::{NOW, association, queue, record};
@@ -43,7 +43,7 @@ const CAPS: [i64; 8] = [1, 2, 3, 1000, 0, -1, 2_147_483_647, i64::MAX];
 const TIMES: [f64; 9] =
     [NOW, NOW + 1.0, NOW - 9.0, 0.0, -1.0, 1e300, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
 
-fn choose_job_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
+fn choose_random_job<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
     let size = Size::new(choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS));
     JobFacts {
         id,
@@ -211,8 +211,8 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
     let some = |text: Option<&'static str>| text.unwrap_or("A");
     match choices.below(40) {
         0 => Event::Created { id, state: choices.pick(&STATES), has_dependencies: choices.below(2) == 1 },
-        1 | 36 => Event::Validate(choose_job_facts(choices, id)),
-        2 | 37 => Event::New(choose_job_facts(choices, id)),
+        1 | 36 => Event::Validate(choose_random_job(choices, id)),
+        2 | 37 => Event::New(choose_random_job(choices, id)),
         3 | 38 => Event::Depend(id),
         4 => Event::Dependency { id, name: choices.pick(&NAMES), added: choices.below(2) == 1 },
         5 => Event::Priority(id, choices.pick(&URGENCIES)),
@@ -229,7 +229,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::UpdateQueue { id, user, state: choices.pick(&STATES), queue: some(choices.pick(&QUEUES)) }
         }
         13 => Event::UpdateBank { id, user, state: choices.pick(&STATES), bank: some(choices.pick(&BANKS)) },
-        14 => Event::Updated(choose_job_facts(choices, id)),
+        14 => Event::Updated(choose_random_job(choices, id)),
         15 => Event::Settings(choose_settings(choices)),
         16 => Event::Associations(choose_policy(choices).associations),
         17 => Event::Queues(choose_policy(choices).queues),
@@ -278,7 +278,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::Dependencies(id, Some(names).filter(|_| choices.below(4) != 3))
         }
         _ => match choices.below(4) {
-            0 => Event::Shown(choose_job_facts(choices, id)),
+            0 => Event::Shown(choose_random_job(choices, id)),
             1 => Event::Panicked(Some(id).filter(|_| choices.below(2) == 1)),
             2 => Event::Ended(None),
             _ => Event::Ended(Some((0..choices.below(3)).map(|_| choose_ended_job(choices, id)).collect())),
@@ -304,7 +304,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         ..FEW
     };
     let mut engine = Engine::with_batches(batches);
-    let mut oracle = StageOracle::default();
+    let mut oracle = JobStageOracle::default();
     let mut pending_effects: Vec<Effect> = Vec::new();
     let mut features = Vec::new();
     let mut now = NOW;
@@ -336,7 +336,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                         ("asked".to_owned(), engine.handle(now, Event::Urgency(id, choices.pick(&URGENCIES))))
                     }
                     (Effect::LookUp(id), _) => {
-                        let event = Event::Shown(choose_job_facts(&mut choices, id));
+                        let event = Event::Shown(choose_random_job(&mut choices, id));
                         oracle.apply_event(&event, &[]);
                         ("shown".to_owned(), engine.handle(now, event))
                     }
@@ -380,7 +380,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         crate::engine::site_document(&engine.view()),
     );
     for id in IDS.map(JobId) {
-        let mut facts = choose_job_facts(&mut choices, id);
+        let mut facts = choose_random_job(&mut choices, id);
         facts.state = State::Sched;
         let _ = answers::why(&engine.view(), &facts, now);
     }
@@ -396,10 +396,10 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     features
 }
 
-fn assert_engine_agrees(engine: &Engine, oracle: &StageOracle) {
+fn assert_engine_agrees(engine: &Engine, oracle: &JobStageOracle) {
     let check = answers::check(&engine.view());
     assert_eq!(check.drift, [], "the counters differ from a recount");
-    assert_eq!(check.jobs, oracle.live_count(), "live jobs, of {oracle:?}");
+    assert_eq!(check.jobs, oracle.count_tracked_live_jobs(), "live jobs, of {oracle:?}");
     assert_eq!(check.running.jobs, oracle.running_count(), "running jobs, of {oracle:?}");
     let snapshot = answers::snapshot(&engine.view());
     let sum = |count: fn(&answers::AssociationSnapshot) -> i64| {
@@ -418,7 +418,7 @@ fn assert_engine_agrees(engine: &Engine, oracle: &StageOracle) {
 /// Runs the input file that `FUZZ_INPUT` names. `FUZZ_SHOW=1` prints each event.
 #[test]
 #[ignore = "shows the history of one input"]
-fn one_history_keeps_the_counters_right() {
+fn counters_stay_correct_for_the_event_history_in_fuzz_input() {
     run_history(&read_chosen_input());
 }
 

@@ -65,7 +65,7 @@ fn one_free_slot_releases_one_job() {
 }
 
 #[test]
-fn a_held_job_loses_dependencies_of_satisfied_limits_at_once_but_reserves_at_its_release() {
+fn a_job_loses_satisfied_dependencies_at_once_and_reserves_headroom_at_release() {
     let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
     let job_a = start(&mut host, 2);
     let job_b = start(&mut host, 1);

@@ -6,17 +6,17 @@ use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Engine, Event, Fate, HandOverPage, State, Timer};
+use crate::engine::{Effect, Engine, Event, HandOverOutcome, JobsToHandOverPage, State, Timer};
 use crate::ids::{JobId, Limit};
 use serde_json::json;
 
-fn list_job_outcomes(host: &Host) -> Vec<(JobId, Fate)> {
+fn list_job_outcomes(host: &Host) -> Vec<(JobId, HandOverOutcome)> {
     let page = crate::engine::hand_over(&host.engine.view(), None, 100).unwrap();
     page.jobs.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
 /// Returns a host, a running job that fills the limit, and a blocked job that the limit held in the past and then released.
-fn make_host_with_released_blocked_job() -> (Host, JobId, JobId) {
+fn make_host_with_released_but_blocked_job() -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let first_job = start(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
@@ -28,7 +28,7 @@ fn make_host_with_released_blocked_job() -> (Host, JobId, JobId) {
 
 /// Returns a host, a running job that fills the limit, and a job that the limit holds for the second time.
 fn make_host_with_job_held_twice() -> (Host, JobId, JobId) {
-    let (mut host, running, held_job) = make_host_with_released_blocked_job();
+    let (mut host, running, held_job) = make_host_with_released_but_blocked_job();
     host.remove_dependency(held_job, "keep=x");
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit.2"]);
     (host, running, held_job)
@@ -46,11 +46,11 @@ fn make_host_with_held_job() -> (Host, JobId) {
 #[test]
 fn flux_accountings_plugin_keeps_a_job_held_if_a_limit_holds_it_for_the_first_time() {
     let (host, held) = make_host_with_held_job();
-    assert_eq!(list_job_outcomes(&host), [(held, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held, HandOverOutcome::Held)]);
 }
 
 #[test]
-fn the_answer_to_hand_over_has_the_documented_members() {
+fn the_reply_to_the_hand_over_request_has_the_documented_members() {
     let (host, held) = make_host_with_held_job();
     let page = crate::engine::hand_over(&host.engine.view(), None, 1).unwrap();
     let job = json!({
@@ -59,22 +59,22 @@ fn the_answer_to_hand_over_has_the_documented_members() {
     });
     let document = json!({"jobs": [job], "next": held.0});
     assert_eq!(serde_json::to_value(&page).unwrap(), document);
-    assert_eq!(serde_json::from_value::<HandOverPage>(document).unwrap(), page);
+    assert_eq!(serde_json::from_value::<JobsToHandOverPage>(document).unwrap(), page);
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 2).unwrap().next, None);
 }
 
 #[test]
 fn flux_accountings_plugin_ends_a_job_that_a_limit_holds_a_second_time() {
     let (host, _, held) = make_host_with_job_held_twice();
-    assert_eq!(list_job_outcomes(&host), [(held, Fate::Ended)]);
+    assert_eq!(list_job_outcomes(&host), [(held, HandOverOutcome::Ended)]);
 }
 
 /// Only another plugin blocks the job. flux-accounting's plugin would add its dependency name again, and Flux ignores a name that was
 /// removed once.
 #[test]
-fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
-    let (mut host, running_job, held) = make_host_with_released_blocked_job();
-    assert_eq!(list_job_outcomes(&host), [(held, Fate::Ended)]);
+fn flux_accounting_would_end_a_released_blocked_job_at_a_full_limit() {
+    let (mut host, running_job, held) = make_host_with_released_but_blocked_job();
+    assert_eq!(list_job_outcomes(&host), [(held, HandOverOutcome::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
     host.end_job(running_job);
@@ -95,7 +95,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
 /// If a blocked job lost our dependencies now, the job would stay in DEPEND. There flux-accounting's plugin would add a
 /// dependency again, fail to remove it, and end the job.
 #[test]
-fn the_method_rest_keeps_the_dependencies_of_a_held_and_blocked_job() {
+fn the_rest_request_keeps_the_dependencies_of_a_job_that_others_block() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     start(&mut host, 1);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
@@ -103,7 +103,7 @@ fn the_method_rest_keeps_the_dependencies_of_a_held_and_blocked_job() {
     host.send_event(Event::Rest(vec![held_job]));
     assert_eq!(host.names(held_job), ["keep=x", "max-running-jobs-user-limit"]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
-    assert!(answer.is_kept && answer.fate == Fate::Held);
+    assert!(answer.is_kept && answer.fate == HandOverOutcome::Held);
     host.remove_dependency(held_job, "keep=x");
     assert!(host.engine.view().can_rest(held_job));
     assert_no_drift(&host);
@@ -118,11 +118,11 @@ fn flux_accountings_plugin_does_not_count_reservations_of_other_jobs() {
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
     host.end_job(job_a);
     assert_eq!(host.state(released_job), Some(State::Sched));
-    assert_eq!(list_job_outcomes(&host), [(held_job, Fate::Stranded)]);
+    assert_eq!(list_job_outcomes(&host), [(held_job, HandOverOutcome::Stranded)]);
 }
 
 #[test]
-fn the_method_rest_removes_our_dependencies_under_a_full_limit_and_reserves_nothing() {
+fn the_rest_request_removes_our_dependencies_and_reserves_no_headroom() {
     let (mut host, _, held) = make_host_with_job_held_twice();
     let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
     let removed = effects.iter().filter_map(|effect| match effect {
@@ -137,7 +137,7 @@ fn the_method_rest_removes_our_dependencies_under_a_full_limit_and_reserves_noth
 }
 
 #[test]
-fn the_method_rest_changes_no_running_or_unknown_job() {
+fn removal_of_our_dependencies_ignores_running_and_unknown_jobs() {
     let (mut host, running_job, held_job) = make_host_with_job_held_twice();
     host.send_event(Event::Rest(vec![running_job, JobId(4711)]));
     assert_eq!(host.states([running_job, held_job]), [Some(State::Run), Some(State::Depend)]);
@@ -152,13 +152,13 @@ fn flux_accountings_plugin_ends_no_job_that_never_had_the_name_of_the_full_limit
     let lowered = Association { max_running_jobs: Limit(1), max_nodes: Limit(1), ..association(7, "A") };
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
-    assert_eq!(list_job_outcomes(&host), [(held_job, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held_job, HandOverOutcome::Held)]);
 }
 
 /// Whether flux-accounting's plugin ends a job depends on the job's dependencies. The engine reads the dependencies
 /// from eventlogs. So the engine does not answer before it has read all eventlogs.
 #[test]
-fn hand_over_does_not_answer_before_all_eventlogs_are_read() {
+fn the_hand_over_answer_waits_until_all_eventlogs_are_read() {
     let new_engine = || {
         let mut engine = Engine::with_small_batches();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -172,7 +172,7 @@ fn hand_over_does_not_answer_before_all_eventlogs_are_read() {
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "the replay has not ended");
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(HandOverPage::default()));
+    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(JobsToHandOverPage::default()));
     host.never_answered = [held].into();
     host.replay_jobs(true, new_engine());
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog is unread");
@@ -182,7 +182,7 @@ fn hand_over_does_not_answer_before_all_eventlogs_are_read() {
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog cannot be read");
     host.unreadable.clear();
     host.fire_retry_timer();
-    assert_eq!(list_job_outcomes(&host), [(held, Fate::Held)]);
+    assert_eq!(list_job_outcomes(&host), [(held, HandOverOutcome::Held)]);
 }
 
 /// flux-accounting's plugin holds jobs in DEPEND only.
@@ -192,5 +192,5 @@ fn flux_accountings_plugin_would_release_a_job_held_in_priority() {
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     host.push(vec![record(Association { max_sched_jobs: Limit(1), ..association(7, "A") }, "A")]);
     assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Priority)]);
-    assert_eq!(list_job_outcomes(&host), [(jobs[1], Fate::Released)]);
+    assert_eq!(list_job_outcomes(&host), [(jobs[1], HandOverOutcome::Released)]);
 }

@@ -97,7 +97,7 @@ fn is_hold_candidate(job: &HostJob) -> bool {
     is_sent_back || job.is_scheduled() && job.priority == Some(0)
 }
 
-fn find_hold_candidates(jobs: &BTreeMap<JobId, HostJob>) -> BTreeSet<JobId> {
+fn find_jobs_that_may_be_held(jobs: &BTreeMap<JobId, HostJob>) -> BTreeSet<JobId> {
     jobs.iter().filter(|(_, job)| is_hold_candidate(job)).map(|(id, _)| *id).collect()
 }
 
@@ -238,7 +238,7 @@ impl Host {
         if self.jobs.len() < 100 {
             assert_eq!(
                 self.hold_candidates,
-                find_hold_candidates(&self.jobs),
+                find_jobs_that_may_be_held(&self.jobs),
                 "`hold_candidates` lacks a job"
             );
         }

@@ -5,8 +5,8 @@
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, start, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{assert_counters_and_holds, list_states, list_which_may_run};
-use super::site::{HostJob, NOW, association, one_job_record, queue, record};
+use super::past_depend::{assert_counters_and_holds, list_states, list_whether_jobs_may_run};
+use super::site::{HostJob, NOW, association, make_record_with_one_job_limit, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use super::{FEW, SINGLE_POSTS};
@@ -19,15 +19,15 @@ use crate::standing::SitePart;
 use State::{Priority, Run, Sched};
 use fairshare::Policy;
 
-fn strict_limits_event() -> Event<'static> {
+fn make_event_for_strict_limits() -> Event<'static> {
     Event::Settings(running_limit_settings(RunningLimits::Strict, &[]))
 }
 
 /// Returns a host with strict running limits where one job may run, a job with urgency 0, and the next job, for which the headroom is
 /// reserved.
-fn submit_job_at_urgency_0_and_reserved_job() -> (Host, [JobId; 2]) {
+fn submit_urgency_0_job_and_job_with_reservation() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    host.send_event(strict_limits_event());
+    host.send_event(make_event_for_strict_limits());
     let resting_job = submit(&mut host, 1);
     host.set_urgency(resting_job, 0);
     let next_job = submit(&mut host, 1);
@@ -37,10 +37,10 @@ fn submit_job_at_urgency_0_and_reserved_job() -> (Host, [JobId; 2]) {
 /// The scheduler allocated resources before the engine held the job. The job can still start, and then counts as running.
 #[test]
 fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
-    let records = || vec![one_job_record(7, "B"), record(association(7, "A"), "A")];
+    let records = || vec![make_record_with_one_job_limit(7, "B"), record(association(7, "A"), "A")];
     let mut host = Host::with_data(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
-    host.send_event(strict_limits_event());
+    host.send_event(make_event_for_strict_limits());
     let job_in_target_bank = host.submit(HostJob::new(7).bank("B")).unwrap();
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(moved_job, None, Some("B".to_owned()));
@@ -68,7 +68,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     assert_no_drift(&crossed);
     for is_reload in [true, false] {
         let mut engine = Engine::with_small_batches();
-        for event in [strict_limits_event(), Event::Queues(vec![queue("q1")])] {
+        for event in [make_event_for_strict_limits(), Event::Queues(vec![queue("q1")])] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
@@ -85,9 +85,9 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
 /// The scheduler has no request for the job, so only our limit holds it.
 #[test]
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
-    let (mut host, [resting_job, next]) = submit_job_at_urgency_0_and_reserved_job();
+    let (mut host, [resting_job, next]) = submit_urgency_0_job_and_job_with_reservation();
     host.set_urgency(resting_job, 16);
-    assert_eq!(list_which_may_run(&host, &[resting_job, next]), [false, true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[resting_job, next]), [false, true]);
     let others = |id| explain_job(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     assert_eq!((others(resting_job), others(next)), (vec![], vec!["resources".into()]));
 }
@@ -110,7 +110,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let before = read_jobs(&host);
     assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
     host.start_job(running_job);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
     assert_eq!((after.0, after.1), (before.0, before.1));
@@ -126,7 +126,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
         if is_in_priority {
             host.jobs.get_mut(&held_job[0]).unwrap().state = Priority;
             host.replay_jobs(true, Engine::with_small_batches());
-            host.push(vec![one_job_record(7, "A")]);
+            host.push(vec![make_record_with_one_job_limit(7, "A")]);
         }
         host.jobs.get_mut(&held_job[0]).unwrap().state = State::Cleanup;
         let effects = host.engine.handle(NOW, Event::Cleanup(held_job[0]));
@@ -142,7 +142,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
-        let (mut host, [waking_job, next_job]) = submit_job_at_urgency_0_and_reserved_job();
+        let (mut host, [waking_job, next_job]) = submit_urgency_0_job_and_job_with_reservation();
         host.set_urgency(waking_job, first);
         host.set_urgency(waking_job, 31);
         assert_eq!(list_states(&host, &[waking_job, next_job]), [Sched, Sched]);
@@ -158,7 +158,7 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
 /// Each event in `causes` moves a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because
 /// the scheduler may have allocated the job's resources.
 #[test]
-fn a_job_that_leaves_sched_returns_to_sched_for_each_cause_and_urgency() {
+fn a_job_sent_back_to_priority_returns_to_sched_whatever_the_cause() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));
     let causes: [Cause; 6] = [
         ("an urgency change", |host, id, urgency| host.set_urgency(id, urgency)),
@@ -190,7 +190,12 @@ fn a_job_that_leaves_sched_returns_to_sched_for_each_cause_and_urgency() {
     for (cause, act) in causes {
         for running in [RunningLimits::Strict, RunningLimits::Upstream] {
             for urgency in [0, 1, 15, 16, 30, 31] {
-                let records = || Event::Associations(vec![one_job_record(7, "A"), one_job_record(7, "B")]);
+                let records = || {
+                    Event::Associations(vec![
+                        make_record_with_one_job_limit(7, "A"),
+                        make_record_with_one_job_limit(7, "B"),
+                    ])
+                };
                 let mut host = Host::new();
                 [Event::Settings(running_limit_settings(running, &[])), records()]
                     .into_iter()
@@ -215,7 +220,7 @@ fn a_job_that_leaves_sched_returns_to_sched_for_each_cause_and_urgency() {
 /// Without data, a job keeps its posted priority. But when its urgency changes from 31, the job must not keep
 /// the priority that Flux set at urgency 31.
 #[test]
-fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
+fn without_association_data_the_priority_set_at_urgency_31_is_dropped() {
     let mut host = make_site(|_| {});
     let id = submit(&mut host, 1);
     let posted = host.jobs[&id].priority;
@@ -233,7 +238,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
 #[test]
 fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
-    let (mut host, [resting_job, next_job]) = submit_job_at_urgency_0_and_reserved_job();
+    let (mut host, [resting_job, next_job]) = submit_urgency_0_job_and_job_with_reservation();
     host.start_job(next_job);
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(resting_job), host.jobs[&resting_job].priority), (Some(Sched), Some(0)));
@@ -270,7 +275,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         let job = host.engine.ledger().job(resting_job).unwrap();
         assert_eq!((host.state(resting_job), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end_job(next_job);
-        assert_eq!(list_which_may_run(&host, &[resting_job]), [true], "{batches:?}");
+        assert_eq!(list_whether_jobs_may_run(&host, &[resting_job]), [true], "{batches:?}");
         assert_counters_and_holds(&host);
     }
 }
@@ -279,11 +284,14 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let (mut host, [late_job, running_job]) = submit_job_at_urgency_0_and_reserved_job();
+        let (mut host, [late_job, running_job]) = submit_urgency_0_job_and_job_with_reservation();
         host.start_job(running_job);
         host.set_urgency(late_job, 16);
         let mut engine = Engine::with_small_batches();
-        for event in [strict_limits_event(), Event::Associations(vec![one_job_record(7, "A")])] {
+        for event in [
+            make_event_for_strict_limits(),
+            Event::Associations(vec![make_record_with_one_job_limit(7, "A")]),
+        ] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
@@ -303,7 +311,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
 /// headroom.
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
-    let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
+    let records = || vec![record(association(7, "A"), "A"), make_record_with_one_job_limit(7, "B")];
     let mut host = Host::with_data(records(), vec![queue("q1")]);
     let first_job = host.run_new_job(HostJob::new(7).bank("B"));
     let reserved_job = host.submit(HostJob::new(7).bank("B")).unwrap();
@@ -327,7 +335,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running_job, [held_job]) = make_host_with_held_jobs();
     host.jobs.get_mut(&held_job).unwrap().state = Priority;
     host.replay_jobs(true, Engine::with_small_batches());
-    host.push(vec![one_job_record(7, "A")]);
+    host.push(vec![make_record_with_one_job_limit(7, "A")]);
     assert_eq!((host.state(held_job), host.state(running_job)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held_job]);
     let page = answers::jobs_page(
@@ -367,7 +375,7 @@ fn make_host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
     let mut host = Host::with_data(make_three_records(), vec![queue("q1")]);
-    host.send_event(strict_limits_event());
+    host.send_event(make_event_for_strict_limits());
     host.send_event(policy(make_three_records(), Some(1)));
     let running_job = host.submit(HostJob::new(8).bank("B")).unwrap();
     let held_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -409,7 +417,7 @@ fn a_job_held_in_sched_is_not_stranded_if_the_last_push_lacks_its_association() 
             for is_known in [true, false] {
                 let (mut host, [running_job, held]) = make_host_with_job_held_by_bank(policy);
                 let mut engine = Engine::with_small_batches();
-                engine.handle(NOW, strict_limits_event());
+                engine.handle(NOW, make_event_for_strict_limits());
                 let known = if is_known { make_three_records() } else { make_three_records()[1..].to_vec() };
                 if is_data_first {
                     engine.handle(NOW, policy(known.clone(), Some(1)));

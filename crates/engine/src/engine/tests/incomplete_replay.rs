@@ -3,13 +3,13 @@
 
 use super::examples::{assert_no_drift, start, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, engine_with, record};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn make_engine_with_limits(limits: Association) -> Engine {
-    engine_with(vec![record(limits, "A")])
+    make_engine_with_associations(vec![record(limits, "A")])
 }
 
 /// Flux may not have shown all jobs yet, or an eventlog may be unread. So the engine cannot determine which

@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Batches, Event, Settings};
@@ -60,13 +60,13 @@ fn assert_explained(host: &Host) {
 
 /// Without live fair-share, all jobs of an association have the pushed fair-share.
 #[test]
-fn interleave_turns_end_when_live_fair_share_ends() {
+fn interleaving_ends_when_live_fair_share_is_turned_off() {
     let not_live = Event::Settings(Settings { live: false, ..Settings::default() });
     for (what, end) in [("live", not_live), ("tree", Event::Policy(accounts(), SitePart::default()))] {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         let [first, second] = early.map(|id| host.engine.view().priorities_of(id).unwrap().exact.priority);
         assert_ne!(first, second);
         host.send_event(end);
@@ -80,11 +80,11 @@ fn interleave_turns_end_when_live_fair_share_ends() {
 /// If the weight of fair-share is negative, a later position in the association gives a job a higher priority. The
 /// priority without interleave decides whether the job is held.
 #[test]
-fn an_interleave_turn_releases_no_job_whose_score_without_the_turn_is_0() {
+fn a_job_with_score_0_before_interleaving_is_not_released() {
     let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);
     host.send_event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
     // The positions of jobs in their associations do not change before the next refresh.
@@ -104,7 +104,7 @@ fn jobs_of_two_equal_users_alternate() {
             for user in [10, 11] {
                 submit_equal_jobs(&mut host, user, 100);
             }
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
             let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
             assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
             assert_explained(&host);
@@ -124,7 +124,7 @@ fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
     for user in [10, 11] {
         submit_equal_jobs(&mut host, user, 1_000);
     }
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users.len(), 2_000);
     assert!(users.windows(2).all(|pair| pair[0] != pair[1]));
@@ -136,14 +136,14 @@ fn without_interleave_all_jobs_of_one_user_come_first() {
     for user in [10, 11] {
         submit_equal_jobs(&mut host, user, 20);
     }
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users, [[10; 20], [11; 20]].concat());
     assert_eq!(host.engine.view().priorities_of(JobId(1)).unwrap().turn, None);
 }
 
 #[test]
-fn jobs_at_urgency_0_take_no_interleave_turn() {
+fn interleaving_ignores_jobs_at_urgency_0() {
     for policy in POLICIES {
         let mut host = make_site(policy, true, &[1e6, 1e6]);
         for _ in 0..5 {
@@ -151,7 +151,7 @@ fn jobs_at_urgency_0_take_no_interleave_turn() {
         }
         let own_job = host.submit(HostJob::new(10)).unwrap();
         let other_job = host.submit(HostJob::new(11)).unwrap();
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         assert_eq!(host.jobs[&own_job].priority, host.jobs[&other_job].priority, "{policy}");
         assert_eq!(host.engine.view().priorities_of(own_job).unwrap().turn.unwrap().number, 1);
         let held = host.engine.view().priorities_of(JobId(1)).unwrap();
@@ -171,13 +171,13 @@ fn fairshare_term(host: &Host, id: JobId) -> f64 {
 
 /// The fair-share for a job's position is computed as if all earlier jobs of the association had run as requested.
 #[test]
-fn the_fair_share_of_a_turn_is_charged_with_the_requests_of_earlier_jobs() {
+fn interleaving_charges_a_job_for_the_requests_of_earlier_pending_jobs() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
         for (duration, nodes, cost) in [(3_600.0, 2, 7_200.0), (0.0, 1, 86_400.0)] {
             let mut host = make_site(policy, true, &[1e5, 3e5]);
             host.submit(HostJob { duration, ..HostJob::new(10).size(nodes, nodes) }).unwrap();
             let second_job = host.submit(HostJob::new(10)).unwrap();
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
             // Both usages have decayed equally since the push.
             let left = 0.5f64.powf((host.now - NOW) / 1_000.0);
             let mut charged = make_site(policy, false, &[1e5 + cost / left, 3e5]);
@@ -191,10 +191,10 @@ fn the_fair_share_of_a_turn_is_charged_with_the_requests_of_earlier_jobs() {
 /// If only one user has usage, more usage does not change this user's fair-share. So interleave lowers the fair-share
 /// by a fixed step for each later job, and the priorities of the jobs still differ.
 #[test]
-fn turns_with_equal_fair_share_differ_by_one_step() {
+fn interleaved_jobs_with_equal_fair_share_get_priorities_one_step_apart() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
     submit_equal_jobs(&mut host, 10, 5);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let first = fairshare_term(&host, JobId(1));
     // The user has a quarter of the shares, and all usage.
     assert!((first - 0.5f64.powi(4)).abs() < 1e-9, "{first}");
@@ -205,30 +205,30 @@ fn turns_with_equal_fair_share_differ_by_one_step() {
 }
 
 #[test]
-fn a_job_moved_to_another_bank_has_no_interleave_turn_in_the_old_bank() {
-    let mut host = make_live_host(Policy::FairTree);
+fn interleaving_ignores_the_old_bank_of_a_moved_job() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moving_job, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let number = |host: &Host, id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().number;
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 2]);
     host.update_job(moving_job, None, Some("B")).unwrap();
     host.send_event(Event::Reprioritize);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
 /// The next refresh computes the positions of jobs again. Until then, a moved job has the position and the fair-share
 /// of the last job in its new association. If the new association has no other job, the moved job has no position.
 #[test]
-fn a_job_moved_to_another_bank_has_the_last_interleave_turn_in_the_new_bank() {
+fn interleaving_puts_a_moved_job_last_in_its_new_bank() {
     for others in [0, 2] {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let moving_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         let there: Vec<JobId> =
             (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         assert_eq!(
             host.engine.view().priorities_of(moving_job).unwrap().turn.map(|turn| turn.number),
             Some(1)
@@ -246,7 +246,7 @@ fn the_interleave_turns_of_a_user_follow_the_other_priority_terms() {
     let [late, urgent] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
     host.submit(HostJob::new(11)).unwrap();
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let number = |id| host.engine.view().priorities_of(id).unwrap().turn.unwrap().number;
     assert_eq!((number(urgent), number(late)), (1, 2));
 }
@@ -271,8 +271,8 @@ proptest! {
             }
             host
         });
-        host.advance_and_refresh(30.0);
-        plain.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
+        plain.advance_time_and_refresh(30.0);
         let alone = users.iter().all(|(_, jobs, _)| *jobs <= 1);
         for (id, job) in &host.jobs {
             let own = plain.jobs[id].priority;
@@ -283,7 +283,7 @@ proptest! {
         host.send_event(Event::Settings(plain.engine.view().settings.clone()));
         for host in [&mut host, &mut plain] {
             host.engine.post_stale();
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
         }
         for (id, job) in &host.jobs {
             prop_assert_eq!(job.priority, plain.jobs[id].priority, "job {}", id);

@@ -3,18 +3,18 @@
 //! no usage.
 
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
 use super::site::{association, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::Event;
-use crate::engine::answers::{self, Open, StandingFilter};
+use crate::engine::answers::{self, AssociationFilter, Open};
 use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
 use fairshare::{Policy, Shares};
 
 #[test]
 fn a_level_without_shares_and_usage_has_no_fractions() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
     leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
@@ -22,7 +22,8 @@ fn a_level_without_shares_and_usage_has_no_fractions() {
         accounts(),
         SitePart { rule, banks, associations: leaves, ..SitePart::default() },
     ));
-    let wanted = StandingFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let wanted =
+        AssociationFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let lowest = answer.associations[0].levels.last().unwrap();
     for node in lowest.siblings.iter().chain([&lowest.node]) {
@@ -32,8 +33,8 @@ fn a_level_without_shares_and_usage_has_no_fractions() {
 
 /// A bank has 5,000 users. The engine compares the requested user with the 1,000 users on either side by name, and shows 200 of them.
 #[test]
-fn standings_show_200_of_very_many_siblings() {
-    let mut host = make_live_host(Policy::FairTree);
+fn the_answer_shows_at_most_200_siblings_of_an_association() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let name = |user: u32| format!("{user:04}").into();
     // If the users are sorted by name, each user has less usage and a better rank than the user before.
@@ -48,7 +49,7 @@ fn standings_show_200_of_very_many_siblings() {
     // Each row has a user, and the user with the best rank among the siblings in the answer.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
-            StandingFilter { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
+            AssociationFilter { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
         let answer = answers::standings(&host.engine.view(), &wanted, host.now);
         let lowest = answer.associations[0].levels.last().unwrap();
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
@@ -58,9 +59,9 @@ fn standings_show_200_of_very_many_siblings() {
 }
 
 #[test]
-fn a_page_of_standings_ends_at_the_maximum_number_of_levels() {
+fn a_page_of_associations_ends_at_the_maximum_number_of_tree_levels() {
     let banks: Vec<String> = (0..14).map(|number| format!("bank{number:02}")).collect();
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let SitePart { rule, banks: mut above, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut pushed_accounts = accounts();
     let mut leaves = Vec::new();
@@ -77,7 +78,7 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_levels() {
     ));
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
-        let wanted = StandingFilter { user: Some(UserId(7)), bank: None, after, most: 100, open };
+        let wanted = AssociationFilter { user: Some(UserId(7)), bank: None, after, most: 100, open };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
@@ -107,7 +108,8 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_limits() {
     let host = Host::with_data(banks.map(|bank| record(user_in(bank), "A")).into(), queues.collect());
     let page = |after: Option<&str>| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
-        let wanted = StandingFilter { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
+        let wanted =
+            AssociationFilter { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
         let page = answers::standings(&host.engine.view(), &wanted, host.now);
         assert!(page.associations.iter().all(|it| it.limits.len() >= 700));
         (page.associations.len(), page.next.map(|(_, bank)| bank.to_string()))
@@ -119,7 +121,7 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_limits() {
 /// Sibling 9 is inactive, so it does not compete for resources.
 #[test]
 fn only_active_siblings_have_a_sort_value() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut pushed_accounts = accounts();
     pushed_accounts.associations.push(record(association(9, "A"), "A"));
@@ -129,7 +131,8 @@ fn only_active_siblings_have_a_sort_value() {
         pushed_accounts,
         SitePart { rule, banks, associations: leaves, ..SitePart::default() },
     ));
-    let wanted = StandingFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let wanted =
+        AssociationFilter { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
     let mut values: Vec<_> = levels

@@ -69,7 +69,7 @@ pub fn leaves() -> Vec<Leaf> {
 }
 
 /// Returns a host with live fair-share under `policy`, without usage.
-pub fn make_live_host(policy: Policy) -> Host {
+pub fn make_host_with_live_fairshare(policy: Policy) -> Host {
     let mut host = Host::new();
     host.send_event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
     host
@@ -94,36 +94,36 @@ fn assert_explained(host: &Host) {
 }
 
 #[test]
-fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
-    let mut host = make_live_host(Policy::FairTree);
+fn a_running_job_lowers_its_users_priorities_at_the_next_refresh() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.start_job(running_job);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
-    let last = host.engine.view().live_snapshot().last.unwrap();
+    let last = host.engine.view().get_live_fairshare_details().last.unwrap();
     // Two jobs change places, and the refresh posts one priority.
     assert_eq!((last.ranked, last.touched, last.lagging, last.right_to), (true, 1, 1, Some(1000)));
 }
 
 #[test]
 fn a_refresh_posts_nothing_if_no_usage_changed() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.submit(HostJob::new(7)).unwrap();
-    let generation = host.engine.view().live_snapshot().generation;
+    let generation = host.engine.view().get_live_fairshare_details().generation;
     let posts = host.posts;
     for _ in 0..5 {
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         assert!(host.refresh_at.is_some(), "the timer stays armed");
     }
-    assert_eq!((host.engine.view().live_snapshot().generation, host.posts), (generation, posts));
+    assert_eq!((host.engine.view().get_live_fairshare_details().generation, host.posts), (generation, posts));
 }
 
 #[test]
 fn an_ended_job_counts_until_a_push_covers_it() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     let id = host.run_new_job(HostJob::new(8).size(2, 2).bank("A"));
     let start = host.jobs[&id].started.unwrap();
     host.now += 99.0;
@@ -147,7 +147,7 @@ fn an_ended_job_counts_until_a_push_covers_it() {
 #[test]
 fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
     for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = make_live_host(Policy::Pbs);
+        let mut host = make_host_with_live_fairshare(Policy::Pbs);
         let id = host.run_new_job(HostJob::new(8).size(3, 3).bank("A"));
         host.now += 50.0;
         let before = usage(&host, 8, "A");
@@ -168,7 +168,7 @@ fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_job_counts_in_the_bank_in_which_it_starts() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.update_job(id, None, Some("B")).unwrap();
     host.start_job(id);
@@ -180,7 +180,7 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
 /// Until the push comes, the running job has no association.
 #[test]
 fn a_running_job_accrues_usage_from_its_start_if_its_association_is_pushed_later() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.run_new_job(HostJob::new(8).bank("A"));
     host.replay_jobs(true, Engine::with_small_batches());
     host.now += 50.0;
@@ -189,8 +189,8 @@ fn a_running_job_accrues_usage_from_its_start_if_its_association_is_pushed_later
 }
 
 #[test]
-fn the_pushed_fair_share_applies_without_a_tree_or_with_live_off() {
-    let mut host = make_live_host(Policy::FairTree);
+fn the_pushed_fair_share_applies_if_live_fair_share_is_off() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_ne!(posted_priority(&host, id), 50_000);
     host.send_event(Event::Settings(Settings { live: false, ..Settings::default() }));
@@ -199,7 +199,7 @@ fn the_pushed_fair_share_applies_without_a_tree_or_with_live_off() {
     assert_ne!(posted_priority(&host, id), 50_000);
     host.send_event(Event::Policy(accounts(), SitePart::default()));
     assert_eq!(posted_priority(&host, id), 50_000);
-    assert!(!host.engine.view().live_snapshot().is_on);
+    assert!(!host.engine.view().get_live_fairshare_details().is_on);
     assert_explained(&host);
 }
 
@@ -217,7 +217,7 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
 
 #[test]
 fn the_timer_runs_at_the_period_of_the_settings() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     assert_eq!(host.refresh_at, Some(host.now + 30.0));
     host.send_event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
     assert_eq!(host.refresh_at, Some(host.now + 5.0));
@@ -232,8 +232,8 @@ fn the_timer_runs_at_the_period_of_the_settings() {
 
 /// `flux account jobs -v` recomputes a priority from the fair-share in the memo, so the two must agree.
 #[test]
-fn the_memo_has_the_fair_share_of_the_posted_priority() {
-    let mut host = make_live_host(Policy::Classic);
+fn the_eventlog_memo_has_the_fair_share_of_the_posted_priority() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     let [running_job, waits, behind] =
@@ -241,7 +241,7 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
     let first = host.jobs[&waits].priority;
     host.start_job(running_job);
     // The usage of the running job gives user 7 a lower fair-share than user 8.
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_ne!(host.jobs[&waits].priority, first);
     for id in [waits, behind] {
         let job = &host.jobs[&id];
@@ -253,38 +253,38 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
 
 #[test]
 fn a_refused_priority_is_posted_again_at_the_next_refresh() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
     assert_explained(&host);
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.refuse_priorities = None;
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
 }
 
 #[test]
 fn jobs_at_urgency_0_and_31_keep_their_priority() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     let running_job = host.submit(HostJob::new(7)).unwrap();
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
     host.start_job(running_job);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!([held, first].map(|id| posted_priority(&host, id)), [0, i64::from(u32::MAX)]);
     let changed_job = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(changed_job, 0);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!(posted_priority(&host, changed_job), 0);
     assert_explained(&host);
 }
 
 #[test]
 fn a_refresh_orders_the_first_jobs_of_a_queue_and_leaves_other_priorities_stale() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches.ordered = 10;
     let [own_job, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     for _ in 0..400 {
@@ -294,9 +294,9 @@ fn a_refresh_orders_the_first_jobs_of_a_queue_and_leaves_other_priorities_stale(
     host.start_job(own_job);
     host.start_job(others);
     let before = host.posts;
-    host.advance_and_refresh(300.0);
-    host.advance_and_refresh(7.0);
-    let last = host.engine.view().live_snapshot().last.unwrap();
+    host.advance_time_and_refresh(300.0);
+    host.advance_time_and_refresh(7.0);
+    let last = host.engine.view().get_live_fairshare_details().last.unwrap();
     assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
     assert!(host.posts - before < 700, "{}", host.posts - before);
     let first_ten = |priority: &dyn Fn(&HostJob, JobId) -> i64| {
@@ -313,9 +313,9 @@ fn a_refresh_orders_the_first_jobs_of_a_queue_and_leaves_other_priorities_stale(
 /// The engine posts a few priorities by id, and many priorities by Flux's loop. If the loop would block the
 /// job manager for too long, the engine posts many priorities by id too.
 #[test]
-fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
+fn priorities_posted_one_by_one_equal_those_posted_by_flux_reprioritization() {
     let check_refresh = |pending: usize, by_loop: bool| {
-        let mut host = make_live_host(Policy::Classic);
+        let mut host = make_host_with_live_fairshare(Policy::Classic);
         host.engine.batches.posted = 100_000;
         let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for k in 0..pending {
@@ -325,8 +325,8 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
         host.start_job(running_job);
         host.engine.post_stale();
         let (posts, loops) = (host.posts, host.loops);
-        host.advance_and_refresh(30.0);
-        let last = host.engine.view().live_snapshot().last.unwrap();
+        host.advance_time_and_refresh(30.0);
+        let last = host.engine.view().get_live_fairshare_details().last.unwrap();
         assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
         assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
         assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
@@ -345,7 +345,7 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
 fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
     // job-list answers at once, at the third request, or never.
     for (has_job_list, answers_at) in [(true, 0), (true, 3), (false, usize::MAX)] {
-        let mut host = make_live_host(Policy::Classic);
+        let mut host = make_host_with_live_fairshare(Policy::Classic);
         let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
         for id in ids.iter().rev() {
             host.start_job(*id);
@@ -371,7 +371,7 @@ fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
 
 /// Ages alone need a refresh each thousandth of age_max. Live fair-share needs the shorter period of the settings.
 #[test]
-fn a_tree_shortens_the_refresh_period_of_ages() {
+fn a_pushed_tree_makes_refreshes_more_frequent_than_ages_need() {
     let mut host = Host::new();
     host.send_event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
     host.send_event(Event::Policy(accounts(), SitePart::default()));

@@ -152,7 +152,7 @@ impl World {
                 }
             }
             Action::Wait(seconds) => self.host.now += seconds,
-            Action::Refresh(seconds) => self.host.advance_and_refresh(*seconds),
+            Action::Refresh(seconds) => self.host.advance_time_and_refresh(*seconds),
             Action::Push => self.push(self.host.now - 50.0),
             Action::UpstreamPush => {
                 self.host.send_event(Event::Associations(accounts().associations));
@@ -202,13 +202,13 @@ impl World {
             assert_eq!(sum, posted.sum);
         }
         let pending = self.host.jobs.values().filter(|job| job.is_scheduled()).count();
-        assert_eq!(self.host.engine.view().live_snapshot().pending, pending);
+        assert_eq!(self.host.engine.view().get_live_fairshare_details().pending, pending);
     }
 
     /// Checks that the first jobs of each queue by posted priority are also the first by current priority. The refresh reports the depth up
     /// to which it could post.
     fn check_heads_of_queues(&self) {
-        let Some(last) = self.host.engine.view().live_snapshot().last else { return };
+        let Some(last) = self.host.engine.view().get_live_fairshare_details().last else { return };
         for queue in [None, Some("q1")] {
             let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
             let jobs: Vec<(JobId, i64, i64)> = self
@@ -241,7 +241,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_history_of_jobs_is_counted_ordered_and_explained(
+    fn random_job_histories_yield_correct_usages_priorities_and_explanations(
         policy in prop::sample::select(Policy::ALL.to_vec()), posted in prop_oneof![Just(2), Just(2000)],
         longest_loop in prop_oneof![Just(0), Just(50_000)],
         acts in prop::collection::vec(any_action(), 1..80),

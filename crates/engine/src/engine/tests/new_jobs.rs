@@ -37,7 +37,7 @@ fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
 /// If a job without dependencies of ours is still in DEPEND in the next turn, another plugin blocks it. For a held job and a job that is
 /// known to be blocked, this check is not needed.
 #[test]
-fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
+fn only_jobs_without_dependencies_are_checked_again_in_the_next_reactor_turn() {
     for (limit, is_blocked, arms_turn) in
         [(9, false, true), (9, true, false), (0, false, false), (0, true, false)]
     {
@@ -56,7 +56,7 @@ fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
 }
 
 #[test]
-fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted() {
+fn a_replayed_job_joins_its_association_without_the_checks_of_a_submission() {
     for is_submitted in [true, false] {
         let mut host = make_site(|_| ());
         let state = if is_submitted { State::New } else { State::Sched };
@@ -116,7 +116,7 @@ fn a_new_size_is_stored_until_the_job_is_counted() {
 
 /// flux-accounting's test suite marks an association as broken with the limit -1.
 #[test]
-fn a_job_of_a_broken_association_fails_in_depend() {
+fn a_job_of_an_association_with_limit_minus_1_fails_in_depend() {
     for (limit, fails) in [(-1, true), (1, false)] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(limit));
         let job = make_job(Some("A"), Some("*"));

@@ -16,7 +16,7 @@ use crate::accounts::{
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, QueueName, Stage, UserId};
 use budgets::BudgetRules;
-use job_state::{has_no_limit_dependency, is_held_past_depend, is_on_its_way, was_held};
+use job_state::{has_no_limit_dependency, is_held_in_priority_or_sched, is_on_its_way, was_held};
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictQueues;
 
@@ -151,7 +151,7 @@ impl Oracle {
             }
             Event::Queues(queues) => {
                 self.queues = queues.iter().map(|queue| (queue.name.to_string(), queue.clone())).collect();
-                self.expand_limits();
+                self.expand_limits_on_each_queue();
             }
             _ => {}
         }
@@ -165,7 +165,7 @@ impl Oracle {
         self.weight = None;
         self.apply_event(&Event::Weights(policy.weights.clone()));
         self.pushed_limits = policy.limits.clone();
-        self.expand_limits();
+        self.expand_limits_on_each_queue();
         self.parents = policy.parents.iter().cloned().collect();
     }
 
@@ -259,7 +259,7 @@ impl Oracle {
             let is_released = self.is_released(*id, job)
                 || was_held(job)
                     && has_no_limit_dependency(job)
-                    && !is_held_past_depend(job)
+                    && !is_held_in_priority_or_sched(job)
                     && matches!(job.state, State::Priority | State::Sched);
             // If running limits are strict, each job that is in SCHED or moves there counts.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
@@ -298,7 +298,8 @@ impl Oracle {
                 let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
                     && self.counts_queue_of_job(limit, theirs)
-                    && association.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
+                    && association
+                        .is_some_and(|theirs| self.counts_jobs_of_both_associations(limit, mine, theirs))
             });
             let others: Vec<(&JobId, &HostJob)> = others.collect();
             let asked: AmountOf = match limit.amount.measure {
@@ -312,9 +313,9 @@ impl Oracle {
                 Measure::GpuTime => |job| job.unit_milliseconds(job.size.gpus),
             };
             let given: AmountOf = match limit.amount.measure {
-                Measure::Nodes => |job| job.allocated_size().nodes,
-                Measure::Cores => |job| job.allocated_size().cores,
-                Measure::Gpus => |job| job.allocated_size().gpus,
+                Measure::Nodes => |job| job.get_allocated_job_size().nodes,
+                Measure::Cores => |job| job.get_allocated_job_size().cores,
+                Measure::Gpus => |job| job.get_allocated_job_size().gpus,
                 Measure::Jobs => one,
                 // A limit on time, such as node time, counts the requested resources of running jobs.
                 Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
@@ -408,7 +409,7 @@ impl Oracle {
         let is_on_its_way = job.state == State::Priority
             && was_held(job)
             && has_no_limit_dependency(job)
-            && !is_held_past_depend(job);
+            && !is_held_in_priority_or_sched(job);
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
@@ -442,7 +443,7 @@ impl Oracle {
 
     /// Checks a job in PRIORITY that gets a priority. If the job was held, limits must allow its release.
     pub fn check_posted_priority(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        if is_held_past_depend(&jobs[&id]) {
+        if is_held_in_priority_or_sched(&jobs[&id]) {
             self.check_release(jobs, id);
         }
     }
@@ -483,7 +484,7 @@ impl Oracle {
     pub fn check_no_job_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         let at_most = self.at_most();
         for (id, job) in jobs {
-            if is_held_past_depend(job) && self.is_held(job) {
+            if is_held_in_priority_or_sched(job) && self.is_held(job) {
                 let is_held =
                     !at_most.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
                 assert!(

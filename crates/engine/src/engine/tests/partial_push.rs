@@ -34,7 +34,7 @@ fn finish_push(host: &mut Host) {
 
 /// Returns a host in the middle of a push, with a running job, three held jobs and a job in no queue. Queue q1 allows one running job. The
 /// plugin was reloaded (`is_reload`) or the job manager restarted, without data, and so far only the associations were pushed.
-fn make_host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
+fn make_host_during_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
     let running_job = host.run_new_job(make_job_in_queue());
     let held = [(); 3].map(|()| host.submit(make_job_in_queue()).unwrap());
@@ -65,7 +65,7 @@ fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
     };
     for is_reload in [true, false] {
         for (at, act) in [end, start, move_job, set_urgency_0].into_iter().enumerate() {
-            let (mut host, running_job, held, other_job) = make_host_in_push(is_reload);
+            let (mut host, running_job, held, other_job) = make_host_during_push(is_reload);
             act(&mut host, running_job, other_job);
             assert_eq!(list_states(&host, &held), [Depend; 3], "{is_reload} {at}");
             finish_push(&mut host);
@@ -81,7 +81,7 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
     let move_job: Action =
         |host, _, other_job| host.force_update(other_job, Some("q2".to_owned()), Some("A".to_owned()));
     for (at, act) in [start, move_job].into_iter().enumerate() {
-        let (mut host, running_job, held, other_job) = make_host_in_push(true);
+        let (mut host, running_job, held, other_job) = make_host_during_push(true);
         act(&mut host, running_job, other_job);
         assert_eq!(list_states(&host, &held), [Depend; 3], "{at}");
         finish_push(&mut host);
@@ -132,7 +132,7 @@ fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
 
 /// Returns a host in the middle of a push. User 7 has a running job, and three jobs that the queue's limit
 /// holds. Users 7 and 8 share a bank that allows four running jobs.
-fn make_host_in_push_with_limit() -> (Host, JobId, [JobId; 3]) {
+fn make_host_during_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     let limits = vec![SiteLimit {
         target: Target::Bank("A".into()),
         queue: None,
@@ -158,7 +158,7 @@ fn make_host_in_push_with_limit() -> (Host, JobId, [JobId; 3]) {
 /// user 7.
 #[test]
 fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
-    let (mut host, running_job, held) = make_host_in_push_with_limit();
+    let (mut host, running_job, held) = make_host_during_push_with_bank_limit();
     let jobs_of_8 = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
     jobs_of_8.into_iter().for_each(|id| host.start_job(id));
     jobs_of_8.into_iter().for_each(|id| host.end_job(id));
@@ -173,7 +173,7 @@ fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
 /// The push may never end. So a job that waits for its end must not keep headroom from other jobs, however many overtake it.
 #[test]
 fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
-    let (mut host, running_job, held) = make_host_in_push_with_limit();
+    let (mut host, running_job, held) = make_host_during_push_with_bank_limit();
     let submit_other = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
     for _ in 0..=OVERTAKEN {
         let id = submit_other(&mut host);

@@ -5,7 +5,7 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use super::strict::running_limit_settings;
 use crate::accounts::{Association, AssociationRecord, Queue, RunningLimits};
 use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State, answers};
@@ -17,7 +17,7 @@ pub fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 }
 
 /// Returns for each job whether it may run: the job is in SCHED and not held there. All jobs must be in SCHED.
-pub fn list_which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
+pub fn list_whether_jobs_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
@@ -84,7 +84,7 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
 /// The request `rest` removes our dependencies from held jobs. A job that is held in PRIORITY has no dependencies of
 /// our plugin.
 #[test]
-fn the_method_rest_changes_nothing_for_a_job_held_in_priority() {
+fn removal_of_our_dependencies_ignores_a_job_held_in_priority() {
     let (mut host, jobs) = push_after_three_jobs();
     assert!(!host.engine.view().can_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
@@ -145,7 +145,7 @@ fn a_job_in_sched_is_held_after_an_update_to_a_full_queue_that_no_plugin_checked
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true, false]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_a, job_b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().accounts().usage(id).unwrap().total.sched.jobs(),
@@ -154,7 +154,7 @@ fn a_job_in_sched_is_held_after_an_update_to_a_full_queue_that_no_plugin_checked
     );
     assert_counters_and_holds(&host);
     host.end_job(job_a);
-    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_b]), [true]);
     assert_counters_and_holds(&host);
 }
 
@@ -166,13 +166,12 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     let [a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(host.update_job(job_b, Some("q1"), None), Ok(()));
-    assert_eq!(list_which_may_run(&host, &[a, job_b]), [true; 2]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[a, job_b]), [true; 2]);
     assert_counters_and_holds(&host);
 }
 
 #[test]
-fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_within_the_bank_against_none()
-{
+fn a_job_update_is_checked_against_bank_limits_only_for_another_bank() {
     let record_in = |bank: &str, most: i64| {
         record(Association { max_sched_jobs: Limit(most), ..association(7, bank) }, "A")
     };
@@ -181,13 +180,17 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
     let [job_a, job_b, job_c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(job_b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(list_which_may_run(&host, &[job_a, job_b, job_c]), [true, false, true], "bank B is full");
+    assert_eq!(
+        list_whether_jobs_may_run(&host, &[job_a, job_b, job_c]),
+        [true, false, true],
+        "bank B is full"
+    );
     assert_counters_and_holds(&host);
     host.send_event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(job_c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(list_which_may_run(&host, &[job_c]), [true], "the job still counts in its bank");
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_c]), [true], "the job still counts in its bank");
     host.end_job(job_a);
-    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_b]), [true]);
     assert_counters_and_holds(&host);
 }
 
@@ -200,17 +203,17 @@ fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
     )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_b, job_a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true; 2]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_a, job_b]), [true; 2]);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(list_which_may_run(&host, &[job_a, job_b]), [true, false]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_a, job_b]), [true, false]);
     assert_counters_and_holds(&host);
     host.end_job(job_a);
-    assert_eq!(list_which_may_run(&host, &[job_b]), [true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[job_b]), [true]);
     assert_counters_and_holds(&host);
 }
 
 #[test]
-fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
+fn with_strict_full_running_limits_a_job_leaving_urgency_0_is_held() {
     for (settings, wanted) in [
         (Settings::default(), [true; 2]),
         (running_limit_settings(RunningLimits::Strict, &[]), [false, true]),
@@ -220,11 +223,11 @@ fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_stric
         let at_urgency_0_job = submit(&mut host, 1);
         host.set_urgency(at_urgency_0_job, 0);
         let next_job = submit(&mut host, 1);
-        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job, next_job]), [true; 2]);
+        assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0_job, next_job]), [true; 2]);
         host.set_urgency(at_urgency_0_job, 16);
-        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job, next_job]), wanted);
+        assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0_job, next_job]), wanted);
         host.end_job(next_job);
-        assert_eq!(list_which_may_run(&host, &[at_urgency_0_job]), [true]);
+        assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0_job]), [true]);
         assert_counters_and_holds(&host);
     }
 }
@@ -248,18 +251,18 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
 }
 
 #[test]
-fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
+fn a_job_in_sched_whose_score_rises_is_held_without_headroom() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let at_urgency_0 = submit(&mut host, 1);
     let next_job = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(list_which_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
+    assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
     host.push_weights(vec![("fairshare".to_owned(), 100_000)]);
-    assert_eq!(list_which_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
     assert_counters_and_holds(&host);
     host.end_job(next_job);
-    assert_eq!(list_which_may_run(&host, &[at_urgency_0]), [true]);
+    assert_eq!(list_whether_jobs_may_run(&host, &[at_urgency_0]), [true]);
     assert_counters_and_holds(&host);
 }
 
@@ -284,7 +287,7 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
     let full_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
-    host.replay_jobs(true, engine_with(vec![record(full_association, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(full_association, "A")]));
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
@@ -318,7 +321,7 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
             std::mem::swap(&mut host.engine, &mut waiting.engine);
             host.submit(HostJob::new(7).bank("A")).unwrap()
         };
-        host.replay_jobs(false, engine_with(vec![record(association(7, "B"), "B")]));
+        host.replay_jobs(false, make_engine_with_associations(vec![record(association(7, "B"), "B")]));
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
         host.update_job(id, None, Some("B")).unwrap();
         assert_eq!(host.state(id), Some(Sched), "{was_sched}");
@@ -328,12 +331,12 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
 
 /// A job that was in PRIORITY when the plugin was loaded must get its priority then, because no push follows.
 #[test]
-fn a_job_in_priority_goes_to_sched_if_the_load_time_data_include_its_association() {
+fn a_job_in_priority_reaches_sched_if_loading_provides_its_association() {
     for is_reload in [true, false] {
         let mut host = make_site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
         host.jobs.get_mut(&id).unwrap().state = Priority;
-        host.replay_jobs(is_reload, engine_with(vec![record(association(7, "A"), "A")]));
+        host.replay_jobs(is_reload, make_engine_with_associations(vec![record(association(7, "A"), "A")]));
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");
         assert_counters_and_holds(&host);
     }

@@ -3,7 +3,7 @@
 
 use super::examples::assert_no_drift;
 use super::host::Host;
-use super::site::{HostJob, association, one_job_record, queue, record};
+use super::site::{HostJob, association, make_record_with_one_job_limit, queue, record};
 use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
@@ -110,7 +110,7 @@ fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
 #[test]
 fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
-        let records = || Event::Associations(vec![one_job_record(7, "A")]);
+        let records = || Event::Associations(vec![make_record_with_one_job_limit(7, "A")]);
         let mut host = Host::new();
         host.send_event(records());
         let first_job = host.run_new_job(HostJob::new(7));

@@ -4,7 +4,7 @@
 //! Rules: F16, F18, F19
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, record};
 use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
@@ -23,28 +23,28 @@ fn push_with_user_9(change: impl FnOnce(&mut SiteRecords)) -> Event<'static> {
 }
 
 /// Handles a push and returns how often Flux's loop ran for it.
-fn count_loops(host: &mut Host, push: Event<'_>) -> usize {
+fn count_flux_loops_during_push(host: &mut Host, push: Event<'_>) -> usize {
     let before = host.loops;
     host.send_event(push);
     host.loops - before
 }
 
 /// Submits a job for each user before the first push. The jobs stay in PRIORITY.
-fn submit_before_data(host: &mut Host, users: &[u32]) -> Vec<JobId> {
+fn submit_before_first_push(host: &mut Host, users: &[u32]) -> Vec<JobId> {
     users.iter().map(|user| host.submit(HostJob::new(*user)).unwrap()).collect()
 }
 
 #[test]
-fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
+fn a_push_posts_first_priorities_without_a_loop_over_all_jobs() {
     for (batches, by_loop) in [(FEW, 1), (SINGLE_POSTS, 0)] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let jobs = submit_before_data(&mut host, &[7, 9, 8]);
+        let jobs = submit_before_first_push(&mut host, &[7, 9, 8]);
         let first = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-        assert_eq!(count_loops(&mut host, first), by_loop);
+        assert_eq!(count_flux_loops_during_push(&mut host, first), by_loop);
         let states = |host: &Host| jobs.iter().map(|id| host.state(*id).unwrap()).collect::<Vec<_>>();
         assert_eq!(states(&host), [State::Sched, State::Priority, State::Sched]);
-        assert_eq!(count_loops(&mut host, push_with_user_9(|_| ())), by_loop);
+        assert_eq!(count_flux_loops_during_push(&mut host, push_with_user_9(|_| ())), by_loop);
         assert_eq!(states(&host), [State::Sched; 3]);
         for id in &jobs {
             let exact = host.engine.view().priorities_of(*id).unwrap().exact;
@@ -56,7 +56,7 @@ fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
 
 /// The user of `stranger_job` has no association, and the queue of `forbidden_job` is not valid for its user.
 #[test]
-fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
+fn a_push_without_flux_reprioritization_rejects_jobs_that_get_no_priority() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
@@ -78,7 +78,7 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let first_job = submit_before_data(&mut host, &[9])[0];
+        let first_job = submit_before_first_push(&mut host, &[9])[0];
         let held_job = host.submit(HostJob::new(9).blocked_by("afterany:other")).unwrap();
         host.send_event(push_with_user_9(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
@@ -94,14 +94,14 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
 /// priorities since the reload, so the push must post the priorities.
 #[test]
 fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let mut engine = Engine::with_batches(SINGLE_POSTS);
     engine.handle(NOW, Event::Settings(Settings::default()));
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     host.replay_jobs(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-    assert_eq!(count_loops(&mut host, push), 0);
+    assert_eq!(count_flux_loops_during_push(&mut host, push), 0);
     assert!(
         jobs.iter().all(|id| host.engine.view().priorities_of(*id).is_some()),
         "the jobs of the last turn too"
@@ -113,22 +113,26 @@ fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload(
 fn a_push_requests_no_priority_for_held_jobs() {
     let mut host = Host::new();
     host.engine.batches = SINGLE_POSTS;
-    let jobs = submit_before_data(&mut host, &[9; 80]);
+    let jobs = submit_before_first_push(&mut host, &[9; 80]);
     let push = || {
         push_with_user_9(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1))
         })
     };
-    assert_eq!(count_loops(&mut host, push()), 1, "no job has a priority");
+    assert_eq!(count_flux_loops_during_push(&mut host, push()), 1, "no job has a priority");
     let waiting = || jobs.iter().filter(|id| host.state(**id) == Some(State::Priority)).count();
     assert_eq!(waiting(), 79);
-    assert_eq!(count_loops(&mut host, push()), 0, "the jobs without a priority are held now");
+    assert_eq!(
+        count_flux_loops_during_push(&mut host, push()),
+        0,
+        "the jobs without a priority are held now"
+    );
 }
 
 /// A restart without data leaves the jobs in SCHED. An update of the jobspec would send them to PRIORITY again.
 #[test]
 fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
     for id in &jobs {
         host.jobs.get_mut(id).unwrap().bank = None;
@@ -137,7 +141,7 @@ fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
     engine.handle(NOW, Event::Settings(Settings::default()));
     host.replay_jobs(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-    assert_eq!(count_loops(&mut host, push), 0);
+    assert_eq!(count_flux_loops_during_push(&mut host, push), 0);
     for id in &jobs {
         let job = &host.jobs[id];
         let exact = i64::from(host.engine.view().priorities_of(*id).unwrap().exact.priority);
@@ -147,15 +151,15 @@ fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
 }
 
 #[test]
-fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
+fn a_push_makes_flux_reprioritize_if_over_75_jobs_lack_a_priority() {
     for (waiting, by_loop) in [(75, 0), (76, 1)] {
         let mut host = Host::new();
         host.engine.batches = SINGLE_POSTS;
-        let jobs = submit_before_data(&mut host, &vec![7; waiting]);
+        let jobs = submit_before_first_push(&mut host, &vec![7; waiting]);
         let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
-        assert_eq!(count_loops(&mut host, push), by_loop, "{waiting}");
+        assert_eq!(count_flux_loops_during_push(&mut host, push), by_loop, "{waiting}");
         assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
-        assert_eq!(count_loops(&mut host, push_with_user_9(|_| ())), 0);
+        assert_eq!(count_flux_loops_during_push(&mut host, push_with_user_9(|_| ())), 0);
     }
 }
 
@@ -163,8 +167,8 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
 /// So each refresh posts one priority, and starts at the head of the queue. After two posts the order is
 /// right.
 #[test]
-fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
-    let mut host = make_live_host(Policy::Classic);
+fn the_refresh_period_bounds_the_number_of_priorities_posted_one_by_one() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -175,8 +179,8 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
         (1, 3, 2, "a refresh posts at most 1 priorities"),
         (1, 2, 1000, "the order of the first 1000 jobs of the queue is the same"),
     ] {
-        host.advance_and_refresh(0.0);
-        let last = host.engine.view().live_snapshot().last.unwrap();
+        host.advance_time_and_refresh(0.0);
+        let last = host.engine.view().get_live_fairshare_details().last.unwrap();
         assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
         let why = |id: &JobId| {
             answers::why(&host.engine.view(), &Host::facts(*id, &host.jobs[id]), host.now).unwrap()
@@ -189,7 +193,7 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
 /// The weight of fair-share changes after the last refresh, and `why` must give this as the reason for the
 /// stale priority.
 #[test]
-fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
+fn why_explains_that_a_priority_changed_after_the_last_refresh() {
     let refreshed = |refresh| Settings { refresh, ..Settings::default() };
     for (settings, text) in [
         (refreshed(40.0), "it changed after the last refresh; a refresh comes every 40 s"),
@@ -199,10 +203,10 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
             "it changed after the last posting; a push posts all priorities",
         ),
     ] {
-        let mut host = make_live_host(Policy::Classic);
+        let mut host = make_host_with_live_fairshare(Policy::Classic);
         let id = host.submit(HostJob::new(7).bank("A")).unwrap();
         host.send_event(Event::Settings(settings));
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         host.send_event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
         let why = answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap();
         let reason = why.lag.unwrap().reason;
@@ -213,8 +217,8 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
 /// One turn posts 100 of the 150 priorities, which takes Flux 2.5 ms. The next turn comes 7.5 ms later, so
 /// that Flux can serve other requests.
 #[test]
-fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
-    let mut host = make_live_host(Policy::Classic);
+fn posting_single_priorities_uses_at_most_a_quarter_of_the_time() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for _ in 0..150 {
@@ -234,7 +238,7 @@ fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_request
 /// Returns a host where user 7 may run one job in bank A, a released job in SCHED, and a held job. The priority of the held job comes from
 /// its urgency alone.
 fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(settings));
     let mut all_accounts = accounts();
@@ -251,11 +255,11 @@ fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
 /// Sets the weight of fair-share, and runs the refresh 30 s later.
 fn set_weight(host: &mut Host, weight: i64) {
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
 }
 
 #[test]
-fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the_next_job() {
+fn a_job_whose_posted_priority_falls_to_0_gives_up_its_reservation() {
     let (mut host, [freed, held]) = submit_released_and_held(Settings::default());
     let loops = host.loops;
     set_weight(&mut host, 0);
@@ -283,14 +287,14 @@ fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom
 }
 
 #[test]
-fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo() {
-    let mut host = make_live_host(Policy::Classic);
+fn a_post_outside_flux_reprioritization_adds_a_fair_share_memo() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let [running_job, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
     let before = host.jobs[&waits].memos.len();
     host.engine.post_stale();
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
     assert_eq!(job.memos.len(), before + 1);
     assert_eq!(job.memos.last().copied(), host.engine.view().fairshare(id));
@@ -298,14 +302,14 @@ fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo
 
 #[test]
 fn a_small_site_is_refreshed_within_one_timer_event() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
     let [running_job, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
     host.start_job(running_job);
     host.now += 30.0;
     let touched = host.engine.refresh.totals().1;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
-    assert!(!host.engine.view().live_snapshot().is_refreshing);
+    assert!(!host.engine.view().get_live_fairshare_details().is_refreshing);
     let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
     assert_eq!(posted, 2, "one of the other job in bank A, one of the job in bank B: {effects:?}");
     assert_eq!(host.engine.refresh.totals().1 - touched, 2);
@@ -315,7 +319,7 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
 
 /// Returns a site in which user 7 runs a job. Under the classic policy each refresh lowers the priorities of both users.
 fn make_falling_priority_site(policy: Policy, jobs: usize) -> Host {
-    let mut host = make_live_host(policy);
+    let mut host = make_host_with_live_fairshare(policy);
     let [one_job, other_job] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(one_job);
     host.now += 100.0;
@@ -323,7 +327,7 @@ fn make_falling_priority_site(policy: Policy, jobs: usize) -> Host {
     for user in [7, 8].iter().cycle().take(jobs) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     host
 }
 
@@ -340,7 +344,7 @@ fn is_in_order(host: &Host) -> bool {
 }
 
 fn count_stale(host: &Host) -> usize {
-    host.engine.view().live_snapshot().lagging
+    host.engine.view().get_live_fairshare_details().lagging
 }
 
 /// Flux adds each posted priority to the job's eventlog. So a refresh must not post a priority without need.
@@ -351,7 +355,7 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
             let mut host = make_falling_priority_site(policy, jobs);
             let (posts, loops) = (host.posts, host.loops);
             for _ in 0..20 {
-                host.advance_and_refresh(30.0);
+                host.advance_time_and_refresh(30.0);
                 assert!(is_in_order(&host), "{policy} {jobs}");
             }
             assert_eq!((host.posts, host.loops), (posts, loops), "{policy} {jobs}");
@@ -363,7 +367,7 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
 /// At first, user 8 has more usage than user 7. The job of user 7 runs until user 7 has more usage. Then only
 /// the jobs of one user need new priorities.
 #[test]
-fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
+fn a_refresh_posts_only_priorities_that_change_the_order_of_jobs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
         let mut host = Host::new();
         let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
@@ -375,7 +379,7 @@ fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
         host.start_job(running_job);
         let before = host.posts;
         for _ in 0..20 {
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
             assert!(is_in_order(&host), "{policy}");
         }
         let posts = host.posts - before;
@@ -403,7 +407,7 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
         }
         assert!(is_in_order(&host));
         for _ in 0..10 {
-            host.advance_and_refresh(30.0);
+            host.advance_time_and_refresh(30.0);
         }
         seconds += 300.0;
     }
@@ -414,7 +418,7 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
 fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     let mut host = make_falling_priority_site(Policy::Classic, 20);
     for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
         site.associations[0].shares = Shares::Count(shares);
         let mut changed_accounts = accounts();
@@ -441,7 +445,7 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
         let mut host = make_falling_priority_site(Policy::Classic, 20);
         host.now += 3_600.0;
         for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
-            host.advance_and_refresh(seconds);
+            host.advance_time_and_refresh(seconds);
             assert_eq!(count_stale(&host), 20, "{what}");
             let posts = host.posts;
             ask(&mut host);
@@ -455,10 +459,10 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
 /// The new job gets its current priority, but the posted priorities of the other jobs are stale. The engine
 /// must post some of these to keep the order.
 #[test]
-fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
+fn the_engine_posts_stale_priorities_so_that_a_new_job_is_ordered() {
     let mut host = make_falling_priority_site(Policy::Classic, 20);
     for _ in 0..20 {
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
     }
     assert_eq!(count_stale(&host), 20);
     let (refreshes, .., before) = host.engine.refresh.totals();
@@ -477,7 +481,7 @@ fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
 /// A queue has 400 jobs of user 7, and its virtual queue has 400 jobs of user 8. A push reverses the order of the
 /// users. Right after the push, the first jobs of both queues together must be jobs of user 8.
 #[test]
-fn a_virtual_queue_and_its_parent_form_one_order() {
+fn jobs_of_a_virtual_queue_and_its_parent_share_one_priority_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {
         let mut host = Host::new();
         host.engine.batches = Batches { ordered: 40, posted: 500, ..SINGLE_POSTS };

@@ -2,7 +2,7 @@
 //! Tests that compare the preview of a push with the push itself.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ChangeCounts, Others, SiteRecords};
 use crate::engine::answers::{DefaultBankChange, Move, Preview, PushChanges, RemovedAssociation};
@@ -104,7 +104,7 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
 #[test]
 fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
-        let mut host = make_live_host(policy);
+        let mut host = make_host_with_live_fairshare(policy);
         let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for (user, bank) in [(7, "A"), (8, "A"), (7, "B"), (8, "A")] {
             host.submit(HostJob::new(user).bank(bank)).unwrap();
@@ -171,7 +171,7 @@ fn the_answer_to_a_push_has_the_documented_members() {
 
 /// The answer of an older plugin has fewer kinds of records.
 #[test]
-fn a_push_answer_of_an_older_plugin_is_read_with_0_changes_of_missing_record_kinds() {
+fn counts_missing_from_the_push_answer_of_an_older_plugin_are_0() {
     let text = r#"{"generation":3,"added":1,"changed":0,"removed":0,"unchanged":0,"queues":{"added":1}}"#;
     let changes: PushChanges = serde_json::from_str(text).unwrap();
     let others = Others { queues: ChangeCounts { added: 1, ..ChangeCounts::default() }, ..Others::default() };
@@ -213,7 +213,7 @@ fn a_preview_lists_the_users_whose_default_bank_changes() {
 
 #[test]
 fn a_preview_reports_an_invalid_tree() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let mut wrong_tree = tree(Policy::FairTree, NOW, leaves());
     wrong_tree.banks[1].parent = Some("nowhere".into());
     stage_push(&mut host, accounts(), wrong_tree);
@@ -239,7 +239,7 @@ fn a_preview_of_an_unchanged_push_moves_no_job() {
             host.now += 600.0;
         }
         host.start_job(running_job);
-        host.advance_and_refresh(300.0);
+        host.advance_time_and_refresh(300.0);
         host.send_event(Event::Reprioritize);
         let again = site(&host);
         stage_push(&mut host, accounts(), again);

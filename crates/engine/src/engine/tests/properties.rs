@@ -37,9 +37,9 @@ fn build_job(op: &Op) -> HostJob {
     job.duration = durations[(*nodes + urgency.unsigned_abs()) as usize % durations.len()];
     job.bank = bank.map(|at| BANKS[at].to_owned());
     job.queue = QUEUES[*queue].map(str::to_owned);
-    if *foreign != ForeignDependency::None {
+    if *foreign != DependencyOfOtherPlugin::None {
         job = job.blocked_by("afterany:other");
-        job.has_declared_dependencies = *foreign == ForeignDependency::Declared;
+        job.has_declared_dependencies = *foreign == DependencyOfOtherPlugin::Declared;
     }
     job
 }
@@ -73,12 +73,12 @@ impl World {
         let mut world = World { host: Host::new(), site };
         world.host.engine.batches = world.site.batches;
         world.host.send_event(Event::Settings(world.site.settings.clone()));
-        world.host.send_event(world.make_full_push());
+        world.host.send_event(world.make_push_of_all_data());
         world
     }
 
     /// Returns a push of all data.
-    fn make_full_push(&self) -> Event<'static> {
+    fn make_push_of_all_data(&self) -> Event<'static> {
         let leaves =
             || [(7, "A"), (7, "B"), (8, "A"), (8, "B")].map(|(user, bank)| leaf(user, bank, 0.0, 0.0));
         let site = match self.site.has_tree {
@@ -116,7 +116,7 @@ impl World {
             }
             Op::Limits(limits) => {
                 self.site.limits = limits.clone();
-                self.host.send_event(self.make_full_push());
+                self.host.send_event(self.make_push_of_all_data());
             }
             Op::Rules(settings) => {
                 self.site.settings = settings.clone();
@@ -162,7 +162,7 @@ impl World {
                 host.send_event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
-                let (push, settings) = (self.make_full_push(), self.site.settings.clone());
+                let (push, settings) = (self.make_push_of_all_data(), self.site.settings.clone());
                 let host = &mut self.host;
                 host.oracle.apply_event(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::with_batches(self.site.batches);
@@ -356,7 +356,7 @@ fn a_refresh_releases_one_job_if_the_limit_allows_one() {
         nodes: 1,
         gpus: 0,
         urgency,
-        foreign: ForeignDependency::None,
+        foreign: DependencyOfOtherPlugin::None,
     };
     let mut ops = vec![Op::Weight(0), submit(16), submit(10)];
     ops.extend((0..8).map(|_| submit(16)));
@@ -376,7 +376,7 @@ fn a_refresh_releases_one_job_if_the_limit_allows_one() {
 /// The refresh after a push posts the priority 0 of the job in SCHED. This ends the reservation of the job,
 /// so the refresh must release held jobs.
 #[test]
-fn a_held_job_is_released_after_flux_has_the_priority_0_of_the_job_before_it() {
+fn a_posted_priority_of_0_releases_the_next_held_job() {
     let submit = |user, queue| Op::Submit {
         user,
         bank: Some(1),
@@ -384,7 +384,7 @@ fn a_held_job_is_released_after_flux_has_the_priority_0_of_the_job_before_it() {
         nodes: 1,
         gpus: 0,
         urgency: 16,
-        foreign: ForeignDependency::None,
+        foreign: DependencyOfOtherPlugin::None,
     };
     let ops = [
         submit(8, 2),
@@ -422,7 +422,7 @@ proptest! {
     }
 
     #[test]
-    fn counters_are_exact_after_any_operations(site in any_site(), ops in prop::collection::vec(any_op(), 1..80)) {
+    fn counters_are_exact_after_any_sequence_of_operations(site in any_site(), ops in prop::collection::vec(any_op(), 1..80)) {
         run_with_other_plugins(site, &ops, |_, _| ());
     }
 }

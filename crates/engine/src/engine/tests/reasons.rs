@@ -2,8 +2,8 @@
 //! The reasons that the plugin gives for a posted priority. Each test makes one change, which must be the reason.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
-use super::site::{HostJob, NOW, association, one_job_record, queue, record};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
+use super::site::{HostJob, NOW, association, make_record_with_one_job_limit, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
 use crate::accounts::{
@@ -39,12 +39,12 @@ struct Site {
 
 impl Site {
     fn new() -> Site {
-        let mut host = make_live_host(Policy::Classic);
+        let mut host = make_host_with_live_fairshare(Policy::Classic);
         let [running_job, of_7, of_8] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
         host.start_job(running_job);
         host.engine.post_stale();
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         let site = Site { host, of_7, of_8 };
         assert_eq!(reason_codes(&site.host, of_7), ["usage"]);
         site
@@ -59,7 +59,7 @@ impl Site {
         self.host.now += 1.0;
         self.host.send_event(Event::Policy(accounts, site));
         self.host.run_until_idle();
-        self.host.advance_and_refresh(30.0);
+        self.host.advance_time_and_refresh(30.0);
         let moved = before.into_iter().filter(|(id, before)| posted_priority(&self.host, *id) != *before);
         let moved: Vec<JobId> = moved.map(|(id, _)| id).collect();
         for id in &moved {
@@ -102,7 +102,7 @@ fn the_reason_names_the_kind_of_change_of_a_push() {
 }
 
 #[test]
-fn the_reason_names_all_changes_of_a_push() {
+fn the_reason_of_a_new_priority_names_all_changes_of_a_push() {
     let mut site = Site::new();
     let change = |accounts: &mut SiteRecords, site: &mut SitePart| {
         let changed = Queue { priority: 3, ..queue("q1") };
@@ -118,8 +118,8 @@ fn the_reason_names_all_changes_of_a_push() {
 }
 
 #[test]
-fn a_priority_posted_by_a_later_refresh_has_the_reason_usage_and_not_shares() {
-    let mut host = make_live_host(Policy::FairTree);
+fn a_later_refresh_gives_usage_not_shares_as_the_priority_reason() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [running_job, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
     let mut site = tree(Policy::Classic, host.now, leaves());
@@ -131,7 +131,7 @@ fn a_priority_posted_by_a_later_refresh_has_the_reason_usage_and_not_shares() {
     host.run_until_idle();
     assert_eq!(posted_priority(&host, of_8), before);
     host.start_job(running_job);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert!(posted_priority(&host, of_7) < before);
     assert_eq!(reason_codes(&host, of_7), ["usage"]);
 }
@@ -151,7 +151,7 @@ fn a_push_without_changes_keeps_the_reason_of_each_posted_priority() {
 
 #[test]
 fn the_reason_names_a_users_change_of_a_job() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(reason_codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
@@ -172,8 +172,8 @@ fn the_reason_names_a_users_change_of_a_job() {
 }
 
 #[test]
-fn the_reason_of_a_first_priority_is_a_submission_a_load_or_a_restart() {
-    let mut host = make_live_host(Policy::FairTree);
+fn the_reason_of_a_first_priority_says_what_caused_it() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
         let mut engine = Engine::with_small_batches();
@@ -190,7 +190,7 @@ fn the_reason_of_a_first_priority_is_a_submission_a_load_or_a_restart() {
 }
 
 #[test]
-fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
+fn the_reason_names_the_pushed_fair_share_if_live_mode_is_off() {
     let mut host = Host::new();
     host.send_event(Event::Policy(accounts(), SitePart::default()));
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
@@ -229,13 +229,13 @@ fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
 
 #[test]
 fn the_reason_names_settings_that_change_priorities() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.send_event(Event::Settings(Settings::default()));
     let set = |host: &mut Host, settings: Settings| {
         host.send_event(Event::Settings(settings));
         host.run_until_idle();
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
     };
     set(&mut host, Settings { live: false, ..Settings::default() });
     assert_eq!(reason_codes(&host, id), ["live"]);
@@ -264,8 +264,8 @@ fn the_reason_names_settings_that_change_priorities() {
 /// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held
 /// until the other job ends.
 #[test]
-fn the_priority_of_a_job_that_was_held_again_has_the_reason_released() {
-    let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
+fn a_job_that_was_held_twice_reports_the_priority_reason_released() {
+    let mut host = Host::with_data(vec![make_record_with_one_job_limit(7, "A")], vec![queue("q1")]);
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     let at_urgency_0_job = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(at_urgency_0_job, 0);
@@ -280,7 +280,7 @@ fn the_priority_of_a_job_that_was_held_again_has_the_reason_released() {
 }
 
 #[test]
-fn the_reasons_of_a_priority_include_the_last_change_other_than_usage() {
+fn a_priority_explanation_names_the_last_change_that_was_not_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priorities_of(site.of_7).unwrap().noted.when;
@@ -288,7 +288,7 @@ fn the_reasons_of_a_priority_include_the_last_change_other_than_usage() {
     site.host.start_job(running_job);
     for seconds in [300.0, 600.0] {
         site.host.engine.post_stale();
-        site.host.advance_and_refresh(seconds);
+        site.host.advance_time_and_refresh(seconds);
         let answer = explain_job(&site.host, site.of_7);
         let posted = answer.posted.unwrap();
         let before = posted.before.unwrap();

@@ -4,10 +4,10 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::answers::{self, Open, PageFilter, StandingFilter};
+use crate::engine::answers::{self, AssociationFilter, Open, PageFilter};
 use crate::engine::{Batches, Effect, EndedJob, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
@@ -44,7 +44,7 @@ pub fn make_engine_with_tree(policy: SitePart) -> Engine {
 }
 
 #[test]
-fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
+fn a_refresh_of_more_than_4000_associations_takes_four_reactor_turns() {
     for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
         let mut all_accounts = accounts();
         all_accounts.associations = vec![record(association(10, "A"), "A")];
@@ -58,19 +58,19 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
         }
         engine.handle(NOW, Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves)));
         let mut slices = 0;
-        while engine.view().live_snapshot().is_refreshing {
+        while engine.view().get_live_fairshare_details().is_refreshing {
             slices += 1;
             engine.handle(NOW + f64::from(slices), Event::Timer(Timer::Slice));
         }
         assert_eq!(slices, turns, "{users}: usages, ranks, changes, priorities");
-        let last = engine.view().live_snapshot().last.unwrap();
+        let last = engine.view().get_live_fairshare_details().last.unwrap();
         assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
         assert_eq!(engine.refresh.totals(), (1, 0), "{users}");
     }
 }
 
 #[test]
-fn the_reactor_turns_of_a_refresh_depend_on_the_jobs_and_not_on_their_associations() {
+fn the_number_of_refresh_slices_depends_on_jobs_not_on_associations() {
     let turns = |users: u32, jobs: usize, interleave: bool| {
         let mut host = Host::new();
         let mut all_accounts = accounts();
@@ -95,7 +95,7 @@ fn the_reactor_turns_of_a_refresh_depend_on_the_jobs_and_not_on_their_associatio
         };
         let mut effects = host.engine.handle(NOW, Event::Policy(all_accounts, site()));
         let mut turns = 0;
-        while !is_posted(&effects) && host.engine.view().live_snapshot().is_refreshing {
+        while !is_posted(&effects) && host.engine.view().get_live_fairshare_details().is_refreshing {
             turns += 1;
             effects = host.engine.handle(NOW, Event::Timer(Timer::Slice));
         }
@@ -114,29 +114,29 @@ fn the_reactor_turns_of_a_refresh_depend_on_the_jobs_and_not_on_their_associatio
 #[test]
 fn jobs_at_the_maximum_age_get_their_priorities_in_several_reactor_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
         host.engine.batches = Batches { ordered: 20, posted: 300, longest_loop: usize::MAX, ..FEW };
         host.send_event(Event::Settings(ages));
         for _ in 0..jobs {
             host.submit(HostJob::new(7).bank("A")).unwrap();
         }
-        host.advance_and_refresh(200.0);
+        host.advance_time_and_refresh(200.0);
         let now = host.now + 10.0;
         host.engine.handle(now, Event::Timer(Timer::Refresh));
         let mut slices = 0;
-        while host.engine.view().live_snapshot().is_refreshing {
+        while host.engine.view().get_live_fairshare_details().is_refreshing {
             slices += 1;
             host.engine.handle(now, Event::Timer(Timer::Slice));
         }
-        let last = host.engine.view().live_snapshot().last.unwrap();
+        let last = host.engine.view().get_live_fairshare_details().last.unwrap();
         assert_eq!((slices, last.lagging), (turns, jobs), "all priorities fell by the same amount");
     }
 }
 
 #[test]
 fn unchanged_settings_have_no_effects() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
     assert_eq!(
         page_requests(&effects).len(),
@@ -175,7 +175,7 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
 
 #[test]
 fn a_refresh_posts_priorities_of_jobs_whose_age_has_reached_the_maximum() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let settings = Settings { age_weight: 100_000, age_max: 100.0 * HOUR, ..Settings::default() };
     host.send_event(Event::Settings(settings));
     let first_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -183,7 +183,7 @@ fn a_refresh_posts_priorities_of_jobs_whose_age_has_reached_the_maximum() {
     let second_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for (hours, difference) in [(80.0, 10_000), (15.0, 5_000), (2.0, 3_000), (1.0, 2_000), (7.0, 0), (9.0, 0)]
     {
-        host.advance_and_refresh(hours * HOUR);
+        host.advance_time_and_refresh(hours * HOUR);
         let current = [first_job, second_job]
             .map(|id| i64::from(host.engine.view().priorities_of(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
@@ -196,7 +196,7 @@ fn a_refresh_posts_priorities_of_jobs_whose_age_has_reached_the_maximum() {
 
 /// A tree that is built from the pages must give the same fair-shares as the plugin.
 #[test]
-fn the_pages_of_the_live_tree_form_the_whole_tree() {
+fn the_pages_of_the_plugins_tree_form_the_complete_tree() {
     for policy in Policy::ALL {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
@@ -293,9 +293,9 @@ fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
     );
     let effects = engine.handle(NOW, Event::Ended(Some(vec![ended_job(5_000, oldest - 1.0)])));
     assert_eq!(page_requests(&effects), []);
-    assert_eq!(engine.view().live_snapshot().ended, 2_001);
+    assert_eq!(engine.view().get_live_fairshare_details().ended, 2_001);
     engine.handle(NOW, Event::Ended(Some(vec![ended_job(5_001, oldest)])));
-    assert_eq!(engine.view().live_snapshot().ended, 2_001, "the plugin did not ask");
+    assert_eq!(engine.view().get_live_fairshare_details().ended, 2_001, "the plugin did not ask");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn the_plugin_asks_job_list_at_most_twelve_times() {
 }
 
 #[test]
-fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
+fn at_most_200_000_jobs_that_ended_before_the_first_tree_count() {
     for (before, is_stored) in [(0, true), (199_999, true), (200_000, false)] {
         let mut host = Host::new();
         // If job-list does not answer, only the jobs that the engine has stored can count.
@@ -328,7 +328,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             let id = host.run_new_job(HostJob::new(8).bank("A"));
             host.now += 99.0;
             host.end_job(id);
-            host.engine.view().live_snapshot().ended
+            host.engine.view().get_live_fairshare_details().ended
         };
         let after = run(&mut host);
         assert_eq!(after, before as usize + usize::from(is_stored));
@@ -345,7 +345,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
 
 #[test]
 fn a_job_that_names_no_bank_counts_in_its_default_bank() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.run_new_job(HostJob::new(8));
     host.now += 50.0;
     let standing = &host.engine.standing;
@@ -355,7 +355,7 @@ fn a_job_that_names_no_bank_counts_in_its_default_bank() {
 
 #[test]
 fn an_r_with_an_invalid_time_is_logged() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let id = host.run_new_job(HostJob::new(8).bank("A"));
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
     host.replay_jobs(true, Engine::with_small_batches());
@@ -365,8 +365,8 @@ fn an_r_with_an_invalid_time_is_logged() {
 
 /// Flux's loop asks for the priorities of all jobs. The engine must answer the posted priority for a job that the refresh did not select.
 #[test]
-fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
-    let mut host = make_live_host(Policy::Classic);
+fn during_a_refresh_the_flux_loop_changes_only_selected_priorities() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
@@ -375,9 +375,9 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
     host.start_job(running_job);
     let before: Vec<(JobId, Option<i64>)> = host.jobs.iter().map(|(id, job)| (*id, job.priority)).collect();
     let (loops, posts) = (host.loops, host.posts);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!((host.loops - loops, host.posts - posts), (1, 0));
-    let last = host.engine.view().live_snapshot().last.unwrap();
+    let last = host.engine.view().get_live_fairshare_details().last.unwrap();
     let moved =
         before.iter().filter(|(id, posted_priority)| host.jobs[id].priority != *posted_priority).count();
     let is_stale = |(id, job): (&JobId, &HostJob)| {
@@ -391,7 +391,7 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
 
 #[test]
 fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     for (zero, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1), (ZeroScore::Hold, 0)] {
@@ -408,14 +408,14 @@ fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
 
 #[test]
 fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start_job(running_job);
     assert_eq!(host.engine.view().list_pending_jobs_after(None, 9), [mine, other]);
     assert_eq!(host.engine.view().list_pending_jobs_after(None, 1), [mine]);
     assert_eq!(host.engine.view().list_pending_jobs_after(Some(mine), 9), [other]);
     host.refuse_priorities = Some(Refusal::Absent);
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!(
         host.engine.view().list_pending_jobs_after(None, 9),
         [other],
@@ -424,7 +424,7 @@ fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
 }
 
 #[test]
-fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ranks() {
+fn before_the_refresh_of_a_large_push_queries_return_no_ranks() {
     for policy in Policy::ALL {
         let mut all_accounts = accounts();
         all_accounts.associations =
@@ -440,10 +440,10 @@ fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ra
             "{policy:?}: no bank has a rank yet"
         );
         let wanted =
-            StandingFilter { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
+            AssociationFilter { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
         let page = answers::standings(&engine.view(), &wanted, NOW);
         assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
-        while engine.view().live_snapshot().is_refreshing {
+        while engine.view().get_live_fairshare_details().is_refreshing {
             engine.handle(NOW, Event::Timer(Timer::Slice));
         }
         assert_eq!(

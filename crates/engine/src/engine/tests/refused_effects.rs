@@ -3,7 +3,7 @@
 //! Rules: R18
 
 use super::host::Host;
-use super::live::{accounts, leaves, make_live_host, tree};
+use super::live::{accounts, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step, answers};
@@ -20,7 +20,7 @@ fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
     (host, first, held_job)
 }
 
-fn refuse_effect(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
+fn send_refusal_to_engine(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
     engine.refused(effect, why)
 }
 
@@ -37,11 +37,11 @@ fn outstanding_names(engine: &Engine, id: JobId) -> Vec<String> {
 }
 
 #[test]
-fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
+fn flaw_25_a_dependency_that_flux_refuses_is_logged_and_holds_nothing() {
     let (mut host, _, held) = submit_scheduled_and_held();
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let why = Refusal::Other("out of memory".to_owned());
-    let outcome = refuse_effect(&mut host.engine, Effect::AddDependency(held, name), why);
+    let outcome = send_refusal_to_engine(&mut host.engine, Effect::AddDependency(held, name), why);
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(
         *text,
@@ -56,13 +56,13 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
 }
 
 #[test]
-fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
+fn flaw_25_a_dependency_that_flux_fails_to_remove_still_holds_jobs() {
     let (mut host, first, held) = submit_scheduled_and_held();
     let effects = host.engine.handle(NOW, Event::Inactive(first));
     let Some((id, name)) = find_removal(&effects) else { panic!("no removal") };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
     let why = Refusal::Other("out of memory".to_owned());
-    let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
+    let outcome = send_refusal_to_engine(&mut host.engine, Effect::RemoveDependency(id, name), why);
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(outstanding_names(&host.engine, held), ["max-sched-jobs-user-limit"]);
@@ -85,7 +85,7 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
         let (mut host, first, held) = submit_scheduled_and_held();
         let (id, name) = find_removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
-        let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
+        let outcome = send_refusal_to_engine(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(outcome.is_empty(), "{outcome:?}");
         assert_eq!(outstanding_names(&host.engine, held), Vec::<String>::new());
     }
@@ -125,8 +125,8 @@ fn count_stale(host: &Host) -> usize {
 /// At the next refresh no usage has changed. So the engine repeats Flux's loop over all pending jobs only because Flux
 /// refused it before.
 #[test]
-fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = make_live_host(Policy::Classic);
+fn a_refresh_repeats_the_reprioritization_refused_at_the_previous_refresh() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.engine.batches.posted = 100_000;
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
@@ -138,33 +138,33 @@ fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     host.end_job(running_job);
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
     assert!(host.loops == loops && count_stale(&host) > 300, "{}", count_stale(&host));
-    let outcome = host.engine.view().live_snapshot().last.unwrap();
+    let outcome = host.engine.view().get_live_fairshare_details().last.unwrap();
     assert_eq!(
         (outcome.touched, outcome.lagging, outcome.right_to),
         (0, count_stale(&host), Some(0)),
         "nothing was posted"
     );
     host.refuse_loops = None;
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!((host.loops - loops, count_stale(&host)), (1, 0));
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!(host.loops - loops, 1, "the loop runs once");
 }
 
 /// The push changed no priority. It still needs the loop, in which Flux asks for the priorities of jobs that have none.
 #[test]
-fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = make_live_host(Policy::Classic);
+fn a_refresh_repeats_the_reprioritization_refused_at_the_previous_push() {
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     host.submit(HostJob::new(7).bank("A")).unwrap();
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     host.refuse_loops = None;
     for _ in 0..2 {
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         assert_eq!(host.loops - loops, 1);
     }
 }
@@ -175,7 +175,11 @@ fn a_fair_share_memo_that_flux_refused_is_sent_again() {
     let before = host.jobs[&first].memos.len();
     host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&first].memos.len(), before, "the fair-share did not change");
-    refuse_effect(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
+    send_refusal_to_engine(
+        &mut host.engine,
+        Effect::Memo(first, 0.5),
+        Refusal::Other("no memory".to_owned()),
+    );
     host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&first].memos.len(), before + 1);
 }
@@ -186,7 +190,7 @@ fn a_refused_subscription_is_not_cancelled() {
     let id = JobId(77);
     let asked = host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });
     assert!(matches!(asked.as_slice(), [Effect::Subscribe(of)] if *of == id), "{asked:?}");
-    refuse_effect(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
+    send_refusal_to_engine(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
     let effects = host.engine.handle(NOW, Event::Inactive(id));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{effects:?}");
 }

@@ -121,7 +121,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
 
 /// `why` examines only the running jobs that end first. These are enough, because all other jobs end later.
 #[test]
-fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
+fn why_predicts_a_release_from_the_running_jobs_that_end_first() {
     let mut engine = Engine::with_small_batches();
     let own = |run| {
         let own = Association { max_running_jobs: Limit(run), ..association(7, "A") };
@@ -162,7 +162,7 @@ fn add_new_releases(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(J
 }
 
 /// Returns the time at which the first running job ends, and the job. Returns `None` if no job runs.
-fn find_next_end(host: &Host) -> Option<(f64, JobId)> {
+fn find_next_job_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));
     ends.min_by(|a, b| a.0.total_cmp(&b.0))
@@ -200,7 +200,7 @@ proptest! {
             held.iter().copied().filter(|id| has_one_pending(host.jobs[id].user)).collect();
         let (mut starts, mut releases) = (starts.into_iter(), Vec::new());
         loop {
-            let next = find_next_end(&host);
+            let next = find_next_job_end(&host);
             let pending: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
             // In some steps, a pending job starts before the next running job ends.

@@ -4,7 +4,7 @@
 
 use super::examples::{make_site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use super::strict::running_limit_settings;
 use crate::accounts::{Association, ConfigPatch, Queue, RunningLimits, SiteRecords, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
@@ -61,7 +61,7 @@ fn the_engine_subscribes_to_a_replayed_job_that_its_dependencies_may_block() {
 }
 
 #[test]
-fn the_end_of_a_foreign_dependency_starts_a_release_scan_only_for_a_held_job() {
+fn when_a_dependency_of_another_plugin_ends_only_held_jobs_are_scanned() {
     for (limit, is_held) in [(2, false), (1, true)] {
         let mut host = make_site(|a| a.max_sched_jobs = Limit(limit));
         submit(&mut host, 1);
@@ -105,7 +105,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         if !start {
             facts.resources = Resources::None;
         }
-        let mut engine = engine_with(vec![record(association(7, "A"), "A")]);
+        let mut engine = make_engine_with_associations(vec![record(association(7, "A"), "A")]);
         assert!(!engine.view().is_replaying());
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().has_job(id));
@@ -223,7 +223,7 @@ fn a_new_job_at_urgency_0_demands_no_headroom_to_run() {
 }
 
 #[test]
-fn the_ledger_has_the_queue_of_the_latest_job_of_an_association() {
+fn an_association_stores_the_queue_of_its_latest_job() {
     let mut host = make_site(|_| ());
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     let latest = |host: &Host| {
@@ -237,7 +237,7 @@ fn the_ledger_has_the_queue_of_the_latest_job_of_an_association() {
 }
 
 #[test]
-fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
+fn the_engine_lists_users_whose_jobs_wait_for_a_push() {
     let mut host = Host::new();
     for user in [8, 7, 8] {
         host.submit(HostJob::new(user)).unwrap();
@@ -286,7 +286,7 @@ fn a_reprioritize_loop_of_flux_releases_no_job_before_the_next_reactor_turn() {
 }
 
 #[test]
-fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
+fn moving_a_job_in_priority_to_a_full_queue_adds_no_dependency() {
     for state in [State::Depend, State::Sched] {
         let mut host = make_site(|_| ());
         host.send_event(Event::Queues(vec![queue("q1"), Queue { max_sched_jobs: Limit(0), ..queue("q2") }]));

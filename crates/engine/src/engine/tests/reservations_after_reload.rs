@@ -49,7 +49,7 @@ fn one_job_queue(name: &str) -> Queue {
 }
 
 #[test]
-fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
+fn the_engine_counts_old_reservations_once_a_new_job_approaches_the_limit() {
     for is_reload in [true, false] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
         let [first_job, second_job, released_job] = [(); 3].map(|()| start(&mut host, 1));

@@ -45,7 +45,7 @@ fn restart_and_push(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Ve
 }
 
 /// Returns the jobs in the order of Flux's list of pending jobs.
-fn sort_in_flux_order(host: &Host, ids: &[JobId]) -> Vec<JobId> {
+fn sort_by_priority_and_id(host: &Host, ids: &[JobId]) -> Vec<JobId> {
     let mut all = ids.to_vec();
     all.sort_by_key(|id| (std::cmp::Reverse(host.jobs[id].priority), *id));
     all
@@ -56,17 +56,17 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
     let (mut host, ids) = restart_and_push(11, [0.2, 0.9], 100_000);
     host.send_event(Event::Reprioritize);
     assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
-    assert_eq!(host.moved_to_sched, sort_in_flux_order(&host, &ids));
+    assert_eq!(host.moved_to_sched, sort_by_priority_and_id(&host, &ids));
     assert_eq!(host.loops, 1);
     assert_no_drift(&host);
 }
 
 /// For priorities in the upper half of the range, Flux searches its list from the other end.
 #[test]
-fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
+fn flux_gets_high_priorities_in_ascending_order_after_a_restart() {
     let (mut host, ids) = restart_and_push(11, [0.2, 0.9], i64::from(u32::MAX));
     host.send_event(Event::Reprioritize);
-    let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_in_flux_order(&host, &ids)
+    let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_by_priority_and_id(&host, &ids)
         .into_iter()
         .partition(|id| host.jobs[id].priority > Some(i64::from(u32::MAX / 2)));
     assert!(high.len() > 2 && low.len() > 2);
@@ -76,7 +76,7 @@ fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
 }
 
 #[test]
-fn few_jobs_get_their_priorities_in_flux_s_loop() {
+fn few_jobs_without_a_priority_get_it_within_fluxs_reprioritization() {
     for (jobs, at_once) in [(MAX_IN_LOOP, true), (MAX_IN_LOOP + 1, false)] {
         let (mut host, ids) = restart_and_push(jobs, [0.5, 0.5], 100_000);
         let effects = host.engine.handle(NOW, Event::Reprioritize);
@@ -91,7 +91,7 @@ fn few_jobs_get_their_priorities_in_flux_s_loop() {
 
 /// Between the turns Flux serves other requests. The engine must skip jobs that have ended or have a priority by then.
 #[test]
-fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
+fn each_reactor_turn_sets_the_priorities_of_some_jobs_without_a_priority() {
     let (mut host, ids) = restart_and_push(4 * SLICE, [0.5, 0.5], 100_000);
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply_effects(effects);

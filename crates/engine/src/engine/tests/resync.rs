@@ -4,8 +4,8 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
-use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -14,7 +14,7 @@ use fairshare::Policy;
 /// The number of jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 250;
 
-pub fn send_panic(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
+pub fn report_panic_to_engine(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Panicked(id))
 }
 
@@ -23,20 +23,20 @@ fn looked_up_jobs(effects: &[Effect]) -> Vec<JobId> {
 }
 
 /// Returns true if the only effect arms the timer of the next reactor turn.
-fn arms_only_next_turn(effects: &[Effect]) -> bool {
+fn arms_only_timer_of_next_turn(effects: &[Effect]) -> bool {
     matches!(effects, [Effect::Arm(Timer::Turn)])
 }
 
-fn logs_text(effects: &[Effect], text: &str) -> bool {
+fn has_log_effect_with_text(effects: &[Effect], text: &str) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Log(_, said) if said.contains(text)))
 }
 
 #[test]
-fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
+fn a_comparison_looks_up_each_job_once_and_then_requests_all_priorities() {
     let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
     assert!(!host.engine.view().needs_comparison());
-    assert!(arms_only_next_turn(&send_panic(&mut host, None)));
+    assert!(arms_only_timer_of_next_turn(&report_panic_to_engine(&mut host, None)));
     assert!(host.engine.view().needs_comparison());
     let turns: Vec<Vec<Effect>> =
         (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
@@ -51,12 +51,12 @@ fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
 
 /// Until the comparison ends, the engine may store jobs that Flux no longer has. So it releases no job.
 #[test]
-fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
+fn after_a_panic_a_release_scan_waits_for_the_comparison_with_flux() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [_, held_job] = [submit(&mut host, 1), submit(&mut host, 1)];
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
-    send_panic(&mut host, None);
+    report_panic_to_engine(&mut host, None);
     host.apply_effects(effects);
     assert_eq!(host.state(held_job), Some(State::Depend));
     host.run_until_idle();
@@ -72,12 +72,12 @@ fn the_counters_are_recounted_at_once_after_a_panic() {
     assert_eq!(host.states([first, second_job]), [Some(State::Sched), Some(State::Depend)]);
     host.engine.ledger.change_job_without_counting(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
-    send_panic(&mut host, Some(first));
+    report_panic_to_engine(&mut host, Some(first));
     assert_eq!(host.engine.ledger.drift(), []);
 }
 
 #[test]
-fn the_comparison_with_flux_rereads_all_jobs_of_flux_and_drops_all_others() {
+fn after_a_panic_the_engine_rereads_fluxs_jobs_and_drops_vanished_jobs() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(2));
     let [first_job, gone_job, held_job, blocked_job] = [
         submit(&mut host, 1),
@@ -90,7 +90,7 @@ fn the_comparison_with_flux_rereads_all_jobs_of_flux_and_drops_all_others() {
     // a job that does not exist.
     host.jobs.remove(&gone_job);
     host.jobs.get_mut(&first_job).unwrap().state = State::Run;
-    let effects = send_panic(&mut host, Some(JobId(999)));
+    let effects = report_panic_to_engine(&mut host, Some(JobId(999)));
     assert!(host.engine.view().has_job(gone_job));
     host.apply_effects(effects);
     host.run_until_idle();
@@ -105,12 +105,12 @@ fn the_comparison_with_flux_rereads_all_jobs_of_flux_and_drops_all_others() {
 }
 
 #[test]
-fn only_the_job_of_the_call_gets_its_fair_share_memo_again_after_a_panic() {
+fn after_a_panic_only_the_failed_callbacks_job_gets_a_memo() {
     let mut host = make_site(|_| ());
     let [one, other] = [(); 2].map(|()| submit(&mut host, 1));
     let count_memos = |host: &Host| [one, other].map(|id| host.jobs[&id].memos.len());
     assert_eq!(count_memos(&host), [1, 1]);
-    let effects = send_panic(&mut host, Some(one));
+    let effects = report_panic_to_engine(&mut host, Some(one));
     host.apply_effects(effects);
     host.run_until_idle();
     assert_eq!(count_memos(&host), [2, 1]);
@@ -120,7 +120,7 @@ fn only_the_job_of_the_call_gets_its_fair_share_memo_again_after_a_panic() {
 fn a_job_that_ended_before_its_lookup_is_dropped() {
     let mut host = make_site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
-    send_panic(&mut host, None);
+    report_panic_to_engine(&mut host, None);
     let looked_up = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
     assert_eq!(looked_up.len(), 2);
     host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
@@ -136,11 +136,11 @@ fn a_job_that_ended_before_its_lookup_is_dropped() {
 fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
-    send_panic(&mut host, None);
+    report_panic_to_engine(&mut host, None);
     let asked_effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     assert_eq!(looked_up_jobs(&asked_effects), [id]);
     let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
-    assert!(logs_text(&effects, &format!("job {id}: failed to look it up: no memory")));
+    assert!(has_log_effect_with_text(&effects, &format!("job {id}: failed to look it up: no memory")));
     assert!(host.engine.view().has_job(id));
     assert!(host.engine.refused(Effect::LookUp(id), Refusal::Absent).is_empty());
     assert!(!host.engine.view().has_job(id));
@@ -151,25 +151,25 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     for _ in 0..3 {
-        assert!(arms_only_next_turn(&send_panic(&mut host, None)));
+        assert!(arms_only_timer_of_next_turn(&report_panic_to_engine(&mut host, None)));
     }
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "a comparison is under way");
-    let effects = send_panic(&mut host, None);
-    assert!(logs_text(&effects, "cannot compare the plugin"));
+    let effects = report_panic_to_engine(&mut host, None);
+    assert!(has_log_effect_with_text(&effects, "cannot compare the plugin"));
     assert_eq!(
         looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
         [],
         "no comparison after the fourth panic"
     );
     assert!(host.engine.view().needs_comparison());
-    assert!(arms_only_next_turn(&host.engine.handle(NOW, Event::TryAgain)));
+    assert!(arms_only_timer_of_next_turn(&host.engine.handle(NOW, Event::TryAgain)));
     assert!(
         host.engine.handle(NOW, Event::TryAgain).is_empty(),
         "a second request starts no second comparison"
     );
     assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
     // The next panic makes the engine abandon the comparison with Flux again.
-    assert!(logs_text(&send_panic(&mut host, None), "cannot compare"));
+    assert!(has_log_effect_with_text(&report_panic_to_engine(&mut host, None), "cannot compare"));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_request_to_compare_jobs_with_flux_does_nothing_if_no_call_panicked() {
     submit(&mut host, 1);
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
     for _ in 0..3 {
-        send_panic(&mut host, None);
+        report_panic_to_engine(&mut host, None);
         host.apply_effects(vec![Effect::Arm(Timer::Turn)]);
         host.run_until_idle();
         assert!(!host.engine.view().needs_comparison(), "a complete comparison resets the count of panics");
@@ -191,10 +191,10 @@ fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
     let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
     host.never_answered.insert(held);
     let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    host.replay_jobs(true, engine_with(vec![record(limited_association, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
     for _ in 0..4 {
-        send_panic(&mut host, None);
+        report_panic_to_engine(&mut host, None);
     }
     assert!(!host.engine.ledger().job(held).unwrap().is_unread() && !host.engine.ledger().has_unread());
 }
@@ -204,7 +204,7 @@ fn the_comparison_with_flux_ends_when_no_lookup_is_pending() {
     for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
         let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
-        send_panic(&mut host, None);
+        report_panic_to_engine(&mut host, None);
         assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
         assert!(host.engine.view().needs_comparison());
@@ -217,7 +217,7 @@ fn the_comparison_with_flux_ends_when_no_lookup_is_pending() {
 /// that may be blocked.
 #[test]
 fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
-    for (state, has_dependencies, needs_loop) in [
+    for (state, has_dependencies, needs_priority_request) in [
         (State::New, true, true),
         (State::New, false, false),
         (State::Depend, true, true),
@@ -239,7 +239,7 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
             _ => None,
         };
         let mut wanted = vec![(id, false)];
-        wanted.extend(needs_loop.then_some((id, true)));
+        wanted.extend(needs_priority_request.then_some((id, true)));
         let asked: Vec<_> = effects.iter().filter_map(which).collect();
         assert_eq!(asked, wanted, "{state:?} {has_dependencies}");
     }
@@ -276,7 +276,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
 #[test]
 fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
-    (0..4).for_each(|_| drop(send_panic(&mut host, None)));
+    (0..4).for_each(|_| drop(report_panic_to_engine(&mut host, None)));
     assert!(host.engine.view().needs_comparison());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(host.states(jobs), [Some(State::Sched), Some(State::Depend)]);
@@ -287,9 +287,9 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
 
 /// A panic drops the timers and the state of the refresh, so the engine must arm the timer again.
 #[test]
-fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
+fn a_refresh_that_panicked_is_repeated_after_one_refresh_interval() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         let mut all_accounts = accounts();
         all_accounts.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
         let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
@@ -301,12 +301,12 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
         host.now += 30.0;
         drop(host.engine.handle(host.now, Event::Timer(Timer::Refresh)));
         host.refresh_at = None;
-        let effects = send_panic(&mut host, None);
+        let effects = report_panic_to_engine(&mut host, None);
         host.apply_effects(effects);
         host.run_until_idle();
         assert_eq!(host.refresh_at, Some(host.now + 30.0), "{users} {refresh}");
-        host.advance_and_refresh(30.0);
-        assert_eq!(host.engine.view().live_snapshot().last.unwrap().when, host.now);
+        host.advance_time_and_refresh(30.0);
+        assert_eq!(host.engine.view().get_live_fairshare_details().last.unwrap().when, host.now);
         assert!(host.jobs[&mine].priority < host.jobs[&other].priority, "{users} {refresh}");
         assert_eq!(host.refresh_at.is_some(), refresh > 0.0);
     }
@@ -315,7 +315,7 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
 /// If each panic moved the refresh by a period, a panic every 20 seconds would prevent all refreshes.
 #[test]
 fn repeated_panics_do_not_delay_the_next_refresh() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     host.now += 20.0;
     let effects = host.engine.handle(host.now, Event::Panicked(None));
@@ -337,7 +337,7 @@ fn the_comparison_with_flux_includes_jobs_without_an_association() {
         let mut host = Host::new();
         let id = host.submit(HostJob::new(9).blocked_by("afterany:1")).unwrap();
         host.never_answered = [id].into();
-        let effects = send_panic(&mut host, None);
+        let effects = report_panic_to_engine(&mut host, None);
         host.apply_effects(effects);
         host.run_until_idle();
         assert!(host.engine.view().needs_comparison(), "the eventlog is unread");
@@ -362,7 +362,7 @@ fn pending_requests_are_repeated_after_a_panic() {
     assert_eq!(asks(&pushed_effects), 1);
     for time in 1..=12 {
         let effects = engine.handle(NOW, Event::Panicked(None));
-        let gives_up = logs_text(&effects, "job-list does not answer");
+        let gives_up = has_log_effect_with_text(&effects, "job-list does not answer");
         assert_eq!(gives_up, time == 12, "{time}");
         assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))), !gives_up);
         assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), usize::from(!gives_up));
@@ -383,10 +383,10 @@ fn pending_requests_are_repeated_after_a_panic() {
 #[test]
 fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
     for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = make_live_host(Policy::FairTree);
+        let mut host = make_host_with_live_fairshare(Policy::FairTree);
         let id = host.run_new_job(HostJob::new(7));
-        assert_eq!(host.engine.view().live_snapshot().running, 1);
-        send_panic(&mut host, Some(id));
+        assert_eq!(host.engine.view().get_live_fairshare_details().running, 1);
+        report_panic_to_engine(&mut host, Some(id));
         if is_dropped {
             host.engine.ledger.remove(id);
         }
@@ -399,7 +399,7 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
         } else {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
-        assert_eq!(host.engine.view().live_snapshot().running, 0, "{is_cached} {is_dropped}");
+        assert_eq!(host.engine.view().get_live_fairshare_details().running, 0, "{is_cached} {is_dropped}");
         assert!(!host.engine.view().has_job(id));
     }
 }

@@ -4,7 +4,7 @@
 use super::examples::{assert_no_drift, restart_without_data};
 use super::host::Host;
 use super::resync;
-use super::site::{HostJob, NOW, association, one_job_record, queue, record};
+use super::site::{HostJob, NOW, association, make_record_with_one_job_limit, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -15,13 +15,13 @@ fn make_site() -> Host {
     Host::with_data(vec![record(one_association, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
 }
 
-fn apply_panic(host: &mut Host) {
-    let effects = resync::send_panic(host, None);
+fn apply_effects_after_panic(host: &mut Host) {
+    let effects = resync::report_panic_to_engine(host, None);
     host.apply_effects(effects);
 }
 
 /// Submits job 9999, and brings it to DEPEND within one reactor turn. Returns its id.
-fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
+fn submit_and_move_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     let late_job = JobId(9_999);
     host.jobs.insert(late_job, HostJob { state: State::Depend, ..facts.clone() });
     for event in [Event::New(Host::facts(late_job, &facts)), Event::Depend(late_job)] {
@@ -38,8 +38,8 @@ fn a_job_held_because_of_a_wrong_counter_is_released_after_the_comparison_with_f
     let mut host = make_site();
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&moved_job).unwrap().bank = Some("B".to_owned());
-    apply_panic(&mut host);
-    let late_job = submit_to_depend(&mut host, HostJob::new(7).bank("A"));
+    apply_effects_after_panic(&mut host);
+    let late_job = submit_and_move_to_depend(&mut host, HostJob::new(7).bank("A"));
     assert_eq!(host.names(late_job), ["max-sched-jobs-user-limit"]);
     host.run_until_idle();
     assert_eq!(host.state(late_job), Some(State::Sched));
@@ -53,7 +53,7 @@ fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     let mut host = make_site();
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).bank("A")).unwrap());
     host.never_answered = jobs.into();
-    apply_panic(&mut host);
+    apply_effects_after_panic(&mut host);
     host.run_until_idle();
     let reads = |host: &mut Host, id| {
         let refused = Refusal::Other("out of memory".to_owned());
@@ -92,15 +92,17 @@ fn a_refused_priority_is_posted_again() {
 /// ends, and frees headroom for the submitted job.
 #[test]
 fn a_job_submitted_during_the_comparison_with_flux_is_released_afterwards() {
-    let mut host =
-        Host::with_data(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(
+        vec![make_record_with_one_job_limit(7, "A"), record(association(8, "A"), "A")],
+        vec![queue("q1")],
+    );
     let running_job = host.run_new_job(HostJob::new(7));
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
-    apply_panic(&mut host);
+    apply_effects_after_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply_effects(effects);
     assert!(host.engine.view().needs_comparison());
-    let late_job = submit_to_depend(&mut host, HostJob::new(7));
+    let late_job = submit_and_move_to_depend(&mut host, HostJob::new(7));
     assert_eq!(host.names(late_job), ["max-running-jobs-user-limit"]);
     host.jobs.remove(&running_job);
     for event in [Event::Cleanup(running_job), Event::Inactive(running_job)] {

@@ -4,7 +4,7 @@
 //! Rules: D18
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, make_live_host, tree};
+use super::live::{accounts, leaf, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{AssociationRecord, SiteRecords};
 use crate::engine::{Event, Settings};
@@ -16,7 +16,7 @@ use fairshare::periods::Resources;
 /// The snapshot stores a fair-share only if it differs from the one that the tree gives.
 #[test]
 fn a_fair_share_equal_to_that_of_the_tree_is_marked_as_computed() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let marks = |host: &super::host::Host| -> Vec<(u32, bool)> {
         let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
@@ -57,7 +57,7 @@ fn a_fair_share_equal_to_that_of_the_tree_is_marked_as_computed() {
 
 #[test]
 fn an_aborted_push_leaves_no_associations() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
@@ -74,7 +74,7 @@ fn an_aborted_push_leaves_no_associations() {
 /// A push in one message replaces the staged push.
 #[test]
 fn a_replaced_staged_push_leaves_no_associations() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
@@ -93,8 +93,8 @@ fn ended_job(id: u64) -> Job {
 
 /// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.
 #[test]
-fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
-    let mut host = make_live_host(Policy::FairTree);
+fn an_ended_job_is_kept_until_the_snapshot_has_taken_it() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     assert!(!crate::engine::has_unsaved_jobs(&host.engine.view(), 1));
     for _ in 0..3 {
         let id = host.run_new_job(HostJob::new(7));
@@ -124,7 +124,7 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
 
 #[test]
 fn an_ended_job_from_the_snapshot_counts_and_an_invalid_job_is_logged() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let valid = Ended { job: ended_job(1), end: NOW + 50.0 };
     let invalid = Ended { job: Job { start: f64::NAN, ..ended_job(2) }, end: NOW };
     host.send_event(Event::Recalled(vec![valid.clone(), invalid], Vec::new()));

@@ -13,7 +13,7 @@ mod submissions;
 mod virtual_queues;
 
 use super::host::Host;
-use super::live::{accounts, leaves, make_live_host, tree};
+use super::live::{accounts, leaves, make_host_with_live_fairshare, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, SiteLimit, SiteRecords, Target};
 use crate::engine::{Engine, Event, Settings, State};
@@ -107,7 +107,7 @@ fn the_snapshot_contains_the_parents_of_banks() {
 /// The limit counts GPUs. Each job requests two GPUs, and one GPU is left. Each row has a limit, and says which jobs in
 /// `others` the limit holds.
 #[test]
-fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
+fn a_scope_limit_counts_all_jobs_of_its_scope_and_no_others() {
     let association = || Target::Association(UserId(7), "A".into());
     let others: [(u32, &str, &str); 5] =
         [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")];
@@ -159,7 +159,7 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
 }
 
 #[test]
-fn a_limit_counts_its_own_measure_and_stage() {
+fn each_limit_counts_only_its_resource_and_its_job_states() {
     for (amount, first, second) in [
         ("run-jobs", (1, 1, 0), (1, 1, 0)),
         ("run-nodes", (3, 3, 0), (2, 2, 0)),
@@ -332,7 +332,7 @@ fn no_job_is_overtaken_indefinitely() {
 }
 
 #[test]
-fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends() {
+fn the_end_of_a_reserving_job_releases_the_job_it_held_back() {
     let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let large_job = host.submit(make_job(7, "B", 4)).unwrap();

@@ -19,7 +19,7 @@ fn one_job_queue(name: &str) -> Queue {
 }
 
 #[test]
-fn a_push_releases_jobs_of_all_associations_in_one_turn() {
+fn a_push_releases_the_jobs_of_all_associations_in_one_reactor_turn() {
     let mut host = Host::with_data(make_records(Limit(1)), Vec::new());
     let held: Vec<JobId> = [7, 8, 9]
         .map(|user| {
@@ -63,7 +63,7 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
 }
 
 #[test]
-fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() {
+fn jobs_are_checked_when_the_last_job_with_unread_eventlog_moves_away() {
     let mut host = Host::with_data(
         [make_records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(),
         vec![queue("q1")],

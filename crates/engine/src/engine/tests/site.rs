@@ -127,7 +127,7 @@ impl HostJob {
         (count as f64 * limit.min(MOST)).min(MOST) as u64
     }
 
-    pub fn allocated_size(&self) -> Size {
+    pub fn get_allocated_job_size(&self) -> Size {
         Size { gpus: self.size.gpus + self.extra_gpus, ..self.size }
     }
 
@@ -136,9 +136,9 @@ impl HostJob {
         match self.started.filter(|_| matches!(self.state, State::Run | State::Cleanup)) {
             None => Resources::None,
             start => Resources::Allocated(Allocation {
-                nodes: self.allocated_size().nodes,
-                cores: self.allocated_size().cores,
-                gpus: self.allocated_size().gpus,
+                nodes: self.get_allocated_job_size().nodes,
+                cores: self.get_allocated_job_size().cores,
+                gpus: self.get_allocated_job_size().gpus,
                 start,
                 expiration: self.limit.and_then(|limit| Some(start? + limit)),
             }),
@@ -175,7 +175,7 @@ pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
 }
 
 /// Returns an association that may run one job.
-pub fn one_job_record(user: u32, bank: &str) -> AssociationRecord {
+pub fn make_record_with_one_job_limit(user: u32, bank: &str) -> AssociationRecord {
     record(Association { max_running_jobs: Limit(1), ..association(user, bank) }, bank)
 }
 
@@ -195,7 +195,7 @@ pub fn queue(name: &str) -> Queue {
 }
 
 /// Returns an engine with these records, and small batches.
-pub fn engine_with(records: Vec<AssociationRecord>) -> Engine {
+pub fn make_engine_with_associations(records: Vec<AssociationRecord>) -> Engine {
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(records));
     engine

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::site::{HostJob, association, record};
 use crate::accounts::Association;
-use crate::engine::answers::{Open, StandingFilter, standings};
+use crate::engine::answers::{AssociationFilter, Open, standings};
 use crate::ids::Limit;
 
 #[test]
@@ -17,7 +17,7 @@ fn each_active_job_counts_in_exactly_one_state() {
         let jobs = stats.jobs;
         let counts = [jobs.running, jobs.pending, jobs.held, jobs.waiting, jobs.blocked, jobs.ending];
         assert_eq!(counts.iter().sum::<u64>(), jobs.live);
-        let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
+        let wanted = AssociationFilter { user: None, bank: None, after: None, most: 9, open: Open::Own };
         let standings = standings(&host.engine.view(), &wanted, host.now).associations;
         let sums = standings.iter().fold([0; 4], |[running, pending, held, blocked], it| {
             [

@@ -23,7 +23,7 @@ fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-fn submit_five(host: &mut Host) -> [JobId; 5] {
+fn submit_five_jobs(host: &mut Host) -> [JobId; 5] {
     [(); 5].map(|()| submit(host, 1))
 }
 
@@ -36,7 +36,7 @@ fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
     {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
         host.send_event(Event::Settings(settings));
-        let jobs = submit_five(&mut host);
+        let jobs = submit_five_jobs(&mut host);
         assert_eq!(list_states(&host, &jobs), wanted);
         assert_no_drift(&host);
     }
@@ -46,7 +46,7 @@ fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
 fn a_job_in_sched_keeps_its_headroom_until_it_ends() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     host.send_event(Event::Settings(strict_settings()));
-    let jobs = submit_five(&mut host);
+    let jobs = submit_five_jobs(&mut host);
     host.start_job(jobs[0]);
     assert_eq!(list_states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
     host.end_job(jobs[1]);
@@ -57,7 +57,7 @@ fn a_job_in_sched_keeps_its_headroom_until_it_ends() {
 }
 
 #[test]
-fn strict_running_limits_count_nodes_and_cores_too() {
+fn strict_running_limits_also_count_nodes_and_cores() {
     let mut host = make_site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
     host.send_event(Event::Settings(strict_settings()));
     let [a, b, c] = [(3, 3), (2, 2), (1, 1)]
@@ -83,7 +83,7 @@ fn each_queue_has_its_own_rule_for_running_limits() {
 #[test]
 fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_once() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-    let jobs = submit_five(&mut host);
+    let jobs = submit_five_jobs(&mut host);
     host.send_event(Event::Settings(strict_settings()));
     assert_eq!(list_states(&host, &jobs), [Sched; 5], "jobs in SCHED stay there");
     let late_job = submit(&mut host, 1);
@@ -118,7 +118,7 @@ fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
     for is_reload in [true, false] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
         host.send_event(Event::Settings(strict_settings()));
-        let jobs = submit_five(&mut host);
+        let jobs = submit_five_jobs(&mut host);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Queues(Vec::new()));
         let records = crate::engine::associations_page(&host.engine.view(), None, 10, None)

@@ -6,13 +6,13 @@
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::past_depend::list_states;
-use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use super::why::explain_job;
 use crate::accounts::Association;
 use crate::engine::tests::FEW;
 use crate::engine::{Effect, Event, Refusal, Settings, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Keepers, Reservation};
+use crate::limits::{BlockState, Reservation};
 use State::{Depend, Priority, Sched};
 
 const AFTER: &str = "afterany:1";
@@ -142,7 +142,7 @@ fn the_explanation_of_an_unsubscribed_job_is_correct() {
 }
 
 #[test]
-fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
+fn an_unsubscribed_job_does_not_age_while_another_plugin_blocks_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|_| ());
         host.send_event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
@@ -169,12 +169,12 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by(AFTER) };
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last_job = submit(&mut host, 1);
-        host.replay_jobs(true, engine_with(vec![record(own_association(), "A")]));
+        host.replay_jobs(true, make_engine_with_associations(vec![record(own_association(), "A")]));
         assert_eq!(host.subscribed.len(), FEW.subscribed);
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
         let beyond_jobs: Vec<JobId> =
             held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
-        assert!(beyond_jobs.iter().all(|id| keepers(&host, id) == Keepers::NobodyElse));
+        assert!(beyond_jobs.iter().all(|id| keepers(&host, id) == BlockState::NobodyElse));
         if !are_blocked {
             beyond_jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
@@ -184,7 +184,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             assert_eq!(host.state(last_job), Some(Sched));
             let is_blocked = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
-                (job.reservation, job.keepers) == (Reservation::Blocked, Keepers::Others)
+                (job.reservation, job.keepers) == (Reservation::Blocked, BlockState::Others)
                     && host.names(*id) == [AFTER]
             };
             assert!(beyond_jobs.iter().all(is_blocked));

@@ -84,7 +84,7 @@ fn a_new_priority_factor_needs_only_a_row_in_the_factor_table() {
 }
 
 #[test]
-fn max_wait_behind_outweighs_a_new_factor() {
+fn max_wait_behind_is_guaranteed_despite_an_additional_priority_factor() {
     static SEVEN: [Factor; 7] = {
         let [fairshare, queue, bank, urgency, age, size] = FACTORS;
         [fairshare, queue, bank, urgency, age, size, EVEN]

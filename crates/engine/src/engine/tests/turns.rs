@@ -4,7 +4,10 @@
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
-use super::site::{HostJob, NOW, OWNER, association, engine_with, one_job_record, queue, record};
+use super::site::{
+    HostJob, NOW, OWNER, association, make_engine_with_associations, make_record_with_one_job_limit, queue,
+    record,
+};
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
@@ -26,7 +29,7 @@ fn run_reactor_turn(host: &mut Host) -> Vec<Effect> {
 
 /// A job that ends during Flux's loop over all jobs frees headroom. A release within the loop would move Flux's cursor.
 #[test]
-fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
+fn a_job_end_releases_no_job_during_flux_reprioritization() {
     let (mut host, running, [held]) = make_host_with_held_jobs();
     host.engine.execute_step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
@@ -37,8 +40,11 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
 }
 
 #[test]
-fn no_job_of_any_association_is_released_within_flux_s_loop() {
-    let mut host = Host::with_data(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
+fn a_scan_of_all_associations_releases_no_job_during_flux_reprioritization() {
+    let mut host = Host::with_data(
+        vec![make_record_with_one_job_limit(7, "A"), make_record_with_one_job_limit(8, "A")],
+        vec![],
+    );
     let held = [7, 8].map(|user| {
         host.run_new_job(HostJob::new(user));
         host.submit(HostJob::new(user)).unwrap()
@@ -73,7 +79,7 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     host.engine.handle(NOW, Event::Depend(id));
     let has_priority = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::SetPriority(_)));
     assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
-    host.engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
+    host.engine.handle(NOW, Event::Associations(vec![make_record_with_one_job_limit(7, "A")]));
     assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
@@ -81,14 +87,15 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
 /// but not if other records follow.
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
-    let records = || vec![one_job_record(OWNER.0, "A"), one_job_record(8, "A")];
+    let records =
+        || vec![make_record_with_one_job_limit(OWNER.0, "A"), make_record_with_one_job_limit(8, "A")];
     let mut host = Host::with_data(records(), vec![]);
     let running_job = host.run_new_job(HostJob::new(OWNER.0));
     let held_job = host.submit(HostJob::new(OWNER.0)).unwrap();
     host.replay_jobs(true, Engine::with_small_batches());
-    host.send_event(Event::Associations(vec![one_job_record(OWNER.0, "A")]));
-    host.send_event(Event::Associations(vec![one_job_record(8, "A")]));
-    host.send_event(Event::Associations(vec![one_job_record(8, "A")]));
+    host.send_event(Event::Associations(vec![make_record_with_one_job_limit(OWNER.0, "A")]));
+    host.send_event(Event::Associations(vec![make_record_with_one_job_limit(8, "A")]));
+    host.send_event(Event::Associations(vec![make_record_with_one_job_limit(8, "A")]));
     host.end_job(running_job);
     assert_eq!(host.state(held_job), Some(Depend), "the push has not ended");
     host.send_event(Event::Reprioritize);
@@ -101,7 +108,7 @@ fn an_eventlog_is_read_once() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let sched_job = submit(&mut host, 1);
     host.requested_reads = 0;
-    host.replay_jobs(true, engine_with(vec![one_job_record(7, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![make_record_with_one_job_limit(7, "A")]));
     assert_eq!((host.state(sched_job), host.requested_reads), (Some(Sched), 1), "a limit is in reach");
     submit(&mut host, 1);
     host.send_event(Event::Reprioritize);
@@ -112,7 +119,7 @@ fn an_eventlog_is_read_once() {
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
     let (mut host, _, [held_job]) = make_host_with_held_jobs();
-    host.replay_jobs(true, engine_with(vec![one_job_record(7, "A")]));
+    host.replay_jobs(true, make_engine_with_associations(vec![make_record_with_one_job_limit(7, "A")]));
     assert_eq!((host.state(held_job), host.subscribed.len()), (Some(Depend), 0));
 }
 
@@ -144,7 +151,7 @@ fn a_job_in_depend_may_move_to_a_full_queue() {
 
 /// After an update Flux itself asks for the priority, so the engine need not look up the urgency.
 #[test]
-fn an_update_in_priority_looks_up_no_urgency() {
+fn a_job_update_in_priority_causes_no_lookup_of_the_urgency() {
     let (mut host, _, []) = make_host_with_held_jobs();
     let job = HostJob {
         bank: Some("A".to_owned()),
@@ -163,12 +170,12 @@ fn an_update_in_priority_looks_up_no_urgency() {
 /// While fair-share was not live, priorities were computed from pushed fair-shares. If they stayed, new jobs would be
 /// sorted among priorities of another scale.
 #[test]
-fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
+fn all_priorities_are_posted_again_when_live_fair_share_is_enabled() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 300.0, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     let live = |live| Event::Settings(Settings { live, ..Settings::default() });
     host.send_event(live(false));
     let pushed = [(7, 0.4), (8, 0.1)];
@@ -177,7 +184,7 @@ fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     host.push(records.into());
     assert_eq!(ids.map(|id| host.jobs[&id].priority), [Some(40_000), Some(10_000)]);
     host.send_event(live(true));
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     for id in ids {
         let priorities = host.engine.view().priorities_of(id).unwrap();
         assert_eq!(Some(i64::from(priorities.exact.priority)), host.jobs[&id].priority, "job {id}");
@@ -226,7 +233,7 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
 }
 
 #[test]
-fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
+fn a_lowered_limit_does_not_cause_another_read_of_an_eventlog() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let ids = [(); 2].map(|()| submit(&mut host, 1));
     let accounts = |running| {
@@ -261,12 +268,12 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
 
 /// A scan of all held jobs is larger than a scan of only the unblocked held jobs.
 #[test]
-fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
+fn a_deferred_scan_of_all_jobs_replaces_one_of_unblocked_jobs() {
     let host = make_site(|_| ());
     let id = host.engine.book().find(UserId(7), None).unwrap();
     for lines in [[Candidates::Unblocked, Candidates::All], [Candidates::All, Candidates::Unblocked]] {
         let mut engine = host.engine.clone();
         lines.iter().for_each(|line| drop(engine.due.schedule_scan(id, *line)));
-        assert_eq!(engine.due.take_scans_of_turn()[&id], Candidates::All, "{lines:?}");
+        assert_eq!(engine.due.take_scans_for_reactor_turn()[&id], Candidates::All, "{lines:?}");
     }
 }

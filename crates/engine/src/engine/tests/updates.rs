@@ -112,7 +112,7 @@ fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
 }
 
 #[test]
-fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_stays() {
+fn an_unchecked_update_to_an_unknown_bank_is_logged_without_an_exception() {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("lost".to_owned()));

@@ -23,7 +23,7 @@ fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
 }
 
 #[test]
-fn a_released_job_of_urgency_0_lets_the_next_one_run() {
+fn a_released_job_of_urgency_0_lets_the_next_job_run() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     let job_a = start(&mut host, 1);
     let at_urgency_0_job = submit(&mut host, 1);
@@ -51,7 +51,7 @@ fn submit_three_held(urgency: i64, blocked_by: Option<&str>) -> (Host, JobId, [J
 }
 
 #[test]
-fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
+fn the_current_urgency_of_a_held_job_decides_whether_it_reserves_headroom() {
     use State::{Depend, Sched};
     for (submitted, present, states) in [
         (0, 0, [Sched, Sched, Depend]),
@@ -77,7 +77,7 @@ fn a_blocked_job_of_urgency_0_reserves_no_headroom_to_run_in_a_scan() {
 }
 
 #[test]
-fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
+fn flaw_27_if_the_urgency_lookup_fails_the_job_reserves_full_headroom() {
     let (mut host, running, [first, ..]) = submit_three_held(0, None);
     let effects = host.engine.handle(NOW, Event::Inactive(running));
     assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
@@ -93,7 +93,7 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
 
 /// The job started while the engine waited for its urgency. Flux would refuse a priority for a running job.
 #[test]
-fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
+fn a_running_job_gets_no_priority_if_flux_reports_its_urgency_late() {
     let mut host = make_site(|_| ());
     let running_job = start(&mut host, 1);
     let effects = host.engine.handle(NOW, Event::Urgency(running_job, 16));

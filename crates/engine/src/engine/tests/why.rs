@@ -3,12 +3,12 @@
 //! host.
 
 use super::host::Host;
-use super::live::{accounts, leaf, make_live_host, tree};
-use super::site::{HostJob, NOW, association, engine_with, queue, record};
+use super::live::{accounts, leaf, make_host_with_live_fairshare, tree};
+use super::site::{HostJob, NOW, association, make_engine_with_associations, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch, Queue};
 use crate::engine::answers::{
-    self, BankStats, Check, Explained, Heading, JobFilter, JobsPage, Open, StandingFilter, Standings, Stats,
-    Why,
+    self, AssociationFilter, BankStats, Check, Explained, Heading, JobFilter, JobsPage, Open, Standings,
+    Stats, Why,
 };
 use crate::engine::{Effect, Event, Settings, State};
 use crate::ids::{JobId, Limit, UserId, f58};
@@ -75,7 +75,7 @@ fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_
 }
 
 #[test]
-fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_all() {
+fn why_counts_all_jobs_whose_end_frees_headroom_and_names_twenty() {
     let mut host = Host::with_data(vec![limited_record(21, 99)], vec![queue("q1")]);
     for _ in 0..21 {
         host.run_new_job(timed_job(7, 100.0));
@@ -153,12 +153,12 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
 }
 
 #[test]
-fn a_rank_is_the_place_among_all_associations() {
-    let mut host = make_live_host(Policy::FairTree);
+fn a_rank_is_the_position_among_all_associations() {
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     host.send_event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
     host.run_until_idle();
-    let wanted = |open| StandingFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
+    let wanted = |open| AssociationFilter { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
     let explanation = answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
     let rank = |at: usize| explanation.associations[at].rank.unwrap();
     assert_eq!([(rank(0).place, rank(0).of), (rank(1).place, rank(1).of)], [(1, 3), (3, 3)]);
@@ -176,7 +176,7 @@ fn a_rank_is_the_place_among_all_associations() {
 
 #[test]
 fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
@@ -188,7 +188,7 @@ fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() 
 
 #[test]
 fn a_refresh_updates_annotations() {
-    let mut host = make_live_host(Policy::Classic);
+    let mut host = make_host_with_live_fairshare(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
@@ -197,7 +197,7 @@ fn a_refresh_updates_annotations() {
     host.start_job(running_job);
     let first = host.jobs[&waits].annotation.clone();
     for _ in 0..3 {
-        host.advance_and_refresh(30.0);
+        host.advance_time_and_refresh(30.0);
         for id in [waits, behind] {
             assert_eq!(
                 host.jobs[&id].annotation,
@@ -211,7 +211,7 @@ fn a_refresh_updates_annotations() {
         host.send_event(Event::Settings(Settings { annotate, ..Settings::default() }));
         host.jobs.get_mut(&behind).unwrap().annotation = None;
     }
-    host.advance_and_refresh(30.0);
+    host.advance_time_and_refresh(30.0);
     assert_eq!(
         host.jobs[&behind].annotation,
         crate::engine::annotate::annotation_text(&host.engine.view(), behind)
@@ -220,7 +220,7 @@ fn a_refresh_updates_annotations() {
 
 #[test]
 fn an_unchanged_annotation_is_not_sent_again() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
     let notes = |host: &mut Host| {
@@ -350,7 +350,7 @@ proptest! {
 /// If a push raises a limit, a held job keeps its dependencies until the next scan. Until then the explanation
 /// predicts that the job is released now.
 #[test]
-fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
+fn why_predicts_an_immediate_release_after_the_limit_is_raised() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [first, held] = [(); 2].map(|()| host.run_new_job(timed_job(7, 100.0)));
     let release = |host: &Host, id| {
@@ -372,7 +372,7 @@ fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_e
     let first_job = host.run_new_job(timed_job(7, 100.0));
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
     host.never_answered = [held_job].into();
-    host.replay_jobs(true, engine_with(vec![limited_record(1, 9)]));
+    host.replay_jobs(true, make_engine_with_associations(vec![limited_record(1, 9)]));
     let explanation = explain_job(&host, held_job);
     let holds: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(
@@ -446,7 +446,7 @@ fn why_suggests_a_cancellation_only_if_it_would_release_the_job() {
 /// The command reads answers into the types of the engine. Scripts read the keys of the JSON, so a changed key fails this test.
 #[test]
 fn an_answer_survives_a_round_trip_through_json() {
-    let mut host = make_live_host(Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(Policy::FairTree);
     host.send_event(Event::Associations(vec![limited_record(1, 9)]));
     let first_job = host.submit(timed_job(7, 100.0)).unwrap();
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
@@ -459,7 +459,7 @@ fn an_answer_survives_a_round_trip_through_json() {
     }
     let view = host.engine.view();
     let heading = || Heading::new(&view, host.now, None);
-    let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open: Open::All };
+    let wanted = AssociationFilter { user: None, bank: None, after: None, most: 9, open: Open::All };
     let standings = answers::standing(&view, &wanted, Open::Banks, heading());
     let written = serde_json::to_value(&standings).unwrap();
     let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();

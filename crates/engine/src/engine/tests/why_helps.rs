@@ -2,7 +2,7 @@
 //! The steps that `why` suggests to the user of a job, and the predicted time of the job's release with its reason.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, association, one_job_record, queue, record};
+use super::site::{HostJob, NOW, association, make_record_with_one_job_limit, queue, record};
 use super::why::explain_job;
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State, Timer};
@@ -102,7 +102,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
 }
 
 #[test]
-fn why_suggests_no_step_that_would_not_help() {
+fn why_suggests_only_actions_that_help_the_held_job() {
     let helps =
         |host: &Host, id| explain_job(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
     let own_association = Association { max_nodes: Limit(4), ..association(7, "A") };
@@ -150,7 +150,7 @@ fn why_suggests_no_step_that_would_not_help() {
 
 /// Each further job makes the search longer, so `why` computes a time only for up to 1,000 jobs.
 #[test]
-fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
+fn why_predicts_no_time_if_it_must_search_over_a_thousand_jobs() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     let own_record = |run| record(Association { max_running_jobs: Limit(run), ..association(7, "A") }, "A");
@@ -191,7 +191,8 @@ fn association_with_project(project: &str) -> Association {
 #[test]
 fn why_suggests_no_bank_that_refuses_the_project() {
     for (project, helps) in [("*", true), ("p", false)] {
-        let records = vec![one_job_record(7, "A"), record(association_with_project(project), "A")];
+        let records =
+            vec![make_record_with_one_job_limit(7, "A"), record(association_with_project(project), "A")];
         let mut host = Host::with_data(records, vec![queue("q1")]);
         host.run_new_job(HostJob::new(7));
         let held_job = host.submit(HostJob::new(7)).unwrap();
@@ -266,7 +267,7 @@ fn a_rejection_names_a_bank_that_would_accept_the_job() {
 }
 
 #[test]
-fn why_names_20_foreign_dependencies_and_counts_all() {
+fn why_names_20_dependencies_of_other_plugins_and_counts_the_rest() {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let name = |number: u32| format!("after-finish={}", 100 + number);
     let blocked_job = (0..23).fold(HostJob::new(7), |job, number| job.blocked_by(&name(number)));

@@ -2,9 +2,9 @@
 //! The counters and indexes of one association, which depend only on its live jobs.
 
 use super::super::line::HeldLine;
-use super::super::place::ScopePlaces;
+use super::super::place::PositionsInScopes;
 use super::super::scope::{ScopeId, ScopeIds};
-use super::super::{Footprint, HoldSet, Job, Keepers, Phase, Usage};
+use super::super::{BlockState, Footprint, HoldSet, Job, Phase, Usage};
 use super::latest_end::LatestEnd;
 use super::set_membership;
 use crate::ids::{JobId, QueueName};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(in crate::limits) struct Class {
     pub queue: Option<QueueName>,
     pub names: HoldSet,
-    pub keepers: Keepers,
+    pub keepers: BlockState,
 }
 
 impl Class {
@@ -31,7 +31,7 @@ pub(in crate::limits) struct Account {
     /// The limit scopes in which the jobs of the association count too; `None` before its first job.
     pub scope_ids: Option<Box<ScopeIds>>,
     /// The association's positions in waiting lists.
-    pub waiting: ScopePlaces,
+    pub waiting: PositionsInScopes,
     /// The held jobs by class.
     pub held: BTreeMap<Class, HeldLine>,
     /// The queue of the newest job.

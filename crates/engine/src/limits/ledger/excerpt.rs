@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// scheduler queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PlaceInLine {
+pub struct PositionAmongJobs {
     /// The position: 1 for the first job.
     pub place: usize,
     /// The total number of jobs in the list.
@@ -67,14 +67,14 @@ impl Ledger {
             excerpt.jobs.insert(id, JobRow { cached_priority: None, job: Box::new(job.clone()) });
         }
         excerpt.stopped = self.stopped.clone();
-        excerpt.accounts = Accounts::for_one_association(association, account);
+        excerpt.accounts = Accounts::create_for_one_association(association, account);
         excerpt
     }
 }
 
 impl Stage {
     /// Returns the amount of `measure` that a job uses or reserves in this stage. Includes suspended reservations if `counts_suspended` is true.
-    pub fn compute_taken_amount(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
+    pub fn compute_used_or_reserved_amount(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
         let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
         let suspended = if counts_suspended { suspended } else { 0 };
         charged.saturating_add(reserved).saturating_add(suspended)

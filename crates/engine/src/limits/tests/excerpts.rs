@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// One job runs, one is in SCHED, one has reservations for SCHED and RUN, and one is held.
 #[test]
 fn the_use_of_a_limit_includes_reservations() {
-    let mut book = make_book(5);
+    let mut book = make_book_with_running_limit(5);
     let id = book.find(UserId(1), None).unwrap();
     let mut association = book.association(id).unwrap().clone();
     (association.max_nodes, association.max_sched_jobs) = (Limit(9), Limit(7));
@@ -37,8 +37,8 @@ fn the_use_of_a_limit_includes_reservations() {
 
 /// The unread eventlog may show that there is no headroom.
 #[test]
-fn a_ledger_excerpt_releases_no_job_while_an_eventlog_is_unread() {
-    let book = make_book(5);
+fn a_partial_ledger_copy_releases_no_job_while_an_eventlog_is_unread() {
+    let book = make_book_with_running_limit(5);
     let id = book.find(UserId(1), None).unwrap();
     for (knowledge, released) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
         let mut ledger = Ledger::new(RULES);
@@ -52,21 +52,25 @@ fn a_ledger_excerpt_releases_no_job_while_an_eventlog_is_unread() {
 /// Jobs that another plugin blocks come last, in whichever queue they are. Otherwise the lower id comes first.
 #[test]
 fn held_jobs_that_are_not_blocked_come_first_and_then_lower_ids() {
-    let book = make_book(0);
+    let book = make_book_with_running_limit(0);
     let mut ledger = Ledger::new(RULES);
     let other_queue = || Some("other".into());
     for (id, keepers, queue) in [
-        (1, Keepers::Others, None),
-        (2, Keepers::NobodyElse, None),
-        (3, Keepers::NobodyElse, other_queue()),
-        (4, Keepers::Others, other_queue()),
-        (5, Keepers::NobodyElse, None),
+        (1, BlockState::Others, None),
+        (2, BlockState::NobodyElse, None),
+        (3, BlockState::NobodyElse, other_queue()),
+        (4, BlockState::Others, other_queue()),
+        (5, BlockState::NobodyElse, None),
     ] {
         ledger.insert(JobId(id), Job { keepers, queue, ..make_held_job(&book) });
     }
     ledger.insert(JobId(6), make_job(&book, Phase::Sched));
-    let find_place =
-        |id| ledger.accounts.find_place_of_job(JobId(id), ledger.job(JobId(id))?).map(|at| (at.place, at.of));
+    let find_place = |id| {
+        ledger
+            .accounts
+            .find_position_of_held_job(JobId(id), ledger.job(JobId(id))?)
+            .map(|at| (at.place, at.of))
+    };
     let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
     assert_eq!([1, 2, 3, 4, 5].map(|id| (id, find_place(id))), wanted);
     assert_eq!(find_place(6), None, "a job in SCHED has no place");
@@ -96,12 +100,12 @@ proptest! {
     /// The rivals of a job are all earlier jobs, and later jobs that request less or belong to another class. A blocked job is no rival of
     /// an unblocked job.
     #[test]
-    fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
-        let book = make_book(0);
+    fn competitors_of_a_job_are_all_jobs_that_may_be_released_first(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
+        let book = make_book_with_running_limit(0);
         let at = at % all.len();
         let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
-            let keepers = if it.is_blocked { Keepers::Others } else { Keepers::NobodyElse };
+            let keepers = if it.is_blocked { BlockState::Others } else { BlockState::NobodyElse };
             let size = Size::new(it.nodes, it.cores, 0);
             let queue = it.is_in_other_queue.then(|| "other".into());
             ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..make_held_job(&book) });

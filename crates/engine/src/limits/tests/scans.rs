@@ -14,10 +14,12 @@ const USERS: u32 = 8;
 const QUEUES: [Option<&str>; 2] = [None, Some("q1")];
 
 /// Returns a site with `users` users in two banks. `caps` are the limits on each bank, on both banks together, and on each user.
-fn make_book_with_caps(users: u32, caps: [i64; 6]) -> Book {
+fn make_book_with_site_limits(users: u32, caps: [i64; 6]) -> Book {
     let record = |user: u32| {
-        let mut association =
-            make_book(9).association(make_book(9).find(UserId(1), None).unwrap()).unwrap().clone();
+        let mut association = make_book_with_running_limit(9)
+            .association(make_book_with_running_limit(9).find(UserId(1), None).unwrap())
+            .unwrap()
+            .clone();
         (association.user, association.bank) =
             (UserId(user), if user.is_multiple_of(2) { "A" } else { "B" }.into());
         association.max_running_jobs = Limit(if user == 3 { 1 } else { 5 });
@@ -145,7 +147,7 @@ impl World {
         for unplaced in cursor.unplaced(&mut self.ledger, &self.book) {
             let priority = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
             let priorities: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(priority).collect();
-            cursor.place_association(&mut self.ledger, &self.book, unplaced, &priorities);
+            cursor.put_association_into_waiting_lists(&mut self.ledger, &self.book, unplaced, &priorities);
         }
         self.discard_results(cursor);
         cursor.release_next(&mut self.ledger, &self.book, undecided)
@@ -154,7 +156,7 @@ impl World {
     fn discard_results(&mut self, cursor: &mut ScanCursor) {
         if self.visits_all {
             self.ledger.discard_scan_results();
-            cursor.restart_searches();
+            cursor.reset_search_positions();
         }
     }
 
@@ -209,7 +211,7 @@ impl World {
                     admission: Admission::Admitted(self.find_association(*user)),
                     queue: QUEUES[*queue].map(Into::into),
                     size: Size::new(*nodes, *cores, 0),
-                    keepers: if *is_blocked { Keepers::Others } else { Keepers::NobodyElse },
+                    keepers: if *is_blocked { BlockState::Others } else { BlockState::NobodyElse },
                     ..make_job(&self.book, Phase::Depend)
                 };
                 self.add_job(id, one, *runs);
@@ -225,7 +227,7 @@ impl World {
                 return scans.iter().map(|(user, line)| self.run_scan(*user, *line, &undecided)).collect();
             }
             Op::ScanAll => {
-                self.ledger.request_all_places();
+                self.ledger.request_all_position_updates();
                 let all: BTreeSet<AssociationId> = self.ledger.associations_with_held().collect();
                 let users = (1..=USERS).filter(|user| all.contains(&self.find_association(*user)));
                 let users: Vec<u32> = users.collect();
@@ -255,7 +257,7 @@ proptest! {
     fn a_scan_that_skips_associations_releases_the_same_jobs_as_a_scan_that_visits_all(
         caps in prop::array::uniform6(1..7i64), ops in prop::collection::vec(any_op(), 1..120),
     ) {
-        let book = make_book_with_caps(USERS, caps);
+        let book = make_book_with_site_limits(USERS, caps);
         let (mut skipping, mut visiting) = (World::new(&book, false), World::new(&book, true));
         for (id, op) in (1..).zip(&ops) {
             let (taken, wanted) = (skipping.apply(id, op), visiting.apply(id, op));
@@ -269,8 +271,8 @@ proptest! {
 
 /// Returns a site with one running job. Each further user has two held jobs: one job lacks nodes, and one job lacks
 /// cores. A job that needs the smaller number of nodes and the smaller number of cores would fit.
-fn make_world_without_headroom(users: u32) -> World {
-    let mut world = World::new(&make_book_with_caps(users, [9, 9, 999, 999, 999, 999]), false);
+fn make_site_without_headroom(users: u32) -> World {
+    let mut world = World::new(&make_book_with_site_limits(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
         let admission = Admission::Admitted(world.find_association(user));
         let size = Size::new(nodes, cores, 0);
@@ -296,7 +298,7 @@ fn measure_scan_cost(world: &mut World, user: u32) -> usize {
 /// Many associations wait for the same headroom. The first scan visits each of them, and later scans only read the waiting list.
 #[test]
 fn no_scan_visits_an_association_again_while_nothing_changes() {
-    let mut world = make_world_without_headroom(USERS);
+    let mut world = make_site_without_headroom(USERS);
     let first = measure_scan_cost(&mut world, 2);
     let others: Vec<usize> = (3..=USERS).map(|user| measure_scan_cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
@@ -310,7 +312,7 @@ fn no_scan_visits_an_association_again_while_nothing_changes() {
 #[test]
 fn a_scan_visits_each_association_of_a_scope_once() {
     let measure_costs = |users: u32| {
-        let mut world = make_world_without_headroom(users);
+        let mut world = make_site_without_headroom(users);
         // The first scan puts the associations into the waiting list.
         (measure_scan_cost(&mut world, 2), add_and_remove_job(&mut world), measure_scan_cost(&mut world, 3))
     };

@@ -15,8 +15,10 @@ const LAST: u32 = 50;
 /// be in SCHED or RUN.
 fn make_site() -> (Book, Ledger) {
     let make_record = |user: u32, bank: &str| {
-        let mut association =
-            make_book(9).association(make_book(9).find(UserId(1), None).unwrap()).unwrap().clone();
+        let mut association = make_book_with_running_limit(9)
+            .association(make_book_with_running_limit(9).find(UserId(1), None).unwrap())
+            .unwrap()
+            .clone();
         (association.user, association.bank) = (UserId(user), bank.into());
         AssociationRecord { association, fairshare: 0.5, def_bank: bank.into() }
     };
@@ -71,13 +73,13 @@ fn place_associations(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor)
     let unplaced_associations = cursor.unplaced(ledger, book);
     let heads: Vec<JobId> = unplaced_associations.iter().flat_map(Unplaced::heads).collect();
     for unplaced in unplaced_associations {
-        cursor.place_association(ledger, book, unplaced, &[]);
+        cursor.put_association_into_waiting_lists(ledger, book, unplaced, &[]);
     }
     heads
 }
 
 #[test]
-fn a_scope_places_its_held_associations_only_if_there_are_two() {
+fn a_scope_orders_associations_only_if_two_have_held_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -100,7 +102,7 @@ fn a_scope_places_its_held_associations_only_if_there_are_two() {
 }
 
 #[test]
-fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
+fn a_change_of_limits_assigns_scopes_only_to_associations_with_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, LAST, Phase::Depend));
     let (other, _) = make_site();
@@ -115,7 +117,7 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
 /// An association with a held job gets another job, which is then removed. Only a change of held jobs or counters can change the
 /// association's position.
 #[test]
-fn an_association_keeps_its_place_if_a_job_that_is_neither_held_nor_counted_is_removed() {
+fn removing_an_uncounted_job_keeps_the_position_of_its_association() {
     let (book, mut ledger) = make_site();
     let make_first_users_job = |phase| make_job_of_user(&book, 1, phase);
     add_job(&mut ledger, &book, 1, make_held_job_of_user(&book, 1));
@@ -139,7 +141,7 @@ fn an_association_keeps_its_place_if_a_job_that_is_neither_held_nor_counted_is_r
 /// If a scan releases no job of a waiting association, a different scope may hold the jobs. So the positions of the
 /// association are computed again.
 #[test]
-fn an_association_gets_a_new_place_if_a_scan_releases_none_of_its_jobs() {
+fn positions_are_recomputed_if_a_scan_releases_no_job_of_an_association() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -157,7 +159,7 @@ fn an_association_gets_a_new_place_if_a_scan_releases_none_of_its_jobs() {
 
 /// The eventlog of a job of user 1 in bank A is unread. The held job belongs to bank A, to bank B, or to bank C.
 #[test]
-fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
+fn a_job_waits_for_an_unread_eventlog_only_if_limits_are_shared() {
     for (user, is_put_off) in [(2, true), (3, true), (LAST, false)] {
         let (book, mut ledger) = make_site();
         let unread = Job { knowledge: Knowledge::Unread, ..make_job_of_user(&book, 1, Phase::Depend) };
@@ -168,7 +170,7 @@ fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
             is_put_off,
             "user {user}"
         );
-        assert_eq!(!ledger.take_deferred().is_empty(), is_put_off, "user {user}");
+        assert_eq!(!ledger.take_associations_skipped_by_scans().is_empty(), is_put_off, "user {user}");
     }
 }
 
@@ -184,7 +186,7 @@ fn a_scan_skips_jobs_that_a_shared_limit_holds() {
         }
         let mut held_job = make_held_job_of_user(&book, 2);
         if own_cap == 0 {
-            held_job.names.add_all(RULES, RULES.select_limits(Rule::is_on_running_jobs));
+            held_job.names.add_all(RULES, RULES.select_limits(Rule::is_limit_on_running_jobs));
         }
         add_job(&mut ledger, &book, 2, held_job.clone());
         let mut record = book.association(find_association(&book, 2)).unwrap().clone();
@@ -207,7 +209,12 @@ fn a_scan_of_jobs_that_no_other_plugin_blocks_skips_blocked_jobs() {
         let (book, mut ledger) = make_site();
         add_job(&mut ledger, &book, 1, make_held_job_of_user(&book, 1));
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
-        add_job(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..make_held_job_of_user(&book, 2) });
+        add_job(
+            &mut ledger,
+            &book,
+            2,
+            Job { keepers: BlockState::Others, ..make_held_job_of_user(&book, 2) },
+        );
         add_job(&mut ledger, &book, 3, make_held_job_of_user(&book, 3));
         let mut cursor = ScanCursor::new(find_association(&book, 1), line);
         place_associations(&mut ledger, &book, &mut cursor);
@@ -228,7 +235,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
         ledger.insert(JobId(id), make_job_of_user(&book, 1, phase));
     }
     ledger.insert(JobId(3), make_held_job_of_user(&book, 2));
-    ledger.request_all_places();
+    ledger.request_all_position_updates();
     assert!(ledger.has_no_scope_data(), "no scope exists");
     ledger.apply_scope_limits(&book);
     let used: Vec<_> =
@@ -255,7 +262,7 @@ fn the_headroom_of_an_association_includes_shared_limits() {
 }
 
 #[test]
-fn a_recount_clears_the_places_of_associations_and_the_overtaken_jobs() {
+fn a_recount_clears_the_waiting_lists_and_the_overtaken_jobs() {
     let (book, mut ledger) = make_site();
     add_job(&mut ledger, &book, 1, make_job_of_user(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, make_held_job_of_user(&book, 1));
@@ -274,9 +281,14 @@ fn a_recount_clears_the_places_of_associations_and_the_overtaken_jobs() {
     for id in ledger.accounts.scope_ids(find_association(&book, 1)).to_vec() {
         ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
-    ledger.request_all_places();
+    ledger.request_all_position_updates();
     for unplaced in cursor.unplaced(&mut ledger, &book) {
-        cursor.place_association(&mut ledger, &book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+        cursor.put_association_into_waiting_lists(
+            &mut ledger,
+            &book,
+            unplaced,
+            &[(JobId(2), 1), (JobId(3), 1)],
+        );
     }
     let (overtaken, (lines, since)) = count_entries(&ledger);
     assert!(overtaken > 0 && lines > 0 && since > 0);

@@ -10,7 +10,7 @@ fn make_job(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { id: JobId(id), posted, current, is_incomparable: false }
 }
 
-fn incomparable_job(id: u64, posted: u32, current: u32) -> PendingJob {
+fn make_job_without_comparable_priority(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { is_incomparable: true, ..make_job(id, posted, current) }
 }
 
@@ -42,18 +42,22 @@ fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, dept
 }
 
 /// Returns true if, after the posts, no stale priority of the first `depth` jobs was computed with other weights.
-fn is_head_comparable(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+fn are_first_priorities_comparable(
+    jobs: &[PendingJob],
+    is_posted: impl Fn(&PendingJob) -> bool,
+    depth: usize,
+) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
     jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || is_posted(job))
 }
 
 /// Tries all sets of jobs, and returns the size of the smallest whose posts give a correct order.
-fn find_smallest_plan_size(jobs: &[PendingJob], depth: usize) -> usize {
+fn find_smallest_number_of_posts(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
             let is_posted = |job: &PendingJob| set >> job.id.0 & 1 == 1;
-            is_correct(jobs, is_posted, depth) && is_head_comparable(jobs, is_posted, depth)
+            is_correct(jobs, is_posted, depth) && are_first_priorities_comparable(jobs, is_posted, depth)
         })
         .map(u32::count_ones)
         .min()
@@ -75,7 +79,7 @@ fn any_jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
     })
 }
 
-fn make_pending(jobs: &[PendingJob]) -> Pending<()> {
+fn make_set_of_pending_jobs(jobs: &[PendingJob]) -> Pending<()> {
     let mut pending = Pending::default();
     for &job in jobs {
         pending.put(None, job, ());
@@ -86,7 +90,7 @@ fn make_pending(jobs: &[PendingJob]) -> Pending<()> {
 const UNLIMITED_DEPTH: usize = usize::MAX;
 
 #[test]
-fn small_queues_have_the_expected_plans() {
+fn small_queues_have_the_expected_posting_plans() {
     for (what, jobs, depth, touch) in [
         ("no priority is stale", vec![make_job(1, 5, 5), make_job(2, 4, 4)], UNLIMITED_DEPTH, vec![]),
         (
@@ -156,7 +160,7 @@ fn small_queues_have_the_expected_plans() {
 }
 
 #[test]
-fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
+fn queues_share_the_budget_of_priorities_that_a_refresh_may_post() {
     let mut pending = Pending::default();
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
     // The current priorities reverse the order of each queue. The queue batch has 100 jobs, and the queue debug has 10 jobs.
@@ -190,7 +194,7 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
 
 /// 100 jobs at the head of a queue must fall behind job 200. Each plan may post 30 jobs.
 #[test]
-fn several_plans_correct_the_head_of_a_queue_if_one_budget_is_too_small() {
+fn several_posting_plans_order_a_queue_head_that_exceeds_one_budget() {
     let mut pending = Pending::default();
     for id in 0..100 {
         pending.put(None, make_job(id, 1_000 - id as u32, 500 - id as u32), ());
@@ -234,20 +238,32 @@ fn a_moved_job_is_compared_with_its_new_queue() {
 /// All priorities rise or fall by the same amount, so the order is correct already. The plan must still post
 /// priorities at the head of the queue that were computed with other weights.
 #[test]
-fn a_posting_plan_posts_incomparable_priorities_at_the_head_of_a_queue() {
-    let risen_jobs =
-        [incomparable_job(1, 50, 150), incomparable_job(2, 40, 140), incomparable_job(3, 30, 130)];
-    let fallen_jobs =
-        [incomparable_job(1, 150, 50), incomparable_job(2, 140, 40), incomparable_job(3, 130, 30)];
-    let jobs_with_one_overtaken =
-        [incomparable_job(1, 150, 50), incomparable_job(2, 140, 40), incomparable_job(3, 130, 45)];
-    let reversed_jobs =
-        [incomparable_job(1, 110, 50), incomparable_job(2, 120, 40), incomparable_job(3, 130, 30)];
+fn a_posting_plan_posts_priorities_on_an_old_scale_for_head_jobs() {
+    let risen_jobs = [
+        make_job_without_comparable_priority(1, 50, 150),
+        make_job_without_comparable_priority(2, 40, 140),
+        make_job_without_comparable_priority(3, 30, 130),
+    ];
+    let fallen_jobs = [
+        make_job_without_comparable_priority(1, 150, 50),
+        make_job_without_comparable_priority(2, 140, 40),
+        make_job_without_comparable_priority(3, 130, 30),
+    ];
+    let jobs_with_one_overtaken = [
+        make_job_without_comparable_priority(1, 150, 50),
+        make_job_without_comparable_priority(2, 140, 40),
+        make_job_without_comparable_priority(3, 130, 45),
+    ];
+    let reversed_jobs = [
+        make_job_without_comparable_priority(1, 110, 50),
+        make_job_without_comparable_priority(2, 120, 40),
+        make_job_without_comparable_priority(3, 130, 30),
+    ];
     let jobs_with_holds = [
-        incomparable_job(1, 150, 50),
-        incomparable_job(2, 140, 40),
-        incomparable_job(3, 130, 0),
-        incomparable_job(4, 120, 0),
+        make_job_without_comparable_priority(1, 150, 50),
+        make_job_without_comparable_priority(2, 140, 40),
+        make_job_without_comparable_priority(3, 130, 0),
+        make_job_without_comparable_priority(4, 120, 0),
     ];
     for (what, jobs, depth, budget, touch, correct_depth) in [
         ("the head", &risen_jobs[..], 2, 2, vec![1, 2], None),
@@ -259,15 +275,15 @@ fn a_posting_plan_posts_incomparable_priorities_at_the_head_of_a_queue() {
         ("too many jobs change places: the last of them", &reversed_jobs, 2, 1, vec![2], Some(0)),
         ("held jobs come first", &jobs_with_holds, 2, 1, vec![3], Some(0)),
     ] {
-        let plan = make_pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
+        let plan = make_set_of_pending_jobs(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
         let posted_ids: Vec<u64> = plan.jobs_to_post.iter().map(|(id, _)| id.0).collect();
         assert_eq!((posted_ids, plan.correct_depth), (touch, correct_depth), "{what}");
     }
 }
 
 #[test]
-fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one() {
-    let mut pending = make_pending(&[make_job(1, 5, 5), make_job(2, 4, 4)]);
+fn a_posted_priority_is_comparable_again_once_reposted_or_up_to_date() {
+    let mut pending = make_set_of_pending_jobs(&[make_job(1, 5, 5), make_job(2, 4, 4)]);
     let read_flags =
         |pending: &Pending<()>| [1, 2].map(|id| pending.get(JobId(id)).unwrap().0.is_incomparable);
     pending.mark_priorities_incomparable();
@@ -281,10 +297,14 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
 }
 
 #[test]
-fn a_posting_plan_reports_the_correct_depth_if_holds_use_up_its_budget() {
+fn a_posting_plan_reports_the_correct_depth_if_holds_use_all_posts() {
     let jobs =
         [make_job(1, 9, 9), make_job(2, 0, 8), make_job(3, 7, 7), make_job(4, 2, 6), make_job(5, 5, 1)];
-    let plan = make_pending(&jobs).plan(Bounds { depth: UNLIMITED_DEPTH, budget: 1, refreshes_stale: false });
+    let plan = make_set_of_pending_jobs(&jobs).plan(Bounds {
+        depth: UNLIMITED_DEPTH,
+        budget: 1,
+        refreshes_stale: false,
+    });
     assert_eq!((plan.jobs_to_post, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
@@ -308,7 +328,7 @@ fn queues_with_equal_needs_share_the_budget_equally() {
 }
 
 #[test]
-fn a_queue_with_few_stale_priorities_does_not_limit_the_depth_of_a_posting_plan() {
+fn few_stale_priorities_in_one_queue_do_not_limit_other_queues_depth() {
     let small = reversed_jobs(0, 6, 100);
     let need = fewest_posts(&small, 500).len();
     // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
@@ -333,13 +353,13 @@ proptest! {
         let touch = fewest_posts(&jobs, depth);
         let is_posted = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_correct(&jobs, is_posted, depth), "{touch:?}");
-        prop_assert_eq!(touch.len(), find_smallest_plan_size(&jobs, depth));
+        prop_assert_eq!(touch.len(), find_smallest_number_of_posts(&jobs, depth));
         prop_assert!(touch.is_sorted_by_key(PendingJob::current_key) && touch.iter().all(PendingJob::is_stale));
     }
 
     #[test]
-    fn a_posting_plan_orders_the_queue_correctly_to_its_reported_depth(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
-        let pending = make_pending(&jobs);
+    fn a_posting_plan_sorts_the_queue_to_the_depth_it_reports(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
+        let pending = make_set_of_pending_jobs(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.jobs_to_post.len() <= budget);
         let is_posted = |job: &PendingJob| plan.jobs_to_post.contains(&(job.id, job.current));
@@ -365,7 +385,7 @@ proptest! {
     }
 
     #[test]
-    fn pending_jobs_equal_a_list_after_random_changes(changes in prop::collection::vec((0..6u8, 0..12u64, any_priority(), 0..3usize), 0..80)) {
+    fn the_pending_jobs_match_a_simple_list_after_random_changes(changes in prop::collection::vec((0..6u8, 0..12u64, any_priority(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let mut list: Vec<(usize, PendingJob)> = Vec::new();
@@ -415,7 +435,7 @@ proptest! {
     }
 
     #[test]
-    fn places_equal_the_places_in_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
+    fn computed_queue_positions_equal_positions_in_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (make_job(id, *posted, 1), *queue));
@@ -432,7 +452,7 @@ proptest! {
         expected.retain(|id, _| wanted.contains(&id.0));
         prop_assert_eq!(pending.places(wanted.into_iter().map(JobId)), expected);
         for queue in &queues {
-            let predicted = pending.find_place_of_new_job(queue.as_ref(), new);
+            let predicted = pending.predict_position_of_new_job(queue.as_ref(), new);
             pending.put(queue.as_ref(), make_job(99, new, 1), ());
             let places = pending.places([JobId(99)]);
             prop_assert_eq!(places.get(&JobId(99)), Some(&predicted));

@@ -70,7 +70,7 @@ fn new_weights_of_a_push_keep_the_charge_factor_of_a_job() {
 }
 
 #[test]
-fn pushed_changes_count_up_to_the_last_of_them_in_any_order_of_push_and_jobs() {
+fn pushed_charge_changes_apply_whether_jobs_or_the_push_come_first() {
     for reports_jobs_first in [true, false] {
         let mut standing = Standing::new(Retention::default());
         // The plugin was loaded at T0 + 200 and does not know earlier configurations.

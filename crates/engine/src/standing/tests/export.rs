@@ -56,7 +56,7 @@ fn the_generation_counts_pushes_and_refreshes_that_change_a_fairshare() {
     assert_eq!(ranked, 3, "all associations have a fair-share");
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.generation(), ranked);
-    let idle = standing.compute_slice(1).map(|done| (done.now, done.changed.len()));
+    let idle = standing.compute_refresh_slice(1).map(|done| (done.now, done.changed.len()));
     assert_eq!(idle, Some((T0 + 1.0, 0)), "no refresh is in progress");
     standing.remove_site();
     assert_eq!(standing.generation(), ranked + 1);
@@ -74,7 +74,7 @@ fn the_plugin_needs_ended_jobs_since_the_earliest_watermark_of_the_tree() {
 }
 
 #[test]
-fn uncovered_usage_is_exported_in_pages_and_restored() {
+fn usage_that_no_push_includes_is_exported_in_pages_and_restored() {
     let mut exporter = Standing::new(Retention { jobs: 4, each: 2 });
     exporter.push(make_varied_site()).expect("a site");
     let ends =
@@ -152,7 +152,7 @@ fn jobs_evicted_during_an_export_count_once() {
 /// If the clock jumps back, a job may end before jobs that are already evicted. The export must add such a job to the evicted sum, because a
 /// restore drops jobs that ended before the latest evicted job.
 #[test]
-fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
+fn usage_of_a_job_that_ended_before_evicted_jobs_survives_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
         let mut exporter = Standing::new(Retention { jobs: 0, each: 1 });
         exporter.push(site(Policy::Classic)).expect("a site");
@@ -224,10 +224,10 @@ fn a_refresh_sums_the_usage_of_ended_jobs_once() {
     }
     assert_eq!(read_cost(&standing), 3);
     standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    assert!(!read_entry(&standing).has_ended_sum());
+    assert!(!read_entry(&standing).has_usage_of_ended_jobs());
     assert_eq!(read_cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
-    assert!(read_entry(&standing).has_ended_sum());
+    assert!(read_entry(&standing).has_usage_of_ended_jobs());
     assert_eq!(read_cost(&standing), 2, "only the running job");
     assert_eq!(
         (read_entry(&standing).latest(), UsageEntry::default().latest()),
@@ -282,7 +282,7 @@ proptest! {
     /// The export may list banks and associations in another order than the push. Neither this order nor running jobs may change the ranking as
     /// pushed.
     #[test]
-    fn an_exported_tree_has_the_same_ranking_as_pushed(given in any_site(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
+    fn an_exported_tree_has_the_same_ranking_as_the_pushed_tree(given in any_site(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
         let fresh = standing(given.clone());
         let wanted = fresh.as_pushed().expect("a tree");
         let mut ranked = fresh.clone();

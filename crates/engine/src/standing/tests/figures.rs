@@ -17,7 +17,7 @@ fn a_refresh_slice_uses_its_whole_budget_of_steps() {
         let mut standing = unrefreshed.clone();
         standing.begin_computation(T0);
         let mut taken_steps = 1;
-        while standing.compute_slice(budget).is_none() {
+        while standing.compute_refresh_slice(budget).is_none() {
             taken_steps += 1;
         }
         assert_eq!(taken_steps, steps, "{budget}");
@@ -48,7 +48,7 @@ fn a_refresh_computes_only_changed_associations() {
     standing.usages.track_end(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
     assert_eq!(refresh_after(&mut standing, 70.0), (1, true), "one job ends, the other runs");
     assert_eq!(
-        standing.usages.entries_mut().1.count_stored(),
+        standing.usages.entries_mut().1.count_stored_associations(),
         (1, 2),
         "one association runs a job, two decay"
     );
@@ -57,7 +57,11 @@ fn a_refresh_computes_only_changed_associations() {
         standing.usages.track_end(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
         standing.refresh(T0 + 80.0);
     }
-    assert_eq!(standing.usages.entries_mut().1.count_stored(), (1, 2), "each association is stored once");
+    assert_eq!(
+        standing.usages.entries_mut().1.count_stored_associations(),
+        (1, 2),
+        "each association is stored once"
+    );
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     standing.usages.track_start(&job(1, 1, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 100.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
-    standing.usages.remove_running(JobId(1));
+    standing.usages.remove_job_stored_as_running(JobId(1));
     standing.refresh(T0 + 200.0);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
@@ -168,7 +172,7 @@ fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
 
 /// After a push that removes an association, the refresh must report that its fair-share changed to `None`.
 #[test]
-fn removed_associations_are_reported_and_their_entries_used_again() {
+fn a_refresh_reports_removed_associations_and_reuses_their_table_entries() {
     let mut standing = standing(site(Policy::FairTree));
     standing.refresh(T0);
     let entries = standing.usages.entries().len();
@@ -277,7 +281,7 @@ fn an_invalid_time_is_named_in_the_error() {
 }
 
 #[test]
-fn an_association_stays_known_while_one_of_its_jobs_may_count() {
+fn an_association_is_kept_while_one_of_its_jobs_may_add_usage() {
     let mut plain = site(Policy::Classic);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
@@ -286,7 +290,7 @@ fn an_association_stays_known_while_one_of_its_jobs_may_count() {
     standing.push(plain.clone()).expect("a site");
     let known = |standing: &Standing, user: u32| standing.find(UserId(user), &"A".into()).is_some();
     assert_eq!([9, 10, 11].map(|user| known(&standing, user)), [true, true, false]);
-    standing.usages.remove_running(JobId(2));
+    standing.usages.remove_job_stored_as_running(JobId(2));
     plain.associations.push(leaf(9, "A", 0.0, Watermark::default()));
     standing.push(plain).expect("a site");
     assert_eq!([9, 10].map(|user| known(&standing, user)), [true, false]);
@@ -369,15 +373,15 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     };
     for id in (1..=9).rev() {
         standing.usages.track_end(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-        standing.usages.evict_ended_in_association_of(JobId(id), T0 + 10.0, half_life);
+        standing.usages.evict_ended_jobs_of_same_association(JobId(id), T0 + 10.0, half_life);
         assert_eq!(list_ended(&standing), (0, (id..=9).rev().collect()));
         standing.usages.assert_job_positions();
     }
     // A second call at the same time evicts nothing, although job 10 could be evicted.
     standing.usages.track_end(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
-    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 10.0, half_life);
+    standing.usages.evict_ended_jobs_of_same_association(JobId(10), T0 + 10.0, half_life);
     assert_eq!(standing.usages.counts().2, 10);
-    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
+    standing.usages.evict_ended_jobs_of_same_association(JobId(10), T0 + 11.0, half_life);
     assert_eq!(standing.usages.counts().2, 9);
     standing.usages.assert_job_positions();
     // Jobs with an end after the present time are not evicted.
@@ -389,11 +393,11 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
             .track_end(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64)
             .expect("an end");
     }
-    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 50.0, half_life);
+    standing_with_later_ends.usages.evict_ended_jobs_of_same_association(JobId(1), T0 + 50.0, half_life);
     assert_eq!(list_ended(&standing_with_later_ends), (0, vec![1, 2, 3]));
-    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 97.0, half_life);
+    standing_with_later_ends.usages.evict_ended_jobs_of_same_association(JobId(1), T0 + 97.0, half_life);
     assert_eq!(standing_with_later_ends.usages.counts().2, 2, "a job that ends now is evicted");
-    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 98.5, half_life);
+    standing_with_later_ends.usages.evict_ended_jobs_of_same_association(JobId(1), T0 + 98.5, half_life);
     assert_eq!(standing_with_later_ends.usages.counts().2, 1);
     standing_with_later_ends.usages.assert_job_positions();
 }

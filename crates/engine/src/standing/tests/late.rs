@@ -4,7 +4,7 @@
 use super::*;
 
 /// Returns a standing and its export. One job of user 1 ended every ten seconds, and all except the last were evicted.
-fn make_standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
+fn make_fairshare_state_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut original = Standing::new(Retention { jobs: 0, each: 1 });
     original.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
@@ -29,7 +29,7 @@ fn a_push_gives_the_same_usage_before_and_after_ended_jobs_are_restored() {
         (25.0, true, vec![]),
         (90.0, true, vec![5]),
     ] {
-        let (mut original, jobs, sums) = make_standing_with_export();
+        let (mut original, jobs, sums) = make_fairshare_state_with_export();
         let mut pushed = site(Policy::Classic);
         (pushed.rule.instant, pushed.rule.replaces_all) = (T0 + 150.0, replaces_all);
         pushed.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
@@ -60,7 +60,7 @@ fn a_push_gives_the_same_usage_before_and_after_ended_jobs_are_restored() {
 
 #[test]
 fn the_sum_of_evicted_usage_is_restored_once() {
-    let (original, jobs, sums) = make_standing_with_export();
+    let (original, jobs, sums) = make_fairshare_state_with_export();
     let mut restored = Standing::new(Retention { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| restored.restore_evicted(sum)));

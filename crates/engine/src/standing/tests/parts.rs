@@ -6,7 +6,7 @@
 use super::*;
 
 /// Splits a site into parts with at most one association each.
-fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
+fn split_site_into_parts(site: &Site) -> impl Iterator<Item = SitePart> {
     let head = SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), ..SitePart::default() };
     let make_part = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
     std::iter::once(head).chain(site.associations.iter().map(make_part).collect::<Vec<_>>())
@@ -14,7 +14,7 @@ fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
 
 fn stage_site(site: &Site, standing: &mut Standing) -> StagedSite {
     let mut staged = StagedSite::default();
-    split_site(site).for_each(|part| staged.absorb(part, standing));
+    split_site_into_parts(site).for_each(|part| staged.absorb(part, standing));
     staged
 }
 
@@ -29,7 +29,7 @@ fn make_larger_site() -> Site {
 }
 
 /// Refreshes `standing`. Returns the usage and the fair-share of each user.
-fn refresh_figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
+fn refresh_and_read_fairshares(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
     standing.refresh(T0);
     let read_figures = |user: u32| {
         let index = ["A", "B"].iter().find_map(|bank| standing.find(UserId(user), &BankName::from(*bank)));
@@ -46,8 +46,8 @@ fn a_site_pushed_in_parts_equals_the_same_site_pushed_at_once() {
     let mut in_parts = standing(site(Policy::FairTree));
     let staged = stage_site(&make_larger_site(), &mut in_parts);
     in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
-    assert_eq!(refresh_figures(&mut in_parts), refresh_figures(&mut at_once));
-    assert!(refresh_figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
+    assert_eq!(refresh_and_read_fairshares(&mut in_parts), refresh_and_read_fairshares(&mut at_once));
+    assert!(refresh_and_read_fairshares(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
 /// The records of a repeated association may be in different parts of the push.
@@ -65,8 +65,11 @@ fn a_repeated_association_has_the_values_of_its_last_record() {
     let staged = stage_site(&repeats, &mut in_parts);
     in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(
-        [refresh_figures(&mut at_once), refresh_figures(&mut in_parts)],
-        [refresh_figures(&mut without_repeats), refresh_figures(&mut without_repeats)]
+        [refresh_and_read_fairshares(&mut at_once), refresh_and_read_fairshares(&mut in_parts)],
+        [
+            refresh_and_read_fairshares(&mut without_repeats),
+            refresh_and_read_fairshares(&mut without_repeats)
+        ]
     );
 }
 
@@ -81,22 +84,22 @@ fn a_staged_push_survives_another_push_that_reuses_its_indices() {
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
     standing.push_staged(staged, Mode::Elapsed).expect("a site");
-    assert_eq!(refresh_figures(&mut standing), refresh_figures(&mut at_once));
+    assert_eq!(refresh_and_read_fairshares(&mut standing), refresh_and_read_fairshares(&mut at_once));
     assert_eq!((standing.find(UserId(9), &"A".into()), standing.usages.counts().0), (None, 5));
 }
 
 #[test]
 fn a_staged_site_that_is_dropped_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let before = refresh_figures(&mut standing);
+    let before = refresh_and_read_fairshares(&mut standing);
     drop(stage_site(&make_larger_site(), &mut standing));
-    assert_eq!(refresh_figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
+    assert_eq!(refresh_and_read_fairshares(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
     standing.usages.remove_unused();
-    assert_eq!((standing.usages.counts().0, refresh_figures(&mut standing)), (3, before));
+    assert_eq!((standing.usages.counts().0, refresh_and_read_fairshares(&mut standing)), (3, before));
 }
 
 #[test]
-fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
+fn an_invalid_push_or_one_without_a_policy_adds_no_association() {
     let mut standing = standing(site(Policy::FairTree));
     let mut invalid = make_larger_site();
     invalid.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
@@ -105,7 +108,9 @@ fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     assert!(error.ends_with("bank \"nowhere\" does not exist"), "{error}");
     assert_eq!(standing.usages.counts().0, 3);
     let mut without_rule = StagedSite::default();
-    split_site(&make_larger_site()).skip(1).for_each(|part| without_rule.absorb(part, &mut standing));
+    split_site_into_parts(&make_larger_site())
+        .skip(1)
+        .for_each(|part| without_rule.absorb(part, &mut standing));
     standing.push_staged(without_rule, Mode::Elapsed).expect("a push without a tree");
     assert_eq!((standing.usages.counts().0, standing.tree().is_none()), (0, true));
 }

@@ -252,7 +252,7 @@ proptest! {
                 let now = END + later;
                 standing.begin_computation(now);
                 let refreshed = loop {
-                    if let Some(refreshed) = standing.compute_slice(slice) {
+                    if let Some(refreshed) = standing.compute_refresh_slice(slice) {
                         break refreshed;
                     }
                 };
@@ -278,7 +278,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_refresh_ranks_like_a_tree_of_the_reported_jobs(
+    fn each_refresh_ranks_as_if_the_tree_were_built_from_reported_jobs(
         records in any_records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
         half_life in any_half_life(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
@@ -300,7 +300,7 @@ proptest! {
             }
             now += later;
             standing.begin_computation(now);
-            while standing.compute_slice(slice).is_none() {}
+            while standing.compute_refresh_slice(slice).is_none() {}
             if depends_on_rounding(&compute_usages(&reported, now, half_life, weights)) {
                 continue;
             }

@@ -21,7 +21,7 @@ fn make_site_with_departed_users(first: (&str, Option<u32>), second: (&str, Opti
 }
 
 /// Pushes `site` to two standings, in one message and in parts with one association each. Refreshes both standings.
-fn push_both_ways(site: &Site) -> [Standing; 2] {
+fn push_whole_and_in_parts(site: &Site) -> [Standing; 2] {
     let at_once = standing(site.clone());
     let (mut in_parts, mut staged) = (Standing::default(), StagedSite::default());
     let rule = Some(site.rule.clone());
@@ -43,11 +43,12 @@ fn get_usage_of_bank(standing: &Standing, bank: &str) -> f64 {
 }
 
 #[test]
-fn the_usage_of_each_leaf_counts_in_its_bank_with_any_user_id() {
+fn usage_of_each_user_counts_in_the_bank_whatever_the_user_id() {
     for ids in
         [(Some(8), Some(9)), (Some(65534), Some(65534)), (None, None), (None, Some(65534)), (Some(1), None)]
     {
-        for standing in push_both_ways(&make_site_with_departed_users(("cy", ids.0), ("dan", ids.1))) {
+        for standing in push_whole_and_in_parts(&make_site_with_departed_users(("cy", ids.0), ("dan", ids.1)))
+        {
             let ranking = standing.ranking().expect("ranked");
             assert_eq!((get_usage_of_bank(&standing, "A"), ranking.ranked()), (511.0, 4), "{ids:?}");
             // If all usage of bank A counts, ben ranks first. Without cy's usage ben would rank last.
@@ -58,9 +59,9 @@ fn the_usage_of_each_leaf_counts_in_its_bank_with_any_user_id() {
 }
 
 #[test]
-fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
+fn jobs_of_a_shared_user_id_count_for_the_user_pushed_last() {
     let site = make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534)));
-    for mut standing in push_both_ways(&site) {
+    for mut standing in push_whole_and_in_parts(&site) {
         let shared = SharedIds {
             leaves: 1,
             example: ("cy".into(), UserId(65534), "A".into()),
@@ -89,9 +90,10 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
 }
 
 #[test]
-fn repeated_records_of_a_name_are_one_leaf_with_the_values_of_the_last_record() {
+fn repeated_records_of_an_association_become_one_leaf_with_the_last_values() {
     for ids in [(Some(65534), Some(65534)), (None, None)] {
-        for standing in push_both_ways(&make_site_with_departed_users(("cy", ids.0), ("cy", ids.1))) {
+        for standing in push_whole_and_in_parts(&make_site_with_departed_users(("cy", ids.0), ("cy", ids.1)))
+        {
             assert_eq!(get_usage_of_bank(&standing, "A"), 11.0, "{ids:?}");
             assert_eq!(standing.shared_ids(), None);
         }
@@ -99,14 +101,15 @@ fn repeated_records_of_a_name_are_one_leaf_with_the_values_of_the_last_record() 
     // Three records have the same user id. Two of them also have the same user name, so only two leaves remain.
     let mut site = make_site_with_departed_users(("cy", Some(65534)), ("cy", Some(65534)));
     site.associations.push(make_named_leaf("dan", Some(65534), "A", 100.0));
-    for standing in push_both_ways(&site) {
+    for standing in push_whole_and_in_parts(&site) {
         assert_eq!(get_usage_of_bank(&standing, "A"), 111.0);
     }
 }
 
 #[test]
 fn leaves_without_jobs_are_exported() {
-    for standing in push_both_ways(&make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534))))
+    for standing in
+        push_whole_and_in_parts(&make_site_with_departed_users(("cy", Some(65534)), ("dan", Some(65534))))
     {
         let exported = standing.list_leaves_without_jobs();
         assert_eq!(exported, [make_named_leaf("cy", None, "A", 500.0)]);

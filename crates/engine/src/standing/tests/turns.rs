@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::standing::turns::compute_fairshares_in_turn;
-use fairshare::{Charged, Tree};
+use fairshare::{ChargedFairshares, Tree};
 
 /// Makes the test data: two users with equal shares and equal usages.
-fn make_standing_with_equal_users(policy: Policy) -> Standing {
+fn make_fairshare_state_with_equal_users(policy: Policy) -> Standing {
     let mut site_of_two = site(policy);
     site_of_two.associations.truncate(2);
     for leaf in &mut site_of_two.associations {
@@ -22,9 +22,9 @@ fn make_standing_with_equal_users(policy: Policy) -> Standing {
 }
 
 #[test]
-fn two_equal_users_take_turns() {
+fn jobs_of_two_equal_users_start_alternately() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
-        let standing = make_standing_with_equal_users(policy);
+        let standing = make_fairshare_state_with_equal_users(policy);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
@@ -32,15 +32,16 @@ fn two_equal_users_take_turns() {
         assert_eq!(order.len(), 2_000);
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
     }
-    let standing = make_standing_with_equal_users(Policy::Classic);
+    let standing = make_fairshare_state_with_equal_users(Policy::Classic);
     assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
 }
 
 #[test]
 fn under_formula_policies_the_turns_of_two_equal_users_alternate() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
-        let standing = make_standing_with_equal_users(policy);
-        let mut charged = Charged::new(standing.tree().expect("pushed"), standing.ranking().expect("ranked"));
+        let standing = make_fairshare_state_with_equal_users(policy);
+        let mut charged =
+            ChargedFairshares::new(standing.tree().expect("pushed"), standing.ranking().expect("ranked"));
         let fairshares = [0, 1].map(|at| {
             let (leaf, factor) =
                 (standing.node(Index(at)).expect("a leaf"), standing.scale().expect("pushed").factor(T0));
@@ -54,7 +55,7 @@ fn under_formula_policies_the_turns_of_two_equal_users_alternate() {
 
 #[test]
 fn costs_of_an_association_are_charged_in_order() {
-    let standing = make_standing_with_equal_users(Policy::FairTree);
+    let standing = make_fairshare_state_with_equal_users(Policy::FairTree);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
     let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
@@ -105,7 +106,7 @@ fn the_best_associations_of_equal_banks_are_compared() {
 }
 
 /// Returns a standing with forty users without usage, `users_per_bank` in each bank.
-fn make_standing_with_idle_users(users_per_bank: u32) -> Standing {
+fn make_fairshare_state_with_idle_users(users_per_bank: u32) -> Standing {
     let mut idle_site = site(Policy::FairTree);
     let name = |user: u32| format!("bank{:02}", user / users_per_bank);
     idle_site.banks = vec![bank("root", None, 1)];
@@ -120,9 +121,9 @@ fn make_standing_with_idle_users(users_per_bank: u32) -> Standing {
 
 /// Most users of a site may be equal because they have no usage. Comparing all equal users would be slow.
 #[test]
-fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
+fn the_search_compares_one_of_several_equal_users_but_all_equal_banks() {
     for (users_per_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
-        let standing = make_standing_with_idle_users(users_per_bank);
+        let standing = make_fairshare_state_with_idle_users(users_per_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
@@ -132,10 +133,10 @@ fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
 }
 
 #[test]
-fn comparisons_of_equal_banks_count_against_the_step_budget() {
+fn each_comparison_of_equal_banks_counts_as_a_computation_step() {
     // The second start needs one comparison fewer, because the first bank has been charged.
     for (users_per_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
-        let standing = make_standing_with_idle_users(users_per_bank);
+        let standing = make_fairshare_state_with_idle_users(users_per_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
         assert!(!charging.charge(&standing, budget));
@@ -146,7 +147,7 @@ fn comparisons_of_equal_banks_count_against_the_step_budget() {
 }
 
 /// Returns the users in the order in which their jobs start, by the fair-shares of the jobs.
-fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
+fn list_users_in_start_order(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut turns: Vec<(f64, u32)> = charging
         .list_fairshares(standing, 1e-6)
         .into_iter()
@@ -159,8 +160,8 @@ fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
 /// One half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So the first user may
 /// start two jobs of 600 before the second user is first.
 #[test]
-fn charges_are_converted_to_the_present_units() {
-    let mut standing = make_standing_with_equal_users(Policy::FairTree);
+fn charges_are_scaled_by_the_usage_decay_since_the_push() {
+    let mut standing = make_fairshare_state_with_equal_users(Policy::FairTree);
     let mut pushed = site(Policy::FairTree);
     pushed.associations[0].usage = Some(10_000.0);
     pushed.associations[1].usage = Some(12_000.0);
@@ -174,7 +175,7 @@ fn charges_are_converted_to_the_present_units() {
             made_calls += 1;
         }
         assert_eq!(made_calls, calls, "{budget}");
-        assert_eq!(list_users_by_turn(&standing, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
+        assert_eq!(list_users_in_start_order(&standing, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
     }
 }
 

@@ -36,7 +36,7 @@ fn healthy_site() -> Value {
     })
 }
 
-fn make_database_facts(data: Value) -> DatabaseFacts {
+fn make_checked_database_data(data: Value) -> DatabaseFacts {
     let data: PolicyData = serde_json::from_value(data).expect("it is policy data");
     DatabaseFacts {
         data,
@@ -52,18 +52,18 @@ fn finding_codes(found: &[Finding]) -> Vec<&str> {
 
 #[test]
 fn a_healthy_site_has_no_findings() {
-    assert_eq!(check_database(&make_database_facts(healthy_site()), NOW, STALE), []);
+    assert_eq!(check_database(&make_checked_database_data(healthy_site()), NOW, STALE), []);
 }
 
 /// Sets a value in the site of [`healthy_site`], and returns the findings.
-fn check_site_with(pointer: &str, value: Value) -> Vec<Finding> {
+fn list_findings_after_site_change(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy_site();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-    check_database(&make_database_facts(data), NOW, STALE)
+    check_database(&make_checked_database_data(data), NOW, STALE)
 }
 
 #[test]
-fn each_problem_of_a_database_has_its_own_finding() {
+fn doctor_reports_each_database_problem_by_a_separate_finding_code() {
     for (pointer, value, expected) in [
         ("/associations/0/def_bank", json!("B"), &["no-default-bank"][..]),
         ("/associations/0/queues", json!("batch,fast"), &["unknown-queues"]),
@@ -90,31 +90,35 @@ fn each_problem_of_a_database_has_its_own_finding() {
         ("/priority_factors/2/weight", json!(1000), &[]),
         ("/priority_factors/0/weight", json!(5_000_000_000u64), &["weights-too-small", "priorities-clamp"]),
     ] {
-        assert_eq!(finding_codes(&check_site_with(pointer, value.clone())), expected, "{pointer} = {value}");
+        assert_eq!(
+            finding_codes(&list_findings_after_site_change(pointer, value.clone())),
+            expected,
+            "{pointer} = {value}"
+        );
     }
     let mut data = healthy_site();
     for factor in data["priority_factors"].as_array_mut().unwrap() {
         factor["weight"] = json!(0);
     }
-    assert_eq!(finding_codes(&check_database(&make_database_facts(data), NOW, STALE)), ["no-weights"]);
+    assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), ["no-weights"]);
 }
 
 #[test]
 fn doctor_finds_old_usage_and_overdue_decay() {
-    let mut old = make_database_facts(healthy_site());
+    let mut old = make_checked_database_data(healthy_site());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(finding_codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
     // The stored end of the period is the start of the present one, except in a site's first period.
-    let mut within = make_database_facts(healthy_site());
+    let mut within = make_checked_database_data(healthy_site());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
         assert_eq!(check_database(&within, NOW, STALE), [], "{since} s after a boundary");
     }
-    let mut behind = make_database_facts(healthy_site());
+    let mut behind = make_checked_database_data(healthy_site());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
     assert_eq!(finding_codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
     // flux-accounting's rule does not store the time of a run.
-    let mut unknown = make_database_facts(healthy_site());
+    let mut unknown = make_checked_database_data(healthy_site());
     (unknown.counted, unknown.pace.boundary) = (None, None);
     assert_eq!(check_database(&unknown, NOW, STALE), []);
 }
@@ -130,7 +134,7 @@ fn doctor_lists_the_first_affected_users_and_counts_all_of_them() {
         })
         .collect();
     data["associations"] = all.into();
-    let found = check_database(&make_database_facts(data), NOW, STALE);
+    let found = check_database(&make_checked_database_data(data), NOW, STALE);
     assert_eq!((found[0].count, found[0].whom.len()), (12, MOST));
     assert_eq!(found[0].whom[0], "u0 in A");
 }
@@ -224,7 +228,7 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
 }
 
 #[test]
-fn the_remedy_replaces_the_loaded_plugin() {
+fn doctor_suggests_a_command_that_replaces_the_loaded_priority_plugin() {
     let without = |plugins: &[&str]| {
         let plugins = plugins.iter().map(|name| (*name).to_owned()).collect();
         let found = check_instance(&Instance { plugins, ..Instance::default() }, None, NOW, STALE);
@@ -246,7 +250,7 @@ fn the_remedy_replaces_the_loaded_plugin() {
 }
 
 #[test]
-fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
+fn doctor_names_the_command_that_removes_a_limit_on_a_missing_bank() {
     for (limit, remedy) in [
         (json!({"scope": "bank", "name": "A", "run-jobs": 3}), None),
         (json!({"scope": "bank", "name": "*", "queue": "batch", "run-jobs": 3}), None),
@@ -265,14 +269,14 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
     ] {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
-        let found = check_database(&make_database_facts(data), NOW, STALE);
+        let found = check_database(&make_checked_database_data(data), NOW, STALE);
         let command = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
         assert_eq!(command, remedy, "{limit}");
     }
 }
 
 #[test]
-fn budgets_that_are_used_up_or_over_are_found_with_the_names_of_their_users() {
+fn doctor_lists_exhausted_and_ended_budgets_with_their_user_names() {
     let budget = |scope: &str, name: &str, end: f64, deposited: u32| {
         json!({"scope": scope, "name": name, "unit": "gpu-hours", "start": 0, "end": end as i64,
             "deposited": deposited, "spent": 7, "rate": 0})
@@ -284,17 +288,17 @@ fn budgets_that_are_used_up_or_over_are_found_with_the_names_of_their_users() {
         budget("user", "1", NOW + 1.0, 7),
         budget("association", "2/A", NOW + 1.0, 0),
     ]);
-    let found = check_database(&make_database_facts(data.clone()), NOW, STALE);
+    let found = check_database(&make_checked_database_data(data.clone()), NOW, STALE);
     assert_eq!(finding_codes(&found), ["budget-used-up", "budget-over"]);
     assert_eq!(found[0].whom, ["user ann in gpu-hours", "association bob/A in gpu-hours"]);
     assert_eq!(found[1].whom, ["bank root in gpu-hours"]);
     data["budgets"] = json!([budget("bank", "A", NOW - 2.0, 8), budget("bank", "A", NOW + 9.0, 8)]);
-    assert_eq!(finding_codes(&check_database(&make_database_facts(data), NOW, STALE)), [""; 0]);
+    assert_eq!(finding_codes(&check_database(&make_checked_database_data(data), NOW, STALE)), [""; 0]);
 }
 
 #[test]
 fn unknown_columns_are_found() {
-    let mut newer = make_database_facts(healthy_site());
+    let mut newer = make_checked_database_data(healthy_site());
     let column =
         UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
     newer.unknown = vec![column];

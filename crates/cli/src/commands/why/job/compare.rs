@@ -9,7 +9,7 @@ use super::decide::{Cause, Side, Verdict, find_diverging_level, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::printable::join_words;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
 use fairshare_engine::ids::{JobId, Word};
 use fairshare_engine::priority::Term;
@@ -49,7 +49,7 @@ pub(in crate::commands) struct JobVerdict<'a> {
 
 impl JobVerdict<'_> {
     /// Returns the result of comparing two jobs if one of them has ended.
-    pub(super) fn verdict_for_ended_job() -> Self {
+    pub(super) fn make_verdict_if_one_job_ended() -> Self {
         JobVerdict { cause: "ended".to_owned(), ..JobVerdict::default() }
     }
 }
@@ -76,13 +76,13 @@ struct Obstacle<'a> {
 }
 
 /// Describes for the JSON document which job is ahead, and why.
-pub(super) fn describe_verdict<'a>(
+pub(super) fn describe_which_job_is_ahead<'a>(
     a: &'a Why,
     b: &'a Why,
     verdict: &Verdict,
     standings: BothStandings<'_>,
 ) -> JobVerdict<'a> {
-    let (ahead, behind) = order_by_verdict(a, b, verdict);
+    let (ahead, behind) = order_jobs_by_verdict(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
         let (one, other) = (one.associations.first()?, other.associations.first()?);
         let (at, side) = find_diverging_level(&one.levels, &other.levels)?;
@@ -131,11 +131,11 @@ fn describe_queues(a: &Why, b: &Why) -> Option<String> {
     })
 }
 
-fn order_by_verdict<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) {
+fn order_jobs_by_verdict<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) {
     if verdict.side == Side::First { (a, b) } else { (b, a) }
 }
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Prints which of two jobs is ahead, and why.
     pub(crate) fn compare_jobs(
         &self,
@@ -145,7 +145,7 @@ impl Teller<'_> {
         standings: BothStandings<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let (ahead, behind) = order_by_verdict(a, b, verdict);
+        let (ahead, behind) = order_jobs_by_verdict(a, b, verdict);
         if a.id == b.id {
             return self.line(
                 &format!("{} is named twice: there is nothing to compare.", self.format_job_and_owner(a)),
@@ -220,7 +220,7 @@ impl Teller<'_> {
         self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id.0), texts.join("; ")), out)
     }
 
-    /// Returns a sentence about why the job `ahead` is ahead. Returns `None` if [`Teller::cannot_run`] already
+    /// Returns a sentence about why the job `ahead` is ahead. Returns `None` if [`TextPrinter::cannot_run`] already
     /// explains this.
     fn cause(&self, ahead: &Why, behind: &Why, verdict: &Verdict) -> Option<String> {
         let (first, second) = (self.words.job(ahead.id.0), self.words.job(behind.id.0));
@@ -232,11 +232,11 @@ impl Teller<'_> {
             Cause::Urgency => format!("The urgency decides: {first} has urgency 31, which puts it ahead of all."),
             Cause::Score(terms) => format!(
                 "The score of {second} is 0, which holds it. {} it.",
-                self.describe_deciding_terms(ahead, terms, "decides", "decide")
+                self.describe_terms_that_decide(ahead, terms, "decides", "decide")
             ),
             Cause::Terms(terms) => format!(
                 "{}: with {} values exchanged, {second} would go first.",
-                self.describe_deciding_terms(ahead, terms, "decides", "decide together"),
+                self.describe_terms_that_decide(ahead, terms, "decides", "decide together"),
                 if terms.len() == 1 { "its" } else { "their" }
             ),
             Cause::MaxPriority => format!(
@@ -250,7 +250,7 @@ impl Teller<'_> {
         })
     }
 
-    fn describe_deciding_terms(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
+    fn describe_terms_that_decide(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
             places.iter().filter_map(|at| terms.get(*at)).map(|term| name_in_words(&term.name)).collect();
@@ -387,7 +387,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let rows: Vec<Vec<Cell>> = nodes
         .iter()
         .map(|level| {
-            let [share, used, value] = make_compared_cells(&level.node);
+            let [share, used, value] = make_share_usage_and_value_cells(&level.node);
             vec![Cell::Text(describe_node(level)), level.node.shares.into(), share, used, value]
         })
         .collect();
@@ -396,7 +396,7 @@ pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
 
 /// Returns the cells that compare a node with its siblings: the fractions of shares and usage, and the value by which
 /// the policy ranks siblings.
-pub(crate) fn make_compared_cells(node: &Sibling) -> [Cell; 3] {
+pub(crate) fn make_share_usage_and_value_cells(node: &Sibling) -> [Cell; 3] {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let value = match (node.is_infinite, node.value) {
         (true, _) => Cell::Text("unused".to_owned()),

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use super::compare::name_in_words;
-use super::history::{JobHistory, ask_ended, ask_history, request_job_history};
+use super::history::{JobHistory, ask_history, look_up_ended_job, request_job_history};
 use crate::plugin::ask::RUN;
 use crate::ui::figures::number;
 use crate::ui::printable::join_words;
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{Explained, Why};
 use fairshare_engine::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -49,7 +49,7 @@ impl RequestedJob {
 /// Returns the requested jobs in the order of `ids`. Returns `None` if the plugin has one of the jobs but
 /// refuses to explain it. Also returns `None` if the plugin lacks a job and the caller may not read its
 /// eventlog.
-pub(super) fn request_jobs_with_ended(
+pub(super) fn request_active_and_ended_jobs(
     flux: &Flux,
     explained: &Explained,
     ids: &[u64],
@@ -62,12 +62,12 @@ pub(super) fn request_jobs_with_ended(
         let history = Some(refused)
             .filter(|refused| refused.reason.code == "unknown")
             .and_then(|_| ask_history(flux, *id))?;
-        Some(RequestedJob { job: ask_ended(flux, *id, &history), history: Some(history) })
+        Some(RequestedJob { job: look_up_ended_job(flux, *id, &history), history: Some(history) })
     };
     ids.iter().map(find).collect()
 }
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Returns the priorities of the caller's job and of a job of another user, which of the jobs is ahead, and which terms can differ.
     pub(super) fn compare_with_listed_job(&self, job: &Why, listed: &ListedJob) -> String {
         let ListedJob { id, userid, bank, queue, urgency, priority, state } = listed;
@@ -118,7 +118,7 @@ impl Teller<'_> {
         self.heading(&format!("Neither job is ahead of the other: {ended}"), out)?;
         for RequestedJob { job, history } in jobs {
             let headline = match history {
-                Some(history) if job.state == "inactive" => self.ended_headline(job, history),
+                Some(history) if job.state == "inactive" => self.describe_job_end(job, history),
                 _ => self.headline(job),
             };
             let priority = match (&job.posted, job.state.as_ref()) {

@@ -8,12 +8,12 @@ use crate::plugin::scheduling::{StartFacts, describe_list, is_pending};
 use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
 use fairshare_engine::limits::RULES;
 use fairshare_engine::priority::Outcome;
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Prints the explanation of a job. `history` is `None` if the caller may not read the eventlog.
     pub(in crate::commands) fn explain_job(
         &self,
@@ -28,7 +28,7 @@ impl Teller<'_> {
                 .heading(&format!("{} can never run as it is: {why}", self.format_job_and_owner(job)), out)?,
             None => self.heading(&self.headline(job), out)?,
         }
-        self.line(&self.describe_job_facts(job), out)?;
+        self.line(&self.describe_job_properties(job), out)?;
         self.queue_rules(job.queue.as_ref(), &job.queue_rules, out)?;
         self.print_place_and_start(job, start, out)?;
         writeln!(out)?;
@@ -137,7 +137,7 @@ impl Teller<'_> {
     }
 
     /// Returns queue, project, size, time limit, urgency and submit time of the job.
-    pub(super) fn describe_job_facts(&self, job: &Why) -> String {
+    pub(super) fn describe_job_properties(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
             Some(parent) => format!("queue {queue} (part of {parent})"),
@@ -185,7 +185,7 @@ impl Teller<'_> {
         }
         if !posted.made.terms.is_empty() {
             writeln!(out)?;
-            self.table(tabulate_terms(posted), &[], out)?;
+            self.table(tabulate_priority_terms(posted), &[], out)?;
         }
         let outcome = match posted.made.outcome() {
             Some(Outcome::HeldByScore) => "The sum is 0 or less, which holds the job.",
@@ -316,7 +316,7 @@ fn is_holding_limit(job: &Why, name: &str) -> bool {
 }
 
 /// Returns the terms of a priority, their sum and the result.
-fn tabulate_terms(posted: &PostedPriority) -> Rows<'static> {
+fn tabulate_priority_terms(posted: &PostedPriority) -> Rows<'static> {
     let mut rows: Vec<Vec<Cell>> = posted
         .made
         .terms

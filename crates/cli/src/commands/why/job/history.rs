@@ -12,7 +12,7 @@ use crate::plugin::ask::{ask_flux, ask_listed};
 use crate::plugin::scheduling::is_pending;
 use crate::ui::figures::{duration, now, number};
 use crate::ui::rows::{Cell, Rows, Style, column};
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{Note, Why};
 use fairshare_engine::limits::RULES;
@@ -40,7 +40,7 @@ pub(in crate::commands) struct JobHistory {
     /// The dependencies that kept the job in DEPEND, in the order in which they were added.
     pub(super) holds: Vec<PastHold>,
     /// The priorities of the job while it was pending.
-    pub(super) priorities: Vec<PastPriority>,
+    pub(super) priorities: Vec<PastJobPriority>,
     #[serde(skip)]
     userid: u32,
 }
@@ -99,7 +99,7 @@ pub(super) struct PastHold {
 /// A priority of a pending job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct PastPriority {
+pub(super) struct PastJobPriority {
     /// When Flux got the priority, in seconds since the epoch.
     pub(super) when: f64,
     pub(super) priority: u64,
@@ -229,7 +229,7 @@ impl Reader {
                 let recomputed = || note("recomputed", "recomputed; the cause is not in the eventlog");
                 let cause = self.next_cause.take().unwrap_or_else(recomputed);
                 let former = self.history.priorities.last().map(|last| last.priority);
-                self.history.priorities.push(PastPriority { when: at, priority, former, cause });
+                self.history.priorities.push(PastJobPriority { when: at, priority, former, cause });
             }
             "urgency" => {
                 let Some(urgency) = context.urgency else { return };
@@ -331,10 +331,10 @@ pub(super) fn request_job_history(flux: &Flux, job: &Why) -> Option<JobHistory> 
 }
 
 /// Returns the facts about an ended job: from its history, and from job-list if job-list still has the job.
-pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
+pub(super) fn look_up_ended_job(flux: &Flux, id: u64, history: &JobHistory) -> Why {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct EndedFacts {
+    struct EndedJobFields {
         bank: Option<String>,
         queue: Option<String>,
         project: Option<String>,
@@ -344,7 +344,7 @@ pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
         urgency: i64,
     }
     let attributes = ["bank", "queue", "project", "nnodes", "ncores", "duration", "urgency"];
-    let job: EndedFacts = ask_listed(flux, id, &attributes).unwrap_or_default();
+    let job: EndedJobFields = ask_listed(flux, id, &attributes).unwrap_or_default();
     Why {
         id: fairshare_engine::ids::JobId(id),
         userid: fairshare_engine::ids::UserId(history.userid),
@@ -361,9 +361,9 @@ pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
     }
 }
 
-impl Teller<'_> {
+impl TextPrinter<'_> {
     /// Returns when and how a job ended, in one sentence.
-    pub(super) fn ended_headline(&self, job: &Why, history: &JobHistory) -> String {
+    pub(super) fn describe_job_end(&self, job: &Why, history: &JobHistory) -> String {
         let how = history.result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
         let when = history.ended.map(|ended| format!(" {}", self.words.when(ended))).unwrap_or_default();
         format!("{} ended{when}{how}", self.format_job_and_owner(job))
@@ -388,14 +388,14 @@ impl Teller<'_> {
     }
 
     /// Prints an ended job and its history.
-    pub(super) fn explain_ended(
+    pub(super) fn explain_ended_job(
         &self,
         job: &Why,
         history: &JobHistory,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.heading(&self.ended_headline(job, history), out)?;
-        self.line(&self.describe_job_facts(job), out)?;
+        self.heading(&self.describe_job_end(job, history), out)?;
+        self.line(&self.describe_job_properties(job), out)?;
         self.explain_history(history, out)
     }
 
@@ -456,7 +456,7 @@ impl Teller<'_> {
     /// Returns the priorities as rows, at most the last [`MOST_ROWS`]. Successive priorities that were only
     /// recomputed share a row.
     fn past_priorities<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
-        let mut rows: Vec<(&PastPriority, usize, Option<u64>)> = Vec::new();
+        let mut rows: Vec<(&PastJobPriority, usize, Option<u64>)> = Vec::new();
         for priority in &history.priorities {
             match rows.last_mut() {
                 Some((last, times, _))

@@ -12,25 +12,25 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) use compare::{LEVEL_COLUMNS, make_compared_cells};
+pub(crate) use compare::{LEVEL_COLUMNS, make_share_usage_and_value_cells};
 
 use super::Args;
 use crate::outcome::{Answer, Outcome, Result, failure};
 use crate::plugin::ask::{Refusal, ask, ask_listed};
-use crate::plugin::scheduling::start_facts;
+use crate::plugin::scheduling::ask_flux_about_job_start;
 use crate::ui::companions::add_companion_members;
 use crate::ui::figures::now;
 use crate::ui::messages::remark;
 use crate::ui::output::print_json_or_text;
 use crate::ui::printable::printable;
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use crate::ui::words::Words;
 use compare::JobVerdict;
-use compare::describe_verdict;
-use ended::{ListedJob, RequestedJob, request_jobs_with_ended};
+use compare::describe_which_job_is_ahead;
+use ended::{ListedJob, RequestedJob, request_active_and_ended_jobs};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
-use history::{ask_ended, ask_history};
+use history::{ask_history, look_up_ended_job};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
 /// ambiguity.
@@ -94,11 +94,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         && refused.reason.code == "unknown"
         && let Some(history) = ask_history(&flux, refused.id.0)
     {
-        let job = ask_ended(&flux, refused.id.0, &history);
+        let job = look_up_ended_job(&flux, refused.id.0, &history);
         return explain_ended_jobs(args, &flux, answer, &[RequestedJob { job, history: Some(history) }]);
     }
     if let ([_, _], false) = (ids.as_slice(), explained.refused.is_empty())
-        && let Some(jobs) = request_jobs_with_ended(&flux, &explained, &ids)
+        && let Some(jobs) = request_active_and_ended_jobs(&flux, &explained, &ids)
     {
         return explain_ended_jobs(args, &flux, answer, &jobs);
     }
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         _ => None,
     };
     for refused in explained.refused.iter().filter(|_| listed.is_none()) {
-        let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
+        let text = Words::for_flux_instance(&flux, explained.heading.now).named(&refused.reason.text);
         let name = flux.format_job_id(refused.id.0);
         // The plugin's text already names the job.
         remark(match refused.reason.code.as_ref() {
@@ -123,13 +123,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     let screen = args.screen.screen();
-    let words = Words::for_instance(&flux, explained.heading.now);
-    let teller = Teller { screen: &screen, words: &words };
+    let words = Words::for_flux_instance(&flux, explained.heading.now);
+    let teller = TextPrinter { screen: &screen, words: &words };
     let mut text = Vec::new();
     let mut document = answer;
     match explained.jobs.as_slice() {
         [job] => {
-            let (start, history) = (start_facts(&flux, job), ask_history(&flux, job.id.0));
+            let (start, history) = (ask_flux_about_job_start(&flux, job), ask_history(&flux, job.id.0));
             teller.explain_job(job, &explained, &start, history.as_ref(), &mut text)?;
             extend(document.pointer_mut("/jobs/0"), &start)?;
             if let Some(history) = history {
@@ -145,7 +145,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             let levels = if verdict.is_decided_by_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
             let levels = levels.as_ref().map(|[one, other]| (one, other));
             teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
-            let verdict = describe_verdict(a, b, &verdict, levels);
+            let verdict = describe_which_job_is_ahead(a, b, &verdict, levels);
             extend(Some(&mut document), &json!({ "verdict": verdict }))?;
         }
         _ => {
@@ -161,17 +161,17 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// jobs of `answer`, which is the plugin's answer.
 fn explain_ended_jobs(args: &Args, flux: &Flux, mut answer: Value, jobs: &[RequestedJob]) -> Outcome {
     let screen = args.screen.screen();
-    let words = Words::for_instance(flux, now());
-    let teller = Teller { screen: &screen, words: &words };
+    let words = Words::for_flux_instance(flux, now());
+    let teller = TextPrinter { screen: &screen, words: &words };
     let mut text = Vec::new();
     extend(Some(&mut answer), &json!({ "jobs": jobs, "refused": [] }))?;
     match jobs {
         [RequestedJob { job, history: Some(history) }] => {
-            teller.explain_ended(job, history, &mut text)?;
+            teller.explain_ended_job(job, history, &mut text)?;
         }
         _ => {
             teller.explain_without_order(jobs, &mut text)?;
-            extend(Some(&mut answer), &json!({ "verdict": JobVerdict::verdict_for_ended_job() }))?;
+            extend(Some(&mut answer), &json!({ "verdict": JobVerdict::make_verdict_if_one_job_ended() }))?;
         }
     }
     print(args, flux, answer, &text)

@@ -11,9 +11,9 @@ use super::{is_job, is_known_to_plugin, may_be_job_id};
 use crate::plugin::scheduling::StartFacts;
 use crate::tests::golden::{
     EVIL, NOW, check, make_explain_answer, make_held_job, make_pending_job, make_priority, make_screen,
-    make_standing_answer, make_words,
+    make_standing_reply, make_words,
 };
-use crate::ui::teller::Teller;
+use crate::ui::teller::TextPrinter;
 use fairshare_engine::accounts::ZeroScore;
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{BankName, UserId};
@@ -26,7 +26,7 @@ fn read_job(value: Value) -> Why {
 }
 
 #[test]
-fn names_of_jobs_and_of_users() {
+fn job_ids_are_distinguished_from_user_names() {
     for text in [
         "ƒABC",
         "fVx2",
@@ -144,7 +144,7 @@ fn screens_of_one_job_equal_the_golden_files() {
         for width in [80, 120] {
             let (screen, words) = (make_screen(width), make_words());
             let mut text = Vec::new();
-            (Teller { screen: &screen, words: &words })
+            (TextPrinter { screen: &screen, words: &words })
                 .explain_job(&explained.jobs[0], &explained, &start, history.as_ref(), &mut text)
                 .expect("written");
             let text = String::from_utf8(text).expect("text");
@@ -196,7 +196,7 @@ fn make_eventlog_of_ended_job() -> String {
 }
 
 #[test]
-fn the_history_of_a_job_has_its_waits_by_cause_its_holds_and_its_priorities() {
+fn a_job_history_contains_wait_causes_holds_and_priorities() {
     let history = read_history(&make_eventlog_of_ended_job(), NOW).expect("a history");
     assert_eq!((history.waited_seconds, history.waits.values().sum::<f64>()), (640.0, 640.0));
     let waits: Vec<(WaitCause, f64)> = history.waits.into_iter().collect();
@@ -260,7 +260,7 @@ fn a_job_that_never_ran_waited_until_its_exception() {
 }
 
 #[test]
-fn why_takes_the_cause_of_a_priority_from_the_memo_before_it() {
+fn why_takes_the_cause_of_a_priority_from_the_preceding_memo_event() {
     let memo = |fairshare: f64| json!({ "fairshare": fairshare });
     let priority = |priority: u64| json!({ "priority": priority });
     let log = make_eventlog(&[
@@ -312,7 +312,7 @@ fn screens_of_an_ended_job_and_another_job_equal_the_golden_files() {
     ] {
         let (screen, words) = (make_screen(80), make_words());
         let mut text = Vec::new();
-        let teller = Teller { screen: &screen, words: &words };
+        let teller = TextPrinter { screen: &screen, words: &words };
         teller.explain_without_order(&jobs, &mut text).expect("written");
         screens.push_str(&format!("===== {title}\n{}", String::from_utf8(text).expect("text")));
     }
@@ -326,7 +326,7 @@ fn the_listed_job_of_another_user_has_a_priority_only() {
         job.as_object_mut().expect("a job").extend(listed.as_object().expect("an object").clone());
         let listed: ListedJob = serde_json::from_value(job).expect("a listed job");
         let (screen, words) = (make_screen(80), make_words());
-        (Teller { screen: &screen, words: &words })
+        (TextPrinter { screen: &screen, words: &words })
             .compare_with_listed_job(&read_job(make_pending_job(21, 5001, "chem", posted)), &listed)
     };
     let mine = || {
@@ -386,15 +386,15 @@ fn screens_of_an_ended_job_equal_the_golden_files() {
     for width in [80, 120] {
         let (screen, words) = (make_screen(width), make_words());
         let mut text = Vec::new();
-        let teller = Teller { screen: &screen, words: &words };
-        teller.explain_ended(&read_job(ended.clone()), &history, &mut text).expect("written");
+        let teller = TextPrinter { screen: &screen, words: &words };
+        teller.explain_ended_job(&read_job(ended.clone()), &history, &mut text).expect("written");
         screens.push_str(&format!("===== {width} columns\n{}", String::from_utf8(text).expect("text")));
     }
     check("why-job-ended", 120, &screens);
 }
 
-fn make_standings() -> [Standings; 2] {
-    let ann: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+fn make_answers_for_ann_and_ben() -> [Standings; 2] {
+    let ann: Standings = serde_json::from_value(make_standing_reply()).expect("a standing");
     let mut ben = ann.clone();
     let of = &mut ben.associations[0];
     (of.userid, of.bank) = (UserId(5002), BankName::from("phys"));
@@ -442,11 +442,11 @@ fn screens_of_two_jobs_equal_the_golden_files() {
             _ => a.clone(),
         };
         let explained: Explained = serde_json::from_value(make_explain_answer(&[a, b])).expect("an answer");
-        let [one, other] = make_standings();
+        let [one, other] = make_answers_for_ann_and_ben();
         let (screen, words) = (make_screen(80), make_words());
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
         let mut text = Vec::new();
-        let teller = Teller { screen: &screen, words: &words };
+        let teller = TextPrinter { screen: &screen, words: &words };
         teller
             .compare_jobs(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
             .expect("written");
@@ -591,7 +591,7 @@ proptest::proptest! {
     /// If the jobs swap the values of the named terms, their order must be reversed. Swapping fewer of these terms
     /// must not reverse the order. The test computes with integers to avoid rounding.
     #[test]
-    fn swapping_the_named_terms_reverses_the_order(
+    fn swapping_the_terms_that_why_names_reverses_the_job_order(
         ours in proptest::collection::vec((-50i64..50, 0i64..20), 1..7),
         theirs in proptest::collection::vec(-50i64..50, 7),
     ) {

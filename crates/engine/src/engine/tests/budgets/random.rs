@@ -274,7 +274,7 @@ impl World {
             (self.balances(), self.committed_jobs(), self.list_passed_window_bounds());
         self.apply(action);
         // The engine applies a change of the window only at its next event.
-        self.host.advance_and_refresh(0.0);
+        self.host.advance_time_and_refresh(0.0);
         let after = self.balances();
         let newly: Vec<JobId> = self.committed_jobs().difference(&committed).copied().collect();
         // If the clock was set back, a job may start before the last change of its charge factor.
@@ -314,12 +314,12 @@ impl World {
                 "{key:?} is overspent: {total} of {deposited}, {before:?} before {action:?}"
             );
         }
-        self.check_figures(&after);
+        self.check_spent_and_committed_amounts(&after);
         self.host.oracle.check_no_job_is_stranded(&self.host.jobs);
     }
 
     /// Checks that the engine has the spent and committed amounts of the oracle, to the last millisecond.
-    fn check_figures(&self, balances: &Balances) {
+    fn check_spent_and_committed_amounts(&self, balances: &Balances) {
         let view = self.host.engine.view();
         for window in self.host.engine.budgets.windows() {
             let pushed = self.host.oracle.budgets.budgets.iter().find(|it| **it == window.budget).unwrap();

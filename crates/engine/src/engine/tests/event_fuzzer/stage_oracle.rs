@@ -33,13 +33,13 @@ fn is_prioritized(effects: &[Effect]) -> bool {
 
 /// The live jobs, as the events reported them.
 #[derive(Clone, Debug, Default)]
-pub struct StageOracle {
+pub struct JobStageOracle {
     jobs: BTreeMap<JobId, TrackedJob>,
     /// Jobs that passed validation and have had no later event.
     validated: BTreeSet<JobId>,
 }
 
-impl StageOracle {
+impl JobStageOracle {
     pub fn apply_event(&mut self, event: &Event<'_>, effects: &[Effect]) {
         match event {
             Event::Validate(facts) if facts.state == State::New => {
@@ -127,29 +127,32 @@ impl StageOracle {
         self.jobs.values().map(|life| life.stage).collect()
     }
 
-    pub fn live_count(&self) -> usize {
+    pub fn count_tracked_live_jobs(&self) -> usize {
         self.jobs.len()
     }
 
-    fn list_live_jobs_in_stage(&self, stage: Stage) -> impl Iterator<Item = &TrackedJob> {
+    fn list_tracked_jobs_in_stage(&self, stage: Stage) -> impl Iterator<Item = &TrackedJob> {
         self.jobs.values().filter(move |life| life.stage == stage)
     }
 
     pub fn running_count(&self) -> usize {
-        self.list_live_jobs_in_stage(Stage::Run).count()
+        self.list_tracked_jobs_in_stage(Stage::Run).count()
     }
 
     /// Returns the numbers of active, running and scheduled jobs of all associations.
     pub fn counts(&self) -> (u64, u64, u64) {
-        let count = |stage| self.list_live_jobs_in_stage(stage).filter(|life| life.counts).count() as u64;
+        let count = |stage| self.list_tracked_jobs_in_stage(stage).filter(|life| life.counts).count() as u64;
         let active = self.jobs.values().filter(|life| life.counts).count() as u64;
         let held =
-            self.list_live_jobs_in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count()
+            self.list_tracked_jobs_in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count()
                 as u64;
         (active, count(Stage::Run), count(Stage::Sched) - held)
     }
 
     pub fn running_gpus(&self) -> u64 {
-        self.list_live_jobs_in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
+        self.list_tracked_jobs_in_stage(Stage::Run)
+            .filter(|life| life.counts)
+            .map(|life| life.size.gpus)
+            .sum()
     }
 }

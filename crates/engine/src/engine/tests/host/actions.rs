@@ -2,7 +2,7 @@
 //! The actions of users, the scheduler and the administrator on the model host.
 
 use super::super::site::HostJob;
-use super::{Answer, Host, find_hold_candidates};
+use super::{Answer, Host, find_jobs_that_may_be_held};
 use crate::accounts::AssociationRecord;
 use crate::engine::answers::{Heading, Stats, stats};
 use crate::engine::{Effect, EndedJob, Engine, Event, Past, State};
@@ -229,7 +229,7 @@ impl Host {
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);
-        self.hold_candidates = find_hold_candidates(&self.jobs);
+        self.hold_candidates = find_jobs_that_may_be_held(&self.jobs);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
         if is_reload {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));

@@ -91,7 +91,7 @@ impl Host {
     }
 
     /// Advances the time by `seconds`. If the refresh timer is armed, the timer fires.
-    pub fn advance_and_refresh(&mut self, seconds: f64) {
+    pub fn advance_time_and_refresh(&mut self, seconds: f64) {
         self.now += seconds;
         if self.refresh_at.take().is_some() {
             let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));

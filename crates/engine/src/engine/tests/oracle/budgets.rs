@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The rules B1 to B12, applied to the jobs of the host. No code of the engine is used.
 
-use super::job_state::is_held_past_depend;
+use super::job_state::is_held_in_priority_or_sched;
 use super::*;
 use crate::accounts::Budget;
 use crate::limits::Size;
@@ -54,23 +54,23 @@ impl BudgetRules {
         self.budgets = site.budgets.clone();
         let watermark = |leaf: &Leaf| Some(((leaf.user?, leaf.bank.clone()), leaf.counted.end()));
         self.watermarks = site.associations.iter().filter_map(watermark).collect();
-        self.forget_order();
+        self.mark_all_records_old();
     }
 
-    fn forget_order(&mut self) {
+    fn mark_all_records_old(&mut self) {
         Arc::make_mut(&mut self.records).iter_mut().for_each(|record| record.is_new = false);
     }
 
     /// After a restart, the engine knows only the times at which jobs ended. It asks job-list for the jobs that the snapshot lacks.
     pub fn restart(&mut self, saved: &BTreeSet<JobId>) {
-        self.forget_order();
+        self.mark_all_records_old();
         let records = Arc::make_mut(&mut self.records).iter_mut();
         records.filter(|it| !saved.contains(&it.id)).for_each(|it| it.is_from_job_list = true);
     }
 
     pub fn add_record(&mut self, id: JobId, job: &HostJob, bank: BankName, end: f64) {
         let Some(start) = job.started else { return };
-        let (user, size, limit) = (UserId(job.user), job.allocated_size(), job.limit);
+        let (user, size, limit) = (UserId(job.user), job.get_allocated_job_size(), job.limit);
         let queue = job.queue.clone();
         let ran = (start, end);
         let record =
@@ -98,7 +98,7 @@ impl BudgetRules {
     /// job. If the job has not started, the present factor applies.
     pub fn total_charge(&self, job: &HostJob, measure: Measure) -> u64 {
         const MOST: u64 = 1 << 50;
-        let size = if job.state >= State::Run { job.allocated_size() } else { job.size };
+        let size = if job.state >= State::Run { job.get_allocated_job_size() } else { job.size };
         let milliseconds = if job.duration > 0.0 { (job.duration * 1000.0).ceil() } else { MOST as f64 };
         let product = count(measure, size).saturating_mul(milliseconds as u64);
         let start = job.started.filter(|_| job.state >= State::Run).unwrap_or(f64::INFINITY);
@@ -116,7 +116,7 @@ impl Oracle {
         match &budget.target {
             Target::Association(whose, at) => (*whose, at) == (user, bank),
             Target::User(whose) => *whose == user,
-            Target::Bank(above) => self.is_below(bank, above),
+            Target::Bank(above) => self.is_bank_at_or_below(bank, above),
             _ => panic!("a budget has one target"),
         }
     }
@@ -140,7 +140,7 @@ impl Oracle {
     pub fn is_committed(&self, id: JobId, job: &HostJob) -> bool {
         let was_scheduled = job.is_scheduled() || job.was_sched && job.state == State::Priority;
         let runs = matches!(job.state, State::Run | State::Cleanup) && job.started.is_some();
-        runs || was_scheduled && !is_held_past_depend(job) || self.is_released(id, job)
+        runs || was_scheduled && !is_held_in_priority_or_sched(job) || self.is_released(id, job)
     }
 
     /// Returns the amount that all jobs except `asker` may use of `budget` in `window`. A running job counts

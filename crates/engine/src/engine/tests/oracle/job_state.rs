@@ -9,7 +9,10 @@ impl Oracle {
     /// Returns true if one of our dependencies holds the job in DEPEND, or if limits hold the job in PRIORITY or SCHED.
     pub(super) fn is_held(&self, job: &HostJob) -> bool {
         let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
-        is_held || is_held_past_depend(job) && !self.is_half_pushed(job) && self.association(job).is_some()
+        is_held
+            || is_held_in_priority_or_sched(job)
+                && !self.is_half_pushed(job)
+                && self.association(job).is_some()
     }
 
     pub(super) fn is_half_pushed(&self, job: &HostJob) -> bool {
@@ -26,11 +29,11 @@ pub(super) fn was_held(job: &HostJob) -> bool {
 
 /// Returns true if the job is in PRIORITY and has got a priority, so that Flux sends it to SCHED.
 pub(super) fn is_on_its_way(job: &HostJob) -> bool {
-    job.state == State::Priority && job.answered.is_some() && !is_held_past_depend(job)
+    job.state == State::Priority && job.answered.is_some() && !is_held_in_priority_or_sched(job)
 }
 
 /// Returns true if the job is held in SCHED or PRIORITY. Such a job does not count as scheduled.
-pub(super) fn is_held_past_depend(job: &HostJob) -> bool {
+pub(super) fn is_held_in_priority_or_sched(job: &HostJob) -> bool {
     job.is_held_in_sched || job.state == State::Priority && job.lacks_priority && !job.was_sched
 }
 

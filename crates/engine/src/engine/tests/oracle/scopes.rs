@@ -7,7 +7,7 @@ use crate::engine::Past;
 impl Oracle {
     /// Replaces a limit on each queue by a limit on every pushed queue that has no limit of its own. Moves
     /// the limits that hold no job to `submission_limits`.
-    pub(super) fn expand_limits(&mut self) {
+    pub(super) fn expand_limits_on_each_queue(&mut self) {
         self.limits = self.pushed_limits.clone();
         self.limits.retain(|limit| limit.target != Target::EachQueue);
         for limit in self.pushed_limits.iter().filter(|limit| limit.target == Target::EachQueue) {
@@ -49,7 +49,7 @@ impl Oracle {
                 target != limit.target && named(&target) || limit.target == Target::EachBank && is_inner_bank;
             let applies = match &target {
                 Target::Association(user, bank) => (*user, bank) == mine,
-                Target::Bank(above) => self.is_below(&of.bank, above),
+                Target::Bank(above) => self.is_bank_at_or_below(&of.bank, above),
                 Target::User(user) => *user == of.user,
                 _ => true,
             };
@@ -74,7 +74,7 @@ impl Oracle {
                 let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
                     && self.counts_queue_of_job(limit, job)
-                    && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
+                    && theirs.is_some_and(|theirs| self.counts_jobs_of_both_associations(limit, mine, theirs))
             };
             let active = jobs.iter().filter(counts).count() as u64;
             let most = limit.cap.limit.cap();
@@ -94,7 +94,7 @@ impl Oracle {
     }
 
     /// Returns true if `bank` is `above` or a bank below it.
-    pub(super) fn is_below(&self, bank: &BankName, above: &BankName) -> bool {
+    pub(super) fn is_bank_at_or_below(&self, bank: &BankName, above: &BankName) -> bool {
         let mut at = Some(bank);
         while let Some(bank) = at {
             if bank == above {
@@ -115,7 +115,7 @@ impl Oracle {
         match &limit.target {
             Target::Association(whose, at) => (*whose, at) == (user, bank),
             Target::EachAssociation => !named(Target::Association(user, bank.clone())),
-            Target::Bank(above) => self.is_below(bank, above),
+            Target::Bank(above) => self.is_bank_at_or_below(bank, above),
             Target::EachBank => {
                 !self.parents.values().any(|above| above == bank) && !named(Target::Bank(bank.clone()))
             }
@@ -127,7 +127,7 @@ impl Oracle {
     }
 
     /// Returns true if a limit counts the jobs of two associations together.
-    pub(super) fn counts_jobs_together(
+    pub(super) fn counts_jobs_of_both_associations(
         &self,
         limit: &SiteLimit,
         mine: (UserId, &BankName),
@@ -139,7 +139,7 @@ impl Oracle {
             }
             Target::Association(..) | Target::EachAssociation => mine.0 == theirs.0,
             Target::EachBank => true,
-            Target::Bank(above) => self.is_below(theirs.1, above),
+            Target::Bank(above) => self.is_bank_at_or_below(theirs.1, above),
             Target::User(_) | Target::EachUser => mine.0 == theirs.0,
             Target::Queue(_) | Target::EachQueue => true,
         }
@@ -156,7 +156,7 @@ impl Oracle {
         let counts = |limit: &SiteLimit, other: &HostJob| {
             let theirs = self.association(other).map(|theirs| (theirs.user, &theirs.bank));
             self.counts_queue_of_job(limit, other)
-                && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
+                && theirs.is_some_and(|theirs| self.counts_jobs_of_both_associations(limit, mine, theirs))
         };
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
@@ -178,7 +178,8 @@ impl Oracle {
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage
                         && self.counts_queue_of_job(limit, job)
-                        && theirs.is_some_and(|theirs| self.counts_jobs_together(limit, mine, theirs))
+                        && theirs
+                            .is_some_and(|theirs| self.counts_jobs_of_both_associations(limit, mine, theirs))
                 };
                 let of = |job: &HostJob| match limit.amount.measure {
                     Measure::Jobs => 1,
@@ -253,7 +254,7 @@ impl Oracle {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
         self.counts_queue_of_job(limit, other)
-            && self.counts_jobs_together(limit, (first.0, &first.1), (theirs.0, &theirs.1))
+            && self.counts_jobs_of_both_associations(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
     /// Counts an overtaking for each held job that shares a limit with job `id`, which took headroom.

@@ -24,7 +24,7 @@ fn generate_value<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
 }
 
 /// Returns the state of a job and the names of its dependencies, as text.
-fn describe_situation(job: &HostJob) -> String {
+fn describe_state_and_dependencies(job: &HostJob) -> String {
     let names: Vec<&str> =
         job.dependencies.iter().map(|name| name.split(['.', ':']).next().unwrap_or(name)).collect();
     format!("{:?} {} {} {names:?}", job.state, job.lacks_priority, job.is_held_in_sched)
@@ -87,7 +87,7 @@ fn run_input(
     run(site, &ops, &mut |op, world| {
         show(|| format!("{op:?}"));
         let after: BTreeMap<JobId, String> =
-            world.host.jobs.iter().map(|(id, job)| (*id, describe_situation(job))).collect();
+            world.host.jobs.iter().map(|(id, job)| (*id, describe_state_and_dependencies(job))).collect();
         let moved = after
             .iter()
             .map(|(id, situation)| (before.get(id), situation))

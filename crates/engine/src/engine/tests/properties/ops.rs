@@ -15,7 +15,7 @@ pub enum Op {
         nodes: u64,
         gpus: u64,
         urgency: i64,
-        foreign: ForeignDependency,
+        foreign: DependencyOfOtherPlugin,
     },
     /// Starts the job with this index. The `u64` is the number of GPUs that the job gets in addition to its request.
     Start(usize, u64),
@@ -47,7 +47,7 @@ pub enum Op {
 
 /// Whether another plugin blocks a new job, and whether the jobspec contains the dependency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ForeignDependency {
+pub enum DependencyOfOtherPlugin {
     None,
     Declared,
     /// The jobspec does not contain the dependency.
@@ -68,7 +68,7 @@ pub fn harmless_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, any_urgency()).prop_map(
             |(user, bank, queue, nodes, gpus, urgency)| {
-                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: ForeignDependency::None }
+                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: DependencyOfOtherPlugin::None }
             }
         ),
         6 => (which.clone(), prop_oneof![4 => Just(0), 1 => 1..3u64])
@@ -89,7 +89,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
         1 => (0..64usize).prop_map(|at| Op::Urgency(at, 31)),
         2 => (7..9u32, 0..4usize, 1..4u64, any_urgency(), any::<bool>()).prop_map(
             |(user, queue, nodes, urgency, is_declared)| {
-                let foreign = if is_declared { ForeignDependency::Declared } else { ForeignDependency::Undeclared };
+                let foreign = if is_declared { DependencyOfOtherPlugin::Declared } else { DependencyOfOtherPlugin::Undeclared };
                 Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
             }
         ),

@@ -44,15 +44,15 @@ fn find_place(host: &Host, id: JobId) -> (usize, usize) {
 
 /// Returns the priorities of all jobs except `id`. A predicted place can be checked only if these priorities
 /// have not changed since.
-fn collect_other_priorities(host: &Host, id: Option<JobId>) -> Vec<(JobId, Option<i64>)> {
+fn list_priorities_of_other_jobs(host: &Host, id: Option<JobId>) -> Vec<(JobId, Option<i64>)> {
     let others = host.jobs.iter().filter(|(other, _)| Some(**other) != id);
     others.map(|(other, job)| (*other, job.priority)).collect()
 }
 
 /// Submits the job, and compares the outcome with the prediction.
-fn submit_as_predicted(host: &mut Host, job: HostJob) {
+fn submit_and_check_prediction(host: &mut Host, job: HostJob) {
     let predicted = predict_submission(host, &job, 1);
-    let others = collect_other_priorities(host, None);
+    let others = list_priorities_of_other_jobs(host, None);
     let exceptions = host.exceptions.len();
     let submitted = host.submit(job);
     let id = match submitted {
@@ -79,7 +79,7 @@ fn submit_as_predicted(host: &mut Host, job: HostJob) {
     assert_eq!((predicted.jobs_held, predicted.jobs_rejected), (0, 0));
     let priority = predicted.priority.map(|made| i64::from(made.priority));
     assert_eq!(job.priority, priority);
-    let has_same_others = collect_other_priorities(host, Some(id)) == others;
+    let has_same_others = list_priorities_of_other_jobs(host, Some(id)) == others;
     if job.is_scheduled() && priority > Some(0) && has_same_others {
         assert_eq!((predicted.place, predicted.place_of), {
             let (place, of) = find_place(host, id);
@@ -99,13 +99,13 @@ fn any_submission() -> impl Strategy<Value = Op> {
             nodes,
             gpus,
             urgency,
-            foreign: ForeignDependency::None,
+            foreign: DependencyOfOtherPlugin::None,
         },
     )
 }
 
 #[test]
-fn a_job_of_a_broken_association_has_the_predicted_exception() {
+fn a_job_of_an_association_with_invalid_limits_gets_the_predicted_exception() {
     let broken = Association { max_running_jobs: Limit(-1), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(broken, "A")], vec![]);
     let job = HostJob::new(7).bank("A");
@@ -133,9 +133,9 @@ proptest! {
     ) {
         let mut world = World::new(site);
         for op in &ops {
-            let is_alone = matches!(op, Op::Submit { foreign: ForeignDependency::None, .. });
+            let is_alone = matches!(op, Op::Submit { foreign: DependencyOfOtherPlugin::None, .. });
             if is_alone && is_settled(&world.host) {
-                submit_as_predicted(&mut world.host, build_job(op));
+                submit_and_check_prediction(&mut world.host, build_job(op));
             } else {
                 world.apply(op);
             }
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn the_predicted_numbers_of_jobs_are_rejected_and_held(
+    fn the_engine_rejects_and_holds_as_many_jobs_as_it_predicted(
         site in any_site(),
         ops in prop::collection::vec(harmless_op(), 0..30),
         job in any_submission(),

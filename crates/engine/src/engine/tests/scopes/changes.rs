@@ -31,7 +31,7 @@ fn a_push_lowers_raises_and_moves_caps() {
 }
 
 #[test]
-fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
+fn a_gpu_limit_counts_allocated_gpus_if_so_configured() {
     for (is_given, is_held) in [(true, true), (false, false)] {
         let mut given_limit = limit(bank_target("A"), None, "run-gpus", 4);
         given_limit.cap.is_given = is_given;
@@ -50,7 +50,7 @@ fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
 }
 
 #[test]
-fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
+fn a_job_update_moves_counts_unless_the_new_limit_scope_is_full() {
     let limits = vec![
         limit(bank_target("B"), None, "run-sched-jobs", 1),
         limit(bank_target("science"), None, "run-sched-jobs", 2),
@@ -74,7 +74,7 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
 
 /// The user has no other job in bank A, so the counter of the bank has no entry for the user yet.
 #[test]
-fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
+fn a_moved_job_counts_in_a_bank_without_jobs_of_its_user() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);
     let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
     let [first_job, moving_job] =
@@ -137,7 +137,7 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
 }
 
 #[test]
-fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
+fn limits_from_the_configuration_apply_until_a_push_replaces_them() {
     let configured = |cap| Settings {
         limits: vec![limit(Target::EachUser, None, "run-sched-jobs", cap)],
         live: false,
@@ -199,7 +199,7 @@ fn a_site_without_scope_limits_stores_no_scope_data() {
 /// Two users with 3 shares and 1 share submit jobs without end to a bank that may have four jobs. Their usages approach 3 to 1.
 #[test]
 fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
-    let mut host = make_live_host(fairshare::Policy::FairTree);
+    let mut host = make_host_with_live_fairshare(fairshare::Policy::FairTree);
     let mut leaves = leaves();
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
         leaf.shares = Shares::Count(3);
@@ -231,7 +231,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
                 _ => {}
             }
         }
-        host.advance_and_refresh(10.0);
+        host.advance_time_and_refresh(10.0);
     }
     let ratio = used[0] / used[1];
     assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
@@ -241,7 +241,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
 /// A release scan skips associations that share a limit with a job whose eventlog is unread. When the last eventlog is
 /// read, the engine scans these associations.
 #[test]
-fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
+fn a_replay_removes_satisfied_limit_dependencies_for_any_order_of_eventlogs() {
     let narrow_record = || AssociationRecord {
         association: Association { max_sched_jobs: Limit(0), ..association(7, "A") },
         ..record_with_fairshare(7, "A", 0.2)
@@ -319,7 +319,7 @@ fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
 }
 
 #[test]
-fn a_queue_of_a_record_update_comes_under_the_limit_on_each_queue() {
+fn an_added_queue_is_subject_to_the_limit_on_each_queue() {
     let mut host = make_site(vec![limit(Target::EachQueue, None, "run-sched-jobs", 1)]);
     let submit = |host: &mut Host| host.submit(make_job(7, "A", 0).queue("q2")).unwrap();
     host.send_event(Event::Queues(vec![queue("q1")]));

@@ -17,7 +17,7 @@ fn exempt_queue_q2(scopes: &[Scope]) -> Event<'static> {
 }
 
 /// Returns a site where user 7 may run one job in bank A and have three active jobs there.
-fn make_site_of_one(limits: Vec<SiteLimit>) -> Host {
+fn make_site_with_one_running_job(limits: Vec<SiteLimit>) -> Host {
     let mut policy = policy(limits);
     let record = &mut policy.associations[1].association;
     (record.max_running_jobs, record.max_nodes, record.max_active_jobs) = (Limit(1), Limit(2), Limit(3));
@@ -39,7 +39,7 @@ fn start_job_in_queue(host: &mut Host, queue: &str) -> JobId {
 /// Each scope may have one running job in all queues together, and two in q2. If q2 is exempt, only the second limit
 /// applies to jobs in q2.
 #[test]
-fn limits_of_exempt_scopes_neither_count_nor_hold_jobs_of_the_exempt_queue() {
+fn scope_limits_neither_count_nor_hold_jobs_in_an_exempt_queue() {
     let targets = || {
         let association = Target::Association(UserId(7), "A".into());
         [
@@ -56,7 +56,7 @@ fn limits_of_exempt_scopes_neither_count_nor_hold_jobs_of_the_exempt_queue() {
             let is_exempt = exempt == scope;
             let first = start_job_in_queue(&mut host, "q1");
             let second = host.submit(job_in("q2")).unwrap();
-            let held_by: &[&str] = if is_exempt { &[] } else { &[in_all_name(scope)] };
+            let held_by: &[&str] = if is_exempt { &[] } else { &[get_limit_name_over_all_queues(scope)] };
             assert_eq!(host.names(second), held_by, "{scope:?} {exempt:?}");
             if is_exempt {
                 host.start_job(second);
@@ -65,14 +65,14 @@ fn limits_of_exempt_scopes_neither_count_nor_hold_jobs_of_the_exempt_queue() {
                 assert_eq!(host.state(third), Some(State::Sched), "a job in q2 does not count: {scope:?}");
                 start_job_in_queue(&mut host, "q2");
                 let last = host.submit(job_in("q2")).unwrap();
-                assert_eq!(host.names(last), [format!("{}-queue", in_all_name(scope))]);
+                assert_eq!(host.names(last), [format!("{}-queue", get_limit_name_over_all_queues(scope))]);
             }
             assert_counters_and_holds(&host);
         }
     }
 }
 
-fn in_all_name(scope: Scope) -> &'static str {
+fn get_limit_name_over_all_queues(scope: Scope) -> &'static str {
     match scope {
         Scope::Association => "max-run-jobs-association",
         Scope::Bank => "max-run-jobs-bank",
@@ -82,7 +82,7 @@ fn in_all_name(scope: Scope) -> &'static str {
 
 #[test]
 fn limits_in_the_record_of_an_association_do_not_count_jobs_of_exempt_queues() {
-    let mut host = make_site_of_one(vec![]);
+    let mut host = make_site_with_one_running_job(vec![]);
     host.send_event(exempt_queue_q2(&[Scope::Association]));
     start_job_in_queue(&mut host, "q1");
     let standby = host.submit(job_in("q2").size(4, 4)).unwrap();
@@ -108,7 +108,7 @@ fn limits_in_the_record_of_an_association_do_not_count_jobs_of_exempt_queues() {
 
 #[test]
 fn a_job_that_leaves_an_exempt_queue_comes_under_all_limits() {
-    let mut host = make_site_of_one(vec![limit(bank_target("C"), None, "run-jobs", 1)]);
+    let mut host = make_site_with_one_running_job(vec![limit(bank_target("C"), None, "run-jobs", 1)]);
     host.send_event(exempt_queue_q2(&[Scope::Association]));
     start_job_in_queue(&mut host, "q1");
     let standby = host.submit(job_in("q2")).unwrap();
@@ -149,7 +149,7 @@ fn a_reload_that_exempts_a_queue_releases_its_jobs_and_counts_all_jobs_again() {
 
 #[test]
 fn a_virtual_queue_is_exempt_if_its_parent_is() {
-    let mut host = make_site_of_one(vec![limit(Target::User(UserId(7)), None, "run-jobs", 1)]);
+    let mut host = make_site_with_one_running_job(vec![limit(Target::User(UserId(7)), None, "run-jobs", 1)]);
     let exempt = ExemptQueues::from([("q1".into(), ALL.into())]);
     host.send_event(Event::Settings(Settings { exempt, ..Settings::default() }));
     start_job_in_queue(&mut host, "q1");

@@ -26,7 +26,7 @@ fn node_hours_in_use(host: &Host) -> Option<u64> {
 }
 
 #[test]
-fn a_job_waits_until_running_jobs_have_less_time_left() {
+fn a_held_job_starts_when_running_jobs_have_few_node_hours_left() {
     let mut host = make_limited_site(10);
     let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
     host.start_job(first);

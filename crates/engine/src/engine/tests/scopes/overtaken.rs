@@ -6,7 +6,7 @@ use super::super::why::explain_job;
 use super::*;
 
 /// Returns a host with `limits`, and with associations of users 7 and 9 to 12 in bank B.
-fn make_site_with_users_in_b(limits: Vec<SiteLimit>) -> Host {
+fn make_site_with_users_in_bank_b(limits: Vec<SiteLimit>) -> Host {
     let mut host = make_site(limits);
     host.send_event(Event::Associations(
         (9..=12).map(|user| record_with_fairshare(user, "B", 0.5)).collect(),
@@ -36,7 +36,7 @@ fn list_states(host: &Host, ids: &[JobId]) -> Vec<State> {
 /// The limits are those of docs/reference.md: 16 GPUs per user, 96 per bank, and 4 for bank `small`.
 #[test]
 fn a_job_held_by_a_user_limit_does_not_stop_other_jobs_of_its_bank() {
-    let mut host = make_site_with_users_in_b(vec![
+    let mut host = make_site_with_users_in_bank_b(vec![
         gpu_limit(Target::EachUser, 16),
         gpu_limit(Target::EachBank, 96),
         gpu_limit(bank_target("B"), 4),
@@ -82,7 +82,7 @@ fn a_job_held_by_a_user_limit_does_not_stop_other_jobs_of_its_bank() {
 
 #[test]
 fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
-    let mut host = make_site_with_users_in_b(vec![
+    let mut host = make_site_with_users_in_bank_b(vec![
         limit(bank_target("root"), None, "run-jobs", 40),
         limit(bank_target("B"), None, "run-cores", 4),
     ]);
@@ -121,7 +121,7 @@ fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
 /// Fills the four GPUs of bank A with jobs of user 8, and submits the held job `wide`. Further jobs of user 8 then
 /// overtake `wide`. Returns the host, the three running jobs of user 8, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
-    let mut host = make_site_with_users_in_b(limits);
+    let mut host = make_site_with_users_in_bank_b(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
     for _ in 0..OVERTAKEN {
@@ -190,7 +190,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
 /// The urgency became 0 before the job was overtaken. The plugin was not subscribed to the job then.
 #[test]
 fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
-    let mut host = make_site_with_users_in_b(vec![gpu_limit(bank_target("A"), 4)]);
+    let mut host = make_site_with_users_in_bank_b(vec![gpu_limit(bank_target("A"), 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let wide_job = host.submit(make_job(7, "A", 4)).unwrap();
     host.set_urgency(wide_job, 0);

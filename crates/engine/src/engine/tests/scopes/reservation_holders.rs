@@ -26,7 +26,7 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
 
 /// While a limit of its own association holds the job, the job cannot use headroom that a scope reserves.
 #[test]
-fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
+fn a_job_held_by_its_own_association_loses_its_headroom_reservation() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
     let (mut running_job, large) = submit_overtaken(&mut host);
     host.end_job(running_job.remove(0));
@@ -45,7 +45,7 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
 /// The limit on queue q1 holds the overtaken job, and the limit on the bank has headroom for it. So another job of the association can take
 /// the bank's headroom.
 #[test]
-fn a_scope_with_headroom_for_the_overtaken_job_reserves_none_against_its_association() {
+fn a_scope_reserves_no_headroom_if_the_overtaken_job_fits_in_it() {
     let limits = vec![
         limit(bank_target("A"), None, "run-sched-gpus", 4),
         limit(bank_target("A"), Some("q1"), "run-sched-gpus", 2),

@@ -2,16 +2,16 @@
 //! Tests which limits a query shows, and the amount in use that the query shows for each limit.
 
 use super::*;
-use crate::engine::answers::{LimitShown, Open, StandingFilter};
+use crate::engine::answers::{AssociationFilter, LimitUsage, Open};
 
 /// Returns the scope of a limit as text, or `None` if the limit names no scope.
-fn scope_text(limit: &LimitShown) -> Option<String> {
+fn scope_text(limit: &LimitUsage) -> Option<String> {
     Some(Target::parse(&limit.scope, limit.name.as_deref()?).unwrap().to_string())
 }
 
 /// The limits are on the association itself, on its bank and the banks above, and on its user.
 #[test]
-fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
+fn the_answer_about_an_association_lists_the_limits_on_its_jobs() {
     let user = |user| Target::User(UserId(user));
     let mut host = make_site(vec![
         limit(bank_target("science"), None, "run-sched-gpus", 8),
@@ -26,7 +26,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
     host.start_job(running_job);
     host.submit(make_job(7, "B", 2)).unwrap();
     let page = |open| {
-        let wanted = StandingFilter { user: None, bank: None, after: None, most: 9, open };
+        let wanted = AssociationFilter { user: None, bank: None, after: None, most: 9, open };
         crate::engine::answers::standings(&host.engine.view(), &wanted, host.now)
     };
     type Row<'a> = (&'a str, Option<&'a str>, u64, Option<u64>);
@@ -102,7 +102,7 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     let mut host = make_site(vec![limit(bank_target("C"), None, "run-jobs", 2)]);
     let use_of_c = |host: &Host| {
         let wanted =
-            StandingFilter { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
+            AssociationFilter { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
         let mut page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let limits = page.associations.remove(0).limits;
         let limit = limits.into_iter().find(|it| it.name.as_deref() == Some("C")).unwrap();

@@ -2,7 +2,7 @@
 //! Reservations of released jobs are suspended in a stopped queue, and return when the queue is started.
 //! Rules: R7
 
-use super::super::site::one_job_record;
+use super::super::site::make_record_with_one_job_limit;
 use super::super::why::explain_job;
 use super::*;
 use crate::accounts::{RunningLimitSettings, RunningLimits};
@@ -47,15 +47,18 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let text = "4 of 4 running cores of bank science and the banks below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
     // The text for a limit of one association has the same form as the text for a limit of a bank.
-    let (host, _, next) = submit_released_and_held(Vec::new(), Some(one_job_record(7, "A")), 7);
+    let (host, _, next) =
+        submit_released_and_held(Vec::new(), Some(make_record_with_one_job_limit(7, "A")), 7);
     let hold = explain_job(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
     assert_eq!(hold.text, text);
 }
 
 #[test]
-fn a_reservation_lapses_while_the_queue_is_stopped() {
-    for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
+fn a_job_has_no_reservation_while_its_queue_is_stopped() {
+    for (limits, own, user) in
+        [(shared_limit(), None, 8), (Vec::new(), Some(make_record_with_one_job_limit(7, "A")), 7)]
+    {
         let (mut host, released_job, next_job) = submit_released_and_held(limits, own, user);
         host.set_queue_started("q2", false);
         assert_eq!(host.state(next_job), Some(State::Depend), "the released job is in another queue");
@@ -78,7 +81,9 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
 /// only the jobs that the limit allows.
 #[test]
 fn held_jobs_in_a_stopped_queue_are_released_up_to_the_limit() {
-    for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
+    for (limits, own, user) in
+        [(shared_limit(), None, 8), (Vec::new(), Some(make_record_with_one_job_limit(7, "A")), 7)]
+    {
         let mut host = make_site(limits);
         host.send_event(Event::Associations(own.into_iter().collect()));
         let first_job = host.submit(make_job(7, "A", 0).size(1, 4)).unwrap();

@@ -173,7 +173,7 @@ fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
 }
 
 #[test]
-fn the_shape_of_a_queue_is_enforced_only_if_the_site_says_so() {
+fn job_size_and_time_limits_of_a_queue_apply_only_if_enforced() {
     for (is_enforced, queue_of_job, is_rejected) in
         [(false, "q1", false), (true, "q1", true), (true, "q2", true), (true, "q3", false)]
     {

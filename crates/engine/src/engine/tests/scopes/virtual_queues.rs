@@ -7,7 +7,7 @@ use crate::engine::Effect;
 use crate::ids::QueueName;
 
 /// Makes q2 a virtual queue of q1.
-fn make_virtual(host: &mut Host) {
+fn make_q2_virtual_queue(host: &mut Host) {
     host.parents.insert("q2".to_owned(), "q1".to_owned());
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
@@ -28,7 +28,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
     for (is_virtual, [first, second]) in [(true, ["q2", "q1"]), (true, ["q1", "q2"]), (false, ["q2", "q1"])] {
         let mut host = Host::new();
         if is_virtual {
-            make_virtual(&mut host);
+            make_q2_virtual_queue(&mut host);
         }
         host.send_event(Event::Policy(make_policy_with_limited_q1(vec![]), SitePart::default()));
         let running_job = host.submit(make_job_in_queue(7, first)).unwrap();
@@ -54,7 +54,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 #[test]
 fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
-    make_virtual(&mut host);
+    make_q2_virtual_queue(&mut host);
     host.send_event(Event::Policy(make_policy_with_limited_q1(vec![]), SitePart::default()));
     let text = host.submit(make_job_in_queue(7, "q2").size(3, 3)).unwrap_err();
     assert!(text.contains("max resources limit configured for queue"), "{text}");
@@ -64,7 +64,7 @@ fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
 fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
     for (target, in_queue) in [(Target::Queue("q1".into()), Some("q1")), (Target::EachQueue, None)] {
         let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-jobs", 1)]);
-        make_virtual(&mut host);
+        make_q2_virtual_queue(&mut host);
         let first = host.submit(make_job_in_queue(7, "q2")).unwrap();
         let second = host.submit(make_job(9, "C", 0)).unwrap();
         assert_eq!(host.names(second), ["max-run-sched-jobs-in-queue"], "{target}");
@@ -87,13 +87,13 @@ fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
 }
 
 #[test]
-fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
+fn a_shared_queue_limit_also_counts_jobs_in_its_virtual_queues() {
     let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = make_site(vec![shared]);
     let first = host.submit(make_job(7, "A", 0)).unwrap();
     let [second, third_job] = ["q2", "q2"].map(|queue| host.submit(make_job_in_queue(8, queue)).unwrap());
     assert_eq!([first, second, third_job].map(|id| host.state(id)), [Some(State::Sched); 3]);
-    make_virtual(&mut host);
+    make_q2_virtual_queue(&mut host);
     let fourth_job = host.submit(make_job_in_queue(8, "q2")).unwrap();
     assert_eq!(host.names(fourth_job), ["max-run-sched-jobs-bank-queue"]);
     for id in [first, second] {
@@ -117,7 +117,7 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
 fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
-    make_virtual(&mut host);
+    make_q2_virtual_queue(&mut host);
     host.send_event(Event::Policy(make_policy_with_limited_q1(vec![shared]), SitePart::default()));
     let id = host.submit(make_job_in_queue(7, "q2")).unwrap();
     let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
