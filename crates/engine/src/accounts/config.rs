@@ -35,7 +35,7 @@ impl Config {
     }
 }
 
-/// Some of the switches. A switch that is `None` does not change.
+/// A change of the switches. A switch that is `None` keeps its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfigPatch {
     /// See [`Config::deny_unknown_queues`].
@@ -45,7 +45,7 @@ pub struct ConfigPatch {
 }
 
 impl ConfigPatch {
-    /// Combines two patches. If both patches have a switch, the switch of `later` takes precedence.
+    /// Combines two changes. If both set the same switch, the value in `later` takes precedence.
     #[must_use]
     pub fn then(self, later: ConfigPatch) -> ConfigPatch {
         ConfigPatch {

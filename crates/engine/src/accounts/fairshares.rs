@@ -12,8 +12,8 @@ use super::versions::{Epochs, Versioned};
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// Returns the fair-share of association `id`; for a removed association, its last fair-share in force.
-    /// Returns `None` if the association never had a fair-share in force.
+    /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns `None` if
+    /// the association never had a fair-share.
     pub fn find_current_or_last_value(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.find_current_or_last_value(epochs).copied()
     }

@@ -73,7 +73,7 @@ struct User {
     banks: BTreeMap<BankName, AssociationId>,
 }
 
-/// The associations, queues, projects, banks, weights and limits in force, and a staged push.
+/// The current associations, queues, projects, banks, weights and limits, and a staged push.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     entries: Vec<Versioned<Association>>,
@@ -84,7 +84,7 @@ pub struct Book {
     epochs: Epochs,
     /// The staged push, if one is open.
     staged: Option<Staged>,
-    /// The number of associations in force.
+    /// The number of associations, without removed and staged associations.
     present: usize,
     latest: Difference,
     /// The changes to the tree by the staged push.
@@ -117,8 +117,8 @@ impl Book {
         self.latest
     }
 
-    /// Returns the association of `user` in `bank`, or in the user's default bank if `bank` is `None`. Returns `None` if there is no such
-    /// association in force.
+    /// Returns the association of `user` in `bank`, or in the user's default bank if `bank` is `None`. Returns `None` if there is
+    /// no such association, or if it was removed.
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
         let bank = match bank {
@@ -128,7 +128,7 @@ impl Book {
         user.banks.get(bank).copied().filter(|id| self.find_current_association(*id).is_some())
     }
 
-    /// Returns the default bank of `user`, or `None` if none is in force.
+    /// Returns the default bank of `user`, or `None` if there is none.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
         self.users.get(&user)?.default_bank.present(&self.epochs)
     }
@@ -144,7 +144,7 @@ impl Book {
         })
     }
 
-    /// Returns true if an association in force has this bank.
+    /// Returns true if a current association has this bank.
     pub fn has_bank(&self, bank: &str) -> bool {
         self.members.get(bank).into_iter().flatten().any(|id| self.is_in_force(*id))
     }
@@ -160,7 +160,7 @@ impl Book {
         self.fairshares.find_current_or_last_value(&self.epochs, id)
     }
 
-    /// Returns the association `id`, if it is in force.
+    /// Returns the association `id`, or `None` if it was removed.
     fn find_current_association(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(id.index())?.present(&self.epochs)
     }
@@ -170,22 +170,22 @@ impl Book {
         self.find_current_association(id).is_some()
     }
 
-    /// Returns the association and its fair-share, if the association is in force.
+    /// Returns the association and its fair-share, or `None` if the association was removed.
     fn get_values_in_force(&self, id: AssociationId) -> Option<(&Association, f64)> {
         Some((self.find_current_association(id)?, self.fairshare(id)?))
     }
 
-    /// Returns the number of associations in force.
+    /// Returns the number of associations, without removed and staged associations.
     pub fn len(&self) -> usize {
         self.present
     }
 
-    /// Returns true if no association is in force.
+    /// Returns true if there are no associations, except removed and staged ones.
     pub fn is_empty(&self) -> bool {
         self.present == 0
     }
 
-    /// Returns the associations in force, sorted by user id and bank name. Begins after the user and bank in `after`.
+    /// Returns the current associations, sorted by user id and bank name. Begins after the user and bank in `after`.
     pub fn associations(
         &self,
         after: Option<(UserId, &str)>,
@@ -203,7 +203,7 @@ impl Book {
             .filter_map(|id| Some((id, self.find_current_association(id)?)))
     }
 
-    /// Returns the associations of a user that are in force, by bank name.
+    /// Returns the current associations of a user, by bank name.
     pub fn associations_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.all_associations_of(user).filter(|(id, _)| self.is_in_force(*id))
     }
@@ -257,7 +257,7 @@ impl Book {
         &self.weights
     }
 
-    /// Returns the switches in force.
+    /// Returns the current switches.
     pub fn config(&self) -> Config {
         self.config
     }
@@ -288,8 +288,8 @@ impl Book {
             && self.find(user, None).is_some_and(is_active)
     }
 
-    /// Stores a record, and counts its difference from the record in force. If `default` is set, it replaces
-    /// the default bank of the record.
+    /// Stores the record of an association, and counts the change in `latest`. `default` becomes the user's default
+    /// bank. If `default` is `None`, the default bank in the record does.
     fn store_association_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
@@ -353,14 +353,14 @@ impl Book {
         self.config = config;
     }
 
-    /// Stores that an update changed `others` but no associations. Increases `generation` by one.
+    /// Sets `latest` to the changes in `others`, without changes of associations. Increases `generation` by one.
     fn note_change(&mut self, others: Others) {
         self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;
     }
 }
 
-/// Returns the user and the id of an association. Adds the user or the id if it is new.
+/// Returns the user and the id of an association. Adds a user or an association that is not stored yet.
 fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
     entries: &mut Vec<Versioned<Association>>,

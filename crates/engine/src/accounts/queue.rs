@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// The name in Flux's configuration.
+    /// The name of the queue, as in Flux's configuration.
     pub name: QueueName,
     /// The minimum number of nodes of a job.
     pub min_nodes_per_job: i64,

@@ -14,7 +14,7 @@ pub enum RunningLimits {
     /// these jobs will run.
     #[default]
     Upstream,
-    /// A job counts from the time when it leaves DEPEND. So there are never more jobs in SCHED than may run at once.
+    /// A job counts from the time when it leaves DEPEND, so jobs in SCHED count too.
     Strict,
 }
 
@@ -40,7 +40,7 @@ impl RunningLimits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunningLimitSettings {
-    /// The rule for jobs in other queues or without a queue.
+    /// The rule for jobs without a queue, and for jobs in queues that `queues` does not contain.
     #[serde(rename = "default")]
     pub others: RunningLimits,
     /// The limit rule of each queue that does not use the default rule.

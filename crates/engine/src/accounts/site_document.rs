@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A whole site document, and the differences between it and the records in force.
+//! A whole site document, and the differences between it and the current records.
 
 use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
@@ -7,7 +7,7 @@ use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The records of a site document, or of a part of one, for a [`Book`].
+/// The records of a site document, or of one part of a site document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteRecords {
     /// Associations with the default banks of their users.
@@ -44,7 +44,7 @@ pub struct ChangeCounts {
     pub added: usize,
     /// Records whose value changed.
     pub changed: usize,
-    /// Records in force that the new document does not contain.
+    /// Current records that the new document does not contain.
     pub removed: usize,
 }
 
@@ -101,7 +101,7 @@ pub struct ConfigChanges {
     pub changed: usize,
 }
 
-/// The differences between a push and the records in force, except the differences of associations.
+/// The differences between a push and the current records, except the differences of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -137,7 +137,7 @@ impl Others {
     }
 }
 
-/// The differences between a push and the records in force. The first four numbers count associations.
+/// The differences between a push and the current records. The first four numbers count associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
@@ -222,7 +222,7 @@ impl Book {
         }
     }
 
-    /// Replaces the content of the book by `records`, as a push in one message does.
+    /// Replaces all stored site data by `records`.
     pub fn replace_records(&mut self, records: SiteRecords) -> Difference {
         self.begin_staging(false);
         self.stage_records(records);

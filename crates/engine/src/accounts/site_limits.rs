@@ -203,7 +203,8 @@ impl Cap {
 pub struct SiteLimit {
     /// The jobs that the limit counts together.
     pub target: Target,
-    /// The queue whose jobs count; `None` for all jobs. For a limit on each queue, this is `None`.
+    /// The queue whose jobs the limit counts. `None` if the limit counts jobs in all queues, or if `target` already
+    /// selects queues.
     pub queue: Option<QueueName>,
     /// The amount that is limited.
     pub amount: Amount,
@@ -215,18 +216,19 @@ pub struct SiteLimit {
 /// cap.
 pub const UNLIMITED_BUDGET: Limit = Limit(i64::MAX);
 
-/// The caps of a limit scope, by amount.
+/// The caps of a limit scope. Each key says what its cap limits, such as running jobs.
 pub type ScopeCaps = BTreeMap<Amount, Cap>;
 
 /// The target, the queue and the caps of a limit scope. If there is a queue, only the target's jobs in that
 /// queue count.
 pub type ScopeLimits = (Target, Option<QueueName>, Arc<ScopeCaps>);
 
-/// All site limits in force.
+/// All current site limits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
-    /// The limit scopes of each target in `by_target`, and of each queue that has limits. The limits of the default target are included.
+    /// The limit scopes of each target in `by_target`, and of each pushed queue. They include the limits of the target's default target,
+    /// such as a limit on each user.
     scopes: BTreeMap<Target, Vec<ScopeLimits>>,
     /// Whether a limit counts the time that running jobs have left.
     counts_time_left: bool,
@@ -249,7 +251,7 @@ pub type ExemptQueues = BTreeMap<QueueName, BTreeSet<Scope>>;
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
-    /// Builds the limits in force. If a limit occurs several times, the last occurrence counts. A limit on each queue applies to
+    /// Builds the site limits. If `limits` contains a limit several times, the last occurrence is used. A limit on each queue applies to
     /// the queues in `queues`.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
@@ -277,7 +279,8 @@ impl SiteLimits {
             for (queue, caps) in default.into_iter().chain(all.by_target.get(target)).flatten() {
                 let queue = if let Target::Queue(own) = target { Some(own) } else { queue.as_ref() };
                 for (amount, cap) in caps {
-                    // A budget counts the jobs in exempt queues too, so it has a scope of its own.
+                    // A budget has a separate scope, because it also counts jobs in queues that are exempt from other
+                    // limits.
                     scopes.entry((queue, amount.is_budget())).or_default().insert(*amount, *cap);
                 }
             }
@@ -307,8 +310,7 @@ impl SiteLimits {
         })
     }
 
-    /// Returns the scopes whose limits do not count the jobs in `queue`. Limits that name a queue still count these
-    /// jobs.
+    /// Returns the scopes from whose limits `queue` is exempt. Limits on a single queue apply even to an exempt queue.
     pub fn exemptions(&self, queue: Option<&str>) -> impl Iterator<Item = Scope> {
         queue.and_then(|queue| self.exempt.get(queue)).into_iter().flatten().copied()
     }
@@ -376,8 +378,7 @@ impl SiteLimits {
         user: UserId,
         bank: &'a BankName,
     ) -> impl Iterator<Item = Target> + use<'a> {
-        // If the parents of banks form a cycle, `take` prevents an endless loop. The ranking of the tree rejects the
-        // cycle later.
+        // If the parents of banks form a cycle, `take` ends the iteration.
         let banks = std::iter::successors(Some(bank), |bank| self.parents.get(*bank));
         let banks = banks.take(self.parents.len() + 1).cloned().map(Target::Bank);
         let association = Target::Association(user, bank.clone());
@@ -406,7 +407,8 @@ pub(super) struct LimitSources {
 }
 
 impl LimitSources {
-    /// Builds the limits from the sources, and replaces the limits in force if they differ.
+    /// Computes the limits from the configuration, the push and the budgets. Replaces `in_force` if the limits have
+    /// changed.
     pub fn apply(&mut self) {
         let limits = self.configured.iter().chain(&self.pushed).chain(&self.budgets);
         let mut all = SiteLimits::new(limits, &self.parents, &self.queues, &self.queue_parents);
@@ -423,7 +425,7 @@ impl LimitSources {
 }
 
 impl Book {
-    /// Returns the site limits in force. Each change of the limits creates a new `Arc`, so comparing addresses shows whether they changed.
+    /// Returns the current site limits. Each change of the limits creates a new `Arc`, so comparing addresses shows whether they changed.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
     }
@@ -446,7 +448,7 @@ impl Book {
         }
     }
 
-    /// Sets the deposited amounts of the budgets in force.
+    /// Sets the limits of the budgets.
     pub fn set_budget_limits(&mut self, limits: Vec<SiteLimit>) {
         if self.limits.budgets != limits {
             self.limits.budgets = limits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Replaces the stored site data by one site document, which may arrive in several parts.
 //!
-//! When a part arrives, its records are compared with the records in force, and stored next to them. Readers do not see
+//! When a part arrives, its records are compared with the current records, and stored next to them. Readers do not see
 //! the new records before the commit. A commit takes the same time for any number of associations, and needs no
 //! cleanup.
 
@@ -13,7 +13,7 @@ use super::{
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The staged push without its associations. The associations of the push are stored next to the associations in force.
+/// The staged push without its associations. The associations of the push are stored next to the current associations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
     /// The changes in the parts of the push that have arrived so far. The commit computes `removed`.
@@ -31,7 +31,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// Returns the switches that apply after the commit. `config` has the switches in force.
+    /// Returns the switches that apply after the commit. `config` has the current switches.
     fn config_after_commit(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
@@ -47,7 +47,7 @@ impl Staged {
     }
 }
 
-/// How a pushed record differs from the record in force.
+/// How a pushed record differs from the current record.
 #[derive(Clone, Copy)]
 enum RecordChange {
     Added,
@@ -103,12 +103,13 @@ impl Book {
         SiteRecords::ARRAYS.into_iter().find(|array| !contains(array))
     }
 
-    /// Stores the changes that the staged push makes to the tree. The commit counts them as changes of associations and banks.
+    /// Stores the changes that the staged push makes to the tree. The commit includes them in the numbers of changed associations and
+    /// banks.
     pub fn note_tree_change(&mut self, change: TreeChange) {
         self.tree_change = change;
     }
 
-    /// Returns the number of associations that changed only in the tree.
+    /// Returns the number of associations that the staged push changes in the tree, but not in their records.
     fn count_associations_changed_only_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
             self.get_staged_values(*id).is_some_and(|pushed| self.get_values_in_force(*id) == Some(pushed))
@@ -121,7 +122,7 @@ impl Book {
         found.filter(is_unchanged).count()
     }
 
-    /// Returns the differences that a commit would make.
+    /// Returns the differences between the staged push and the current records.
     fn compute_staged_difference(&self) -> Difference {
         let Some(staged) = &self.staged else { return Difference::default() };
         let mut difference = staged.difference;
@@ -141,9 +142,8 @@ impl Book {
         difference
     }
 
-    /// Commits the staged push, and returns the changes. After the commit, exactly the records of the push are in
-    /// force. An association that remains keeps its id. The record of a removed association is kept for the live jobs
-    /// of the association. If a later push contains the association again, the association gets the same id.
+    /// Commits the staged push: its records replace all earlier records. Returns the changes. The record of a removed
+    /// association is kept for its live jobs. An association keeps its id, even if it is removed and added again.
     pub fn commit_records(&mut self) -> Difference {
         let difference = self.compute_staged_difference();
         self.tree_change = TreeChange::default();
@@ -186,7 +186,7 @@ impl Book {
         self.epochs.clear_aborted_epochs();
     }
 
-    /// Adds a record to the staged push, and counts its difference from the record in force.
+    /// Adds a record to the staged push, and counts its difference from the current record.
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
@@ -200,7 +200,7 @@ impl Book {
         *staged.get_change_counter(RecordChange::compare(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Most records of a push equal the record in force. Such a record is not copied.
+            // Most records of a push equal the current record. An equal record is not copied.
             if entry.present(&self.epochs) == Some(&association) {
                 entry.mark_staged_value_unchanged(&self.epochs);
             } else {
@@ -215,8 +215,8 @@ impl Book {
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
-    /// Updates the number of changes of the staged push. Must be called before `next` becomes the record in force of
-    /// association `id`.
+    /// Corrects the number of changes that the staged push makes. The caller then replaces the record of association
+    /// `id` by `next`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.get_staged_values(id) else { return };
         let (before, after) = (

@@ -163,7 +163,7 @@ fn an_aborted_push_leaves_no_data() {
     book.stage_records(make_document(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort_staging();
     assert_eq!((list_associations(&book), book.generation(), book.is_staging()), (before, 1, false));
-    // No association in force and no removed association has values of the aborted push.
+    // No current association and no removed association has values of the aborted push.
     book.begin_staging(false);
     book.stage_records(make_document(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit_records(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
@@ -327,7 +327,7 @@ impl Model {
 }
 
 proptest::proptest! {
-    /// The steps are whole documents, documents in parts, abandoned pushes, and updates during a push. Each association must keep its first
+    /// Random steps push whole documents or parts, abandon pushes, and update records during a push. Each association must keep its first
     /// id.
     #[test]
     fn the_associations_equal_those_of_a_simple_model_after_random_pushes(

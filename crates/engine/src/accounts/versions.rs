@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values that have a version in force and a version in a staged push.
+//! Values that have a current version and a version in a staged push.
 //!
 //! A staged push must not be visible before it is complete, and its commit must be fast. So the values of the staged push
-//! are stored next to the values in force, marked with the epoch of the push. A commit changes only the epoch in force.
+//! are stored next to the current values, marked with the epoch of the push. A commit changes only the current epoch.
 
 use std::collections::BTreeSet;
 
 /// The epochs of pushes. Each push has its own epoch, and a value has the epoch of the push that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The epoch of the push in force. If the last value of a record has an earlier epoch, a later push removed the
+    /// The epoch of the last committed push. If the last value of a record has an earlier epoch, a later push removed the
     /// record.
     current: u64,
     latest: u64,
     open: Option<u64>,
-    /// The epochs of aborted pushes, whose values are never in force.
+    /// The epochs of aborted pushes, whose values never take effect.
     aborted: BTreeSet<u64>,
 }
 
@@ -61,15 +61,15 @@ impl Epochs {
     }
 }
 
-/// A value in two versions: the one in force, and the one of the last push.
+/// A value that a staged push can replace. Each push has a number, its epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
-    /// A value that is or was in force, and the epoch of its push. After a commit, the value in force may still be in
-    /// `pushed`.
+    /// The current value, with the epoch of its push. After a commit, `pushed` may contain the current value instead.
     settled: Option<(u64, T)>,
-    /// The epoch of the last push that repeated the value in `settled`; 0 if no push repeated it.
+    /// The epoch of the last push that contained the same value as `settled`; 0 if no push did.
     same: u64,
-    /// A value that differs from `settled`, and the epoch of its push. The push may be staged, in force, or aborted.
+    /// A value of a later push that differs from `settled`, with the epoch of this push. The push may be staged,
+    /// committed or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
@@ -80,12 +80,12 @@ impl<T> Default for Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// Returns the value in force, or the last value of a removed entry. Returns `None` if no value was ever in force.
+    /// Returns the current value, or the last value of a removed entry. Returns `None` if no value has ever taken effect.
     pub(super) fn find_current_or_last_value(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).map(|(_, value)| value)
     }
 
-    /// Returns the value in force, or `None` if no value is in force.
+    /// Returns the current value, or `None` if the entry was removed or has no value yet.
     pub(super) fn present(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
     }
@@ -97,7 +97,7 @@ impl<T> Versioned<T> {
         same.or(pushed.map(|(_, value)| value))
     }
 
-    /// Sets the value in force, without changing the staged push.
+    /// Sets the current value, without changing the staged push.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
         if epochs.open == Some(self.same) {
             let same_as_staged = self.settled.take();
@@ -116,14 +116,15 @@ impl<T> Versioned<T> {
         self.pushed = Some(Box::new((open, value)));
     }
 
-    /// Records that the staged push does not change the value in force.
+    /// Marks the value as unchanged by the staged push.
     pub(super) fn mark_staged_value_unchanged(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
         self.store_value_in_force(epochs);
         (self.same, self.pushed) = (open, None);
     }
 
-    /// Moves the value in force to `settled`, and sets the epoch in `settled`.
+    /// If `pushed` contains the current value, moves this value to `settled`. Stores the epoch of the last committed
+    /// push that contained the value.
     fn store_value_in_force(&mut self, epochs: &Epochs) {
         let Some(epoch) = self.find_last(epochs).map(|(epoch, _)| epoch) else { return };
         if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {

@@ -49,7 +49,7 @@ impl Window {
         (self.budget.start as f64..self.budget.end as f64).contains(&start)
     }
 
-    /// Returns the amount that the budget limits.
+    /// Returns what the budget limits: node-hours, core-hours or GPU-hours of running and scheduled jobs.
     pub fn amount(&self) -> Amount {
         Amount { stage: Stage::RunningAndScheduled, measure: self.budget.measure }
     }
@@ -61,14 +61,15 @@ pub struct Budgets {
     /// The time windows of the budgets, by the target of the budget, such as a bank or a user. Windows of the same
     /// target and measure do not overlap.
     windows: FxHashMap<Target, Vec<Window>>,
-    /// The period, around the time of the last computation, in which no window starts or ends. `None` if the windows in force must be computed.
+    /// The period around the time of the last computation in which no window starts or ends. `None` if the present
+    /// windows must be computed.
     unchanged: Option<(f64, f64)>,
     mode: BudgetMode,
-    /// False if the engine does not know all ended jobs that the push does not include. Then the balance of every
-    /// budget is unknown, and no job fits into a budget.
+    /// True if the charges of all ended jobs are known. If false, the balances are unknown, and no job fits into a
+    /// budget.
     is_complete: bool,
-    /// Jobs that ended after the last push, although their record says that the push includes them. The
-    /// reason is a clock that was set back, or a push without the association of the job.
+    /// Jobs that ended after the last push, although their usage counts as included in the push. This happens, for
+    /// example, if a clock was set back.
     late: BTreeSet<JobId>,
 }
 
@@ -124,7 +125,7 @@ impl Budgets {
         }
     }
 
-    /// Returns true if the windows in force, the mode or `is_complete` changed since the last call of [`in_force`](Budgets::in_force).
+    /// Returns true if the present windows, the mode or `is_complete` changed since the last call of [`in_force`](Budgets::in_force).
     pub fn is_outdated(&self, now: f64, is_complete: bool) -> bool {
         let is_unchanged = self.unchanged.is_some_and(|(from, until)| (from..until).contains(&now));
         !(self.is_empty() || is_unchanged && self.is_complete == is_complete)
@@ -153,7 +154,7 @@ impl Budgets {
         budgets.filter_map(show).unzip()
     }
 
-    /// Returns `spent`. If ended jobs are unknown, returns [`UNKNOWN`], except in the mode "warn".
+    /// Returns `spent`, or [`UNKNOWN`] if some ended jobs are not known. In the mode "warn", always returns `spent`.
     fn known(&self, spent: u64) -> u64 {
         if self.is_complete || self.mode == BudgetMode::Warn { spent } else { UNKNOWN }
     }

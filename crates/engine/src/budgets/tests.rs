@@ -118,7 +118,7 @@ fn a_job_that_ended_after_the_push_counts_in_the_budget_even_if_its_end_time_is_
 }
 
 proptest! {
-    /// Charges are integers, so their sum does not depend on the order of jobs, and a charge that is removed leaves no trace.
+    /// Charges are integers. So the order in which jobs are added to a sum or subtracted from it does not change the sum.
     #[test]
     fn sums_of_charges_do_not_depend_on_the_order(
         jobs in prop::collection::vec((1..1_000u64, 0.0..300.0f64, 0.0..100.0f64, 0.0..100.0f64), 1..20),

@@ -31,7 +31,7 @@ pub(super) enum Completion {
 }
 
 impl Completion {
-    /// Returns `Later` for a job that gets a priority in SCHED, otherwise `Now`.
+    /// Returns `Later` for a job in SCHED, and `Now` otherwise.
     pub fn for_phase(phase: Phase, posting: Posting) -> Completion {
         if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
     }

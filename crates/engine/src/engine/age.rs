@@ -2,8 +2,9 @@
 //! The age and size terms of the priority: since when each job is eligible, the reference time of all ages, and the
 //! number of nodes of the site.
 //!
-//! The weights of both terms come from the push, or else from `[fairshare] weights`. Without either, they are 0.
-//! `max-wait-behind` raises the weight of the age as far as necessary, and ages then have no maximum.
+//! The weights of both terms come from the push. If the push does not contain a weight, the configuration sets it
+//! (`[fairshare] weights`); the default is 0. If `max-wait-behind` is set, the engine raises the weight of the age as
+//! far as necessary, and ages have no maximum.
 //!
 //! After a reload or a restart, the eventlog of a job shows how long the job was eligible. The engine reads
 //! the eventlog if the age has a weight. While the eventlog is not read, a job that is eligible now counts as
@@ -52,8 +53,9 @@ pub struct AgeSnapshot {
     pub near_total: usize,
 }
 
-/// Computes the weights from the settings and the pushed weights. Returns the previous weight of the age, and true if
-/// the reference time of all ages moved while the age had a weight.
+/// Computes the weights of the terms from the settings and the push, and updates the reference time of ages. Returns
+/// the previous weight of the age. The second value is true if the age had a weight and the new reference time changes
+/// priorities.
 pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
@@ -70,8 +72,8 @@ pub fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     (weighed_before, has_moved)
 }
 
-/// Moves the reference time of all ages if the present time has reached it. Returns true if the move changes
-/// priorities.
+/// Moves the reference time, for which all ages are computed, if the present time has reached it. Returns true if this
+/// changes priorities.
 pub fn advance_age_reference_time(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
@@ -89,8 +91,8 @@ pub fn reprioritize_if_ages_changed(shared: &mut Shared) -> Vec<Effect> {
     if is_due { reprioritize_all() } else { Vec::new() }
 }
 
-/// Stores how long a job was eligible, computed from the events of its eventlog. For a running job, uses only the time
-/// of the allocation.
+/// Stores how long a pending job was eligible, computed from the events in `past`. For a running job, starts to count
+/// usage at the time of the allocation instead.
 pub fn store_eligible_time(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
@@ -169,8 +171,8 @@ pub fn get_age_state_for_query(shared: &Shared) -> AgeSnapshot {
     }
 }
 
-/// If `has_changed` is true, makes Flux ask for all priorities, unless a refresh posts the priorities.
-/// `has_changed` says whether terms of priorities changed.
+/// Makes Flux ask for all priorities if `has_changed` is true and fair-share is not live. If fair-share is live, a
+/// refresh posts the changed priorities.
 pub fn reprioritize_if_changed(shared: &Shared, has_changed: bool) -> Vec<Effect> {
     if has_changed && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
@@ -186,15 +188,14 @@ pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: BlockState, now: f64) 
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
-/// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Between
-/// two checks, the age changes the priority of a job by less than a thousandth of the weight.
+/// Returns the seconds between two checks of ages, or 0 if the age has no weight.
 pub fn age_period(shared: &Shared) -> f64 {
     let has_weight = shared.weighed.weight(AGE) != 0;
     if has_weight { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
-/// Asks for the eventlogs of replayed pending jobs if the age has a weight now and had none before. The engine did not
-/// observe replayed jobs from their submission on.
+/// If the weight of the age was 0 until now, asks for the eventlogs of replayed pending jobs. The eventlogs show how
+/// long these jobs have been eligible.
 pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
@@ -206,8 +207,7 @@ pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_bef
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Returns true if the job has reached the maximum age. The age term of such a job no longer grows, so its priority
-/// falls as the common reference time comes closer.
+/// Returns true if the job has reached the maximum age, so that its age no longer grows.
 pub fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

@@ -14,15 +14,14 @@ pub struct Batches {
     pub sought: usize,
     /// The number of jobs whose annotations the engine checks in one reactor turn.
     pub annotated: usize,
-    /// The largest number of subscriptions. Flux takes 0.3 us to skip a subscription in its list, so ending a
-    /// subscription takes at most 150 us. With 20,000 subscriptions, each end took 6 ms.
+    /// The largest number of subscriptions. When a subscription ends, Flux searches its list of subscriptions, which
+    /// takes 0.3 us for each entry.
     pub subscribed: usize,
     /// The number of pending jobs at the head of each scheduler queue that a refresh keeps in the order of their
     /// current priorities. Schedulers consider fewer jobs in a cycle: Fluxion considers 32 by default (`queue-depth`,
-    /// flux-config-sched-fluxion-qmanager(5)). Flux keeps each posted priority in an eventlog, so a higher number has a
-    /// cost. To keep the order of all 20,000 jobs takes 5 to 8 times as many posts (docs/evidence/posting.md). With
-    /// `interleave`, this is also the number of jobs of each association that get a fair-share of their own
-    /// (`refresh/interleave.rs`).
+    /// flux-config-sched-fluxion-qmanager(5)). A higher number causes more posts, and Flux keeps each posted priority
+    /// in an eventlog (docs/evidence/posting.md). If `interleave` is on, this is also the number of jobs of an
+    /// association that get different fair-shares (`refresh/interleave.rs`).
     pub ordered: usize,
     /// The largest number of priorities that a refresh posts; the next refresh continues. Usually a refresh posts at most 800
     /// (docs/evidence/posting.md, "Growth of eventlogs").

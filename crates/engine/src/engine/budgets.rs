@@ -9,7 +9,7 @@ use crate::limits::{Phase, Size};
 use crate::standing::UsageTable;
 use fairshare::charging::ChargeHistory;
 
-/// Puts the budgets of a push in force.
+/// Replaces all budgets by the budgets of a push.
 pub(super) fn replace_budgets(shared: &mut Shared, budgets: Vec<Budget>) {
     if budgets.is_empty() && shared.budgets.is_empty() {
         return;
@@ -38,8 +38,8 @@ pub(super) fn recount_charges(shared: &mut Shared) {
     shared.needs_budget_scan |= has_budgets && shared.ended.is_done();
 }
 
-/// If there are budgets and all ended jobs are known, counts all jobs again. Before all ended jobs are known,
-/// no job fits, so a recount of the many ended jobs has no effect.
+/// Counts all jobs again, if there are budgets and all ended jobs are known. Until then no job fits into a budget, so a
+/// recount would have no effect.
 pub(super) fn recount_if_ended_jobs_are_known(shared: &mut Shared) {
     if !shared.budgets.is_empty() && shared.ended.is_done() {
         recount_charges(shared);
@@ -84,8 +84,8 @@ pub(super) fn charge_job_at_end<R>(
     result
 }
 
-/// Adds the charge of job `id` if `is_in` is true, and subtracts it otherwise. Does nothing if no usage of the job is
-/// stored. The job ended after the last push, so its charge counts even if the push has a later watermark.
+/// Adds the charge of the ended job `id` if `is_in` is true, and subtracts the charge otherwise. Does nothing if the
+/// usage of the job is not stored. The job ended after the last push, so the push cannot include the charge.
 fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     let Shared { budgets, standing, book, ledger, now, .. } = shared;
     let Some(run) = standing.usages.ended_job(id) else { return };
@@ -97,8 +97,8 @@ fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     }
 }
 
-/// Returns the text that rejects a job because of a budget. A job needs a time limit. In the mode "reject" it must
-/// fit into its budgets, and an updated pending job must still fit.
+/// Returns the text that rejects a job because of a budget. The job may lack a time limit, or may not fit into a
+/// budget. In the mode "reject", a new job must fit. A pending job with a longer time limit must fit too.
 pub(super) fn budget_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
     let mode = shared.budgets.mode();
     if shared.budgets.is_empty() || mode == BudgetMode::Warn {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Work that must not be done at the place that calls for it: scans for the end of the event, and tasks for the next
+//! Stores work that the engine must not do at once: release scans for the end of the event, and tasks for the next
 //! reactor turn.
 //!
 //! While Flux iterates over its jobs to reprioritize them, or over its plugins to pass a configuration to them, the
 //! plugin must change no other job. While another plugin releases a job, our plugin must not end that job. While
 //! Flux asks for the priority of a job, the plugin must not post that priority. So the engine stores such work here
-//! by job id. It decides about the job when it carries the work out, because an earlier decision would be stale.
+//! by job id. The engine decides about a job only when it does the work, because an earlier decision could be stale.
 //! The cost of a reactor turn depends on the number of stored jobs, not on the number of live jobs.
 
 use super::{Effect, Timer};
@@ -37,7 +37,7 @@ pub(super) enum Task {
     WatchBlocked,
 }
 
-/// Work for the end of this event or for a later reactor turn, by job and by association.
+/// Work for the end of the current event or for a later reactor turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
     jobs: BTreeMap<Task, BTreeSet<JobId>>,
@@ -50,7 +50,7 @@ pub(super) struct Due {
     later_scans: BTreeMap<AssociationId, Candidates>,
     /// True if a reprioritize ended the last push and no part of another push has come since.
     has_push_ended: bool,
-    /// True if settings that all priorities depend on were replaced.
+    /// True if settings that affect all priorities were replaced.
     has_new_terms: bool,
 }
 
@@ -105,7 +105,7 @@ impl Due {
     }
 
     /// Schedules [`Task::End`] for each job that has waited too long for the record of the instance owner. `is_over`
-    /// gets the time when the job began to wait, and returns true if the wait is too long.
+    /// decides this from the time when the job began to wait.
     pub fn end_jobs_after_long_wait(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);
@@ -134,18 +134,19 @@ impl Due {
         self.has_push_ended = has_push_ended;
     }
 
-    /// Notes that settings that all priorities depend on were replaced.
+    /// Notes a change of settings that affect all priorities. The next reactor turn handles the change.
     pub fn note_changed_priority_settings(&mut self) -> Effect {
         self.has_new_terms = true;
         Effect::Arm(Timer::Turn)
     }
 
-    /// Returns true if settings that all priorities depend on were replaced since the last call.
+    /// Returns true if settings that affect all priorities were replaced since the last call.
     pub fn take_priority_settings_change(&mut self) -> bool {
         std::mem::take(&mut self.has_new_terms)
     }
 
-    /// Returns the number of jobs that have a task or wait for the record of the instance owner.
+    /// Returns the number of jobs with a stored task, plus the number of jobs that wait for the record of the instance
+    /// owner.
     #[cfg(test)]
     pub fn count_jobs(&self) -> usize {
         self.jobs.values().map(BTreeSet::len).sum::<usize>() + self.expected.len()

@@ -25,9 +25,9 @@ pub enum Level {
 /// How a jobspec update is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
-    /// The update is for the job whose callback is running.
+    /// The jobspec update is for the job whose callback is running.
     Current,
-    /// The update is for a job whose callback is not running.
+    /// The jobspec update is for another job, which Flux finds by its id.
     ById,
 }
 
@@ -43,7 +43,7 @@ impl Effect {
 pub enum Effect {
     /// Reject the job or the update, with this text.
     Reject(String),
-    /// Reject the pushed site document, with this text. No part of it is in force.
+    /// Reject the pushed site document, with this text. No part of the document takes effect.
     RejectPush(String),
     /// Answer with a priority.
     SetPriority(u32),
@@ -94,10 +94,10 @@ pub enum Effect {
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Timer`](super::Event::Timer) after the period of the timer. If the timer is armed and
-    /// due earlier, the due time does not change.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after the period of the timer. Has no effect if the timer
+    /// is already armed for an earlier time.
     Arm(Timer),
-    /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, even if the timer was due at another time.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds. Replaces the time for which the timer was armed.
     ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
@@ -108,7 +108,7 @@ pub enum Effect {
     /// Ask job-list for the jobs that ended after `since`, sorted by descending end, and call back with
     /// [`Event::Ended`](super::Event::Ended).
     ListEnded {
-        /// In seconds since the epoch.
+        /// List only jobs that ended after this time, in seconds since the epoch.
         since: f64,
         /// If set, list only jobs that ended at this time or earlier, in seconds since the epoch.
         before: Option<f64>,

@@ -57,8 +57,8 @@ impl EndedJobs {
         self.asking = QueryProgress::Due;
     }
 
-    /// Asks job-list for ended jobs that no push includes: those since the earliest watermark. Asks once after the
-    /// plugin was loaded, and again only if a push needs earlier jobs.
+    /// Asks job-list for the ended jobs that no push includes, which are the jobs that ended after the earliest
+    /// watermark. Asks only once, unless a later push needs earlier jobs.
     pub fn ask_job_list(&mut self, standing: &mut Standing, now: f64) -> Vec<Effect> {
         let since = standing.earliest_watermark(now - standing.reset());
         let asked_since = match self.asking {
@@ -68,8 +68,8 @@ impl EndedJobs {
         if since >= asked_since {
             return Vec::new();
         }
-        // The pages begin with the jobs that ended last. Until the query ends, no ended job is evicted: the engine would count a job of a
-        // later page as evicted.
+        // The pages begin with the jobs that ended last. No ended job is evicted before the last page has come. Otherwise the engine would
+        // regard jobs of later pages as evicted.
         standing.usages.keep_all_ended_jobs(true);
         self.asking = QueryProgress::UnderWay { since, before: None, most: PAGE, received: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
@@ -84,8 +84,7 @@ impl EndedJobs {
                 if *silent < MAX_SILENT_PERIODS {
                     return vec![Effect::Arm(Timer::Retry)];
                 }
-                // The next request follows at once, because the engine drops a page that comes while no
-                // request is open.
+                // Ask again at once. If no request were open, the engine would drop a page that arrives late.
                 let mut effects = self.store_page(standing, book, now, None);
                 if self.asking == QueryProgress::Unanswered {
                     effects = self.ask_job_list(standing, now);

@@ -115,7 +115,7 @@ pub struct EndedJob {
     /// When the job started and stopped running, in seconds since the epoch; `None` if the job never ran.
     pub ran: Option<(f64, f64)>,
     /// The start time in R and the end of the time limit, in seconds since the epoch; `None` without a time limit.
-    /// Flux needs time to store R, so `ran` begins later.
+    /// `ran` begins later than this start time, because Flux first stores R.
     pub allocated: Option<(f64, f64)>,
     /// When the job became INACTIVE, in seconds since the epoch.
     pub end: f64,
@@ -182,7 +182,7 @@ pub enum Event<'a> {
     Cleanup(JobId),
     /// `job.state.inactive`: the job has entered INACTIVE.
     Inactive(JobId),
-    /// `job.destroy`, the last callback about any job, also about a rejected job.
+    /// `job.destroy`: the last callback about a job. Flux also calls it for rejected jobs.
     Gone(JobId),
     /// `job.update.attributes.system.queue`: may the job move to the queue?
     UpdateQueue {
@@ -227,7 +227,8 @@ pub enum Event<'a> {
     Policy(SiteRecords, SitePart),
     /// `policy_begin`: a site document comes in parts.
     PolicyBegin {
-        /// If true, a switch that no part sets keeps its value. If false, the switch gets its default.
+        /// If no part of the document contains a switch, the switch keeps its value if `keeps_config` is true, and gets
+        /// its default otherwise.
         keeps_config: bool,
     },
     /// `policy_part`: a part of a site document.

@@ -22,8 +22,8 @@ impl ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
-    /// Returns an empty set that is marked as incomplete. Other plugins may have added dependencies before our plugin
-    /// subscribed to the job.
+    /// Returns an empty set that is marked as incomplete: other plugins may have added dependencies whose names are
+    /// unknown.
     pub fn with_unknown_names() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Prepares the return to flux-accounting's plugin. Predicts what that plugin would do to each held job, and saves jobs
-//! that the plugin would end.
+//! Prepares the return to flux-accounting's plugin. Predicts what that plugin would do to each held job.
+//!
+//! `flux fairshare migrate --to-upstream` saves the jobs that would end or stay in DEPEND indefinitely. The command sets
+//! the urgency of such a job to 0, and our plugin removes its dependencies from the job. The job then goes to SCHED, and
+//! does not run.
 //!
 //! When flux-accounting's plugin is loaded, it adds a dependency for every limit that a job in DEPEND exceeds. The name
 //! of the dependency is the plain name of the limit, such as `max-run-jobs-queue`. The plugin removes only dependencies
@@ -14,10 +17,10 @@
 //! plugin adds such a dependency, it cannot remove the dependency later. When there is headroom, the plugin tries to
 //! remove the dependency, fails, and ends the job. The plugin does nothing to jobs in SCHED with urgency 0.
 //!
-//! A job that other plugins block too cannot leave DEPEND, so it does not reach SCHED at urgency 0. If our plugin
-//! removed its own dependencies, flux-accounting's plugin could not add them again. So the job keeps our dependencies,
-//! and is safe only if the other plugins release the job. A released job that only other plugins block cannot be saved
-//! if a limit that held the job is full again.
+//! A job that other plugins also block cannot leave DEPEND, so our plugin does not remove its dependencies from the
+//! job: flux-accounting's plugin could not add them again. Such a job is saved only if the other plugins release it
+//! in time. A job that our plugin has already released, and that only other plugins block, cannot be saved if a limit
+//! that held the job is full again.
 
 use super::{Effect, Shared, View, hold::can_rest, release::make_scan_step};
 use crate::ids::{BankName, JobId, QueueName, UserId};
@@ -47,7 +50,7 @@ pub struct JobsToHandOverPage {
     pub next: Option<JobId>,
 }
 
-/// The answer to the request `rest`, which removes our dependencies from held jobs.
+/// The answer to the request `rest`. The request removes the dependencies of our plugin from held jobs at urgency 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resting {
     /// The jobs that lose their dependencies.
@@ -100,8 +103,9 @@ fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     effects
 }
 
-/// Returns at most `most` jobs that are held or would end, by ascending id. Begins after job `after`. Returns `None`
-/// while eventlogs are being read, because the dependencies of the jobs are not known yet.
+/// Returns at most `most` jobs, in the order of their ids, beginning after job `after`. These are the held jobs, and
+/// the jobs that flux-accounting's plugin would end. Returns `None` while eventlogs are being read, because the
+/// dependencies of the jobs are not known yet.
 pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<JobsToHandOverPage> {
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;

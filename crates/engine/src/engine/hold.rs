@@ -57,17 +57,16 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
     shared.posted.mark_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0, because there is no headroom for the job. In the next reactor turn, a scan gives
-/// the headroom that the job had to other jobs. By then Flux has the new priority of the job.
+/// Holds a job in SCHED at priority 0 until there is headroom for it. The job loses its reservation, so the release
+/// scan of the next reactor turn may release other jobs.
 pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);
     association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)).collect()
 }
 
-/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. If `is_all` is true, the limits
-/// of the association are checked too. This is necessary if the association has changed, or if the limits count the job
-/// in another way. Returns true if the job is held.
+/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. If `is_all` is false, checks
+/// only the limits that may newly apply after a change of the queue. Returns true if the job is held.
 pub fn hold_job_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
@@ -87,8 +86,7 @@ pub fn hold_job_moved_from_sched(
     exceeds_limit
 }
 
-/// Counts an expedited job as scheduled when Flux moves it from SCHED through PRIORITY back to SCHED. Priority 0 cannot
-/// hold such a job. This also corrects the record if no callback reported that the job had entered SCHED.
+/// Counts an expedited job as scheduled, even if it exceeds a limit: priority 0 cannot hold an expedited job.
 pub fn release_expedited(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
         advance_phase(shared, id, Phase::Sched);
@@ -113,8 +111,8 @@ pub fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
 }
 
-/// Records that a job entered a later phase. If the job was released while other plugins blocked it, reserves
-/// headroom for it again.
+/// Stores the next phase of a job. If the job was released while other plugins blocked it, reserves headroom for the
+/// job again.
 pub fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
@@ -135,8 +133,8 @@ pub fn store_scheduler_demand(shared: &mut Shared, id: JobId, demand: Demand) ->
     association.filter(|_| demand == Demand::Resting && is_freed)
 }
 
-/// Returns true if a job in SCHED at priority 0 could run again, but would exceed a limit on running jobs under the
-/// strict rule. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
+/// Returns true if a job in SCHED at priority 0 would now get a higher priority, but exceeds a limit on running jobs.
+/// Always false under the rule [`RunningLimits::Upstream`].
 pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
-    /// The position; the first is 1.
+    /// The position of the job in its association; the first is 1.
     pub number: usize,
     /// The fair-share from which its priority is computed.
     pub fairshare: f64,

@@ -61,8 +61,8 @@ fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Opti
     }
 }
 
-/// Marks a job as unwatched: no event reports when other plugins release it. For its age and in answers, an unwatched
-/// job counts as blocked unless limits hold it.
+/// Marks a job as unwatched: no event reports when other plugins release it. Unless limits hold the job, the engine
+/// assumes that other plugins block it.
 pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.mark_unwatched(id);
     shared.ledger.change(id, |job| {
@@ -122,20 +122,19 @@ pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
 }
 
-/// Holds a job in DEPEND that other plugins may have released, if the job exceeds a limit and has no dependency of this
-/// plugin. The job leaves DEPEND after the running callback, so the plugin must hold the job now. Other plugins may
-/// release several jobs at once. Each of these jobs is tested after the jobs before it.
+/// Holds a job in DEPEND that has no dependency of this plugin, if the job exceeds a limit. If other plugins have just
+/// released the job, it leaves DEPEND after the current callback, so the engine must hold the job now.
 fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked_by_plugins()) else {
         return Vec::new();
     };
-    // A job that the running release scan has released already has its reservation.
+    // If the job already has a reservation, a release scan has just released it.
     if job.reservation == Reservation::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
-/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all
-/// earlier subscriptions are ended first. The eventlog shows the dependencies that other plugins changed
-/// meanwhile.
+/// Subscribes to a job again after a panic, because the panic may have lost the subscription. Ends an existing
+/// subscription first, because Flux would count both. Reads the eventlog for the dependencies that other plugins have
+/// changed.
 pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let foreign_names = shared.subscriptions.take_names(id);
     shared.expirations.remove_job(id);

@@ -225,7 +225,7 @@ pub fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Counts a job as running, and frees the headroom that the job needed only in SCHED.
+/// Counts a job as running. Limits on jobs in SCHED no longer count it.
 pub fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
@@ -275,11 +275,9 @@ pub fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimi
     shared.settings.running.queue(queue)
 }
 
-/// Returns true if the engine applied the limits to a job that leaves DEPEND. This is so if the plugin released the
-/// job, or if the job exceeded no limit while all its dependencies were known. Returns false after a panic, while the
-/// job's eventlog is unread, during a push, and if the plugin is not subscribed to the job's events. Also returns false
-/// while the eventlog of another job in the same limit scope is unread. No job is released then, because the headroom
-/// is kept for jobs that are held.
+/// Returns true if the engine compared a job with the limits before the job left DEPEND. Either the plugin released the
+/// job, or the job exceeded no limit. The engine does not compare a job after a panic, while a push is incomplete,
+/// while eventlogs of jobs under the same limits are unread, or if the plugin is not subscribed to the job.
 fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };

@@ -28,7 +28,7 @@
 //!
 //! # How work continues
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
-//! - Work that must follow the effects before it is an effect itself: [`Effect::Then`] with a [`Step`].
+//! - Work that must not begin before earlier effects are carried out is an effect itself: [`Effect::Then`] with a [`Step`].
 //! - Work that must not be done in the running callback is noted for the next reactor turn (`reactor_turn.rs`), mostly in `Due`.
 //! - A refresh continues in slices ([`Timer::Slice`]), because it visits all associations and jobs.
 //!
@@ -111,7 +111,7 @@ use refresh::Refresh;
 use release::ReleaseScan;
 use site::StagedPush;
 
-/// The tables of limits and factors, and the sizes of batches. The rows of a table are independent of each other.
+/// The tables of limits and factors, and the sizes of batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The limits.
@@ -157,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// Sets how many ended jobs are stored one by one. Must be called before any job ends.
+    /// Sets how many ended jobs are stored before jobs are evicted. Must be called before any job ends.
     #[must_use]
     pub fn with_retention(mut self, memory: Retention) -> Self {
         self.shared.standing = Standing::new(memory);
@@ -269,9 +269,8 @@ impl Engine {
         effects
     }
 
-    /// Returns the answer to `job.priority.get`, which Flux asks only in its loop over its jobs. If another
-    /// plugin began the loop, nothing reports its end, and the engine assumes that the loop ends before the
-    /// next reactor turn. Until then other plugins may start a job that the loop asks about.
+    /// Returns the answer to `job.priority.get`. Flux asks only in its loop over its jobs. If another plugin began the
+    /// loop, nothing reports its end, so the engine assumes that the loop ends before the next reactor turn.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.note_flux_loop_start();
         if began {

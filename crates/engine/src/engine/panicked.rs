@@ -37,7 +37,7 @@ impl Engine {
         effects
     }
 
-    /// Returns the lookups of the next jobs; `None` if there are none.
+    /// Returns the effects that look up the next jobs in Flux, or `None` if no jobs are left.
     pub(super) fn look_up_next_jobs(&mut self) -> Option<Vec<Effect>> {
         let (jobs, are_last) = self.recovery.take_next_lookups()?;
         let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();

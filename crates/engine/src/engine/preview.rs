@@ -38,8 +38,8 @@ impl Engine {
             if let Some(posted) = self.view().priorities_of(id) {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                // With interleave, every priority depends on all jobs. The engine's copy with the pushed data has no
-                // jobs, so both priorities are computed without interleave.
+                // If jobs are interleaved, each priority depends on the other jobs. The engine's copy with the pushed
+                // data has no jobs, so the priorities before and after the push are computed without interleaving.
                 let without_turns =
                     |engine: &Engine| compute_priority_without_interleaving(&engine.view(), job, urgency);
                 let priority_now = without_turns(self)
@@ -67,7 +67,7 @@ impl Engine {
         preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
         moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
-        // If two jobs move equally far, the job with the lower id comes first.
+        // If the positions of two jobs change by the same number, the job with the lower id comes first.
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
@@ -141,7 +141,7 @@ fn rejection_of_waiting_job(view: &View<'_>, job: &Job) -> Option<String> {
     rejection_in_association(view, association, job)
 }
 
-/// Fails with the reason if the effects reject a push.
+/// Returns the text of the first [`Effect::RejectPush`] in `effects` as an error.
 fn check_rejection(effects: &[Effect]) -> Result<(), String> {
     let text = effects.iter().find_map(|effect| effect.push_rejection());
     text.map_or(Ok(()), |text| Err(text.to_owned()))

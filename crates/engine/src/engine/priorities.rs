@@ -22,7 +22,8 @@ pub fn store_answered_priority(shared: &mut Shared, id: JobId, urgency: i64, mad
     shared.posted.store_answered_explanation(id, queue, urgency, (association, fairshare), made, &context);
 }
 
-/// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
+/// Stores that the current priority of a pending job is being posted by job id, and returns the priority. Returns `None` if this priority
+/// is posted already.
 pub fn store_posted_priority(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.current_priority(id)?;
     let (_, before) = shared.posted.pending().get(id)?;

@@ -122,9 +122,8 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     }
 }
 
-/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by
-/// id. For a job in DEPEND, stores whether Flux would schedule the job: only such a job reserves headroom of
-/// limits on running jobs.
+/// Handles the urgency of a job that the engine asked for. Posts the priority of a job in PRIORITY or SCHED. For a job
+/// in DEPEND, stores whether Flux would schedule the job with this urgency.
 pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
@@ -167,8 +166,8 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     }
 }
 
-/// Handles a refused post of the priority of job `id`. A job in PRIORITY is held there. For a job in SCHED, returns an effect that asks for
-/// the urgency again at the next retry; a post in the next reactor turn might be refused as well.
+/// Handles Flux's refusal to post the priority of job `id`. Holds a job that is in PRIORITY. For a job in SCHED, returns an effect that
+/// asks for the urgency at the next retry.
 pub fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
@@ -251,10 +250,9 @@ fn store_job_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
 
-/// Returns the answer for a job that has no priority. If the job can never have a priority, it ends in the
-/// next reactor turn, after another check. It must not end here, because the end would disturb Flux's loop
-/// over its jobs. Another plugin that has just released the job may also still use the job's data: Flux's
-/// begin-time plugin would crash the broker.
+/// Returns the answer for a job that has no priority. If the job can never have a priority, it ends in the next reactor
+/// turn. If the job ended in this callback, Flux's loop over its jobs would be disturbed, and Flux's begin-time plugin
+/// could crash the broker.
 pub fn answer_without_priority(
     shared: &mut Shared,
     id: JobId,

@@ -20,9 +20,8 @@ pub fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     shared.queues.make_queue_state_request(is_needed).into_iter().collect()
 }
 
-/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. If Flux did not
-/// answer for a queue, the queue has no state in `states`. Before the scheduler is loaded, Flux cannot report the
-/// states of queues. Then `states` does not contain these queues, and the engine asks again soon.
+/// Stores which queues are stopped. If a queue was stopped or started, schedules a release scan. If Flux reported no
+/// states, because the scheduler is not loaded yet, the engine asks again soon.
 pub fn store_queue_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueReport)>) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
     let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
@@ -61,7 +60,7 @@ fn apply_queue_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<Queue
     let Some(parents) = shared.queues.set_parents(queues.into_iter()) else { return Vec::new() };
     shared.book.set_queue_parents(parents.clone());
     shared.ledger.apply_scope_limits(&shared.book);
-    // Limits on a parent count the jobs of its virtual queues.
+    // A limit on the parent queue also counts the jobs of its virtual queues.
     reorder_queues(shared);
     let mut effects = shared.scan_all_held_later();
     if !shared.settings.max_priorities.is_empty() {

@@ -6,9 +6,10 @@
 //! and no scope reserves headroom for it. Flux calls no plugin when a queue is stopped or started. So the
 //! plugin asks for the states of queues while jobs are held or a queue is known to be stopped.
 //!
-//! The jobs of one **scheduler queue** form one order. A virtual queue (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its
-//! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
-//! of a queue that the configuration does not have.
+//! A **scheduler queue** is a set of queues whose jobs are scheduled in one order. A virtual queue
+//! (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its parent, and sched-simple keeps the jobs of all queues in
+//! one list. The parents come from the configuration. If a queue is not configured, Flux reports its parent with the
+//! state of the queue.
 
 use super::Effect;
 use crate::ids::QueueName;
@@ -31,7 +32,8 @@ pub(super) struct Queues {
     delay: f64,
     /// Queues of the configuration.
     configured: BTreeSet<QueueName>,
-    /// True if `seen` has a queue that is not configured, and whose state the engine has not requested yet.
+    /// True if a job named a queue that is not configured, and the engine has not asked for the state of this queue
+    /// yet.
     has_unasked: bool,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
@@ -67,8 +69,8 @@ impl Queues {
         self.parents.get(queue)
     }
 
-    /// Makes the engine request the states of queues again after a panic, which may have lost the request or its timer.
-    /// The delay limits the number of panics if each request panics.
+    /// Makes the engine ask for the states of queues again after a panic, because the panic may have lost the request.
+    /// The engine waits [`UNANSWERED`] seconds before it asks, because each request may cause another panic.
     pub fn repeat_request(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
@@ -83,7 +85,7 @@ impl Queues {
         self.is_asking
     }
 
-    /// Marks a request as open. Returns the seconds until it is sent.
+    /// Notes that the engine will ask for the states of queues. Returns the number of seconds until it asks.
     pub fn begin_queue_requests(&mut self) -> f64 {
         self.is_asking = true;
         std::mem::take(&mut self.delay)

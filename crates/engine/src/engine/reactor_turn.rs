@@ -7,14 +7,14 @@ use super::{
     keepers, priority_answers, unmoved,
 };
 
-/// A timer may fire up to this number of seconds before the clock shows its time.
+/// Timers may fire too early by at most this number of seconds.
 const EARLY: f64 = 0.1;
 
 impl Engine {
     /// Carries out the work that was noted for this reactor turn.
     pub(super) fn run_reactor_turn(&mut self) -> Vec<Effect> {
-        // A timer never fires within Flux's loop or a release scan, so both have ended, even if a panic hid
-        // their end.
+        // Timers do not fire during Flux's loop or during a release scan. So both are over, even if a panic prevented
+        // the engine from noticing their end.
         self.release.begin_reactor_turn();
         self.refresh.exit_loop();
         if let Some(effects) = self.look_up_next_jobs() {
@@ -37,8 +37,7 @@ impl Engine {
         effects
     }
 
-    /// Requests data again that could not be read. Ends jobs that have waited too long for the record of the instance
-    /// owner.
+    /// Repeats reads that failed. Ends jobs that have waited too long for the record of the instance owner.
     pub fn retry_failed_reads(&mut self) -> Vec<Effect> {
         let Engine { shared, recovery, .. } = self;
         let (now, patience) = (shared.now, Timer::Retry.seconds());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The release scan: it releases held jobs. Each function in this list calls the functions below it.
+//! The release scan, which releases held jobs. In this list, each function calls the functions that are indented below it.
 //!
 //! ```text
-//! run_requested_scans            the scans that an event noted in Due, in order
+//! run_requested_scans           runs the scans that an event requested, in order
 //! └── scan_association      scans one association and all associations that share a limit with it; scan_associations: several scans
-//!     └── continue_scan     releases one job; Effect::Then continues the scan with the next job
+//!     └── continue_scan     releases one job, and returns the effect that continues the scan with the next job
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   returns the next job that loses a dependency (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
-//! scan_all_held         the scans after a push or a reprioritize
+//! scan_all_held         scans all associations with held jobs, after a push or a reprioritize
 //! ```
 
 use super::{
@@ -25,14 +25,14 @@ use crate::limits::{BlockState, Candidates, Phase, Released, Reservation, ScanCu
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseScan {
-    /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
+    /// True while the plugin carries out a release that a scan decided on. The scan continues afterwards.
     is_looping: bool,
     /// True while the plugin carries out a release that a scan decided on. After that, the scan continues.
     is_releasing: bool,
 }
 
 impl ReleaseScan {
-    /// Notes that Flux begins to loop over its jobs. Returns false if that was noted before.
+    /// Notes that Flux begins to loop over its jobs. Returns false if the engine is already in a loop.
     pub fn note_flux_loop_start(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
     }
@@ -42,15 +42,14 @@ impl ReleaseScan {
         self.is_looping = false;
     }
 
-    /// Notes that a reactor turn begins. That never happens within Flux's loop or a scan, so both have ended, even if
-    /// a panic hid their end.
+    /// Resets the state when a reactor turn begins: at this time, neither Flux's loop nor a scan is in progress.
+    /// After a panic, the state may still show a loop or a scan.
     pub fn begin_reactor_turn(&mut self) {
         *self = ReleaseScan::default();
     }
 
-    /// Returns true if no release scan may begin. A scan within Flux's loop over its jobs would make Flux
-    /// lose its position. While a job is being released, scans could nest as deep as there are held jobs,
-    /// because the job may end before Flux returns.
+    /// Returns true if no release scan may begin. Within Flux's loop over its jobs, a scan would make Flux lose its
+    /// position. A scan during the release of a job would be nested in another scan.
     fn is_scan_forbidden(&self) -> bool {
         self.is_looping || self.is_releasing
     }
@@ -94,8 +93,7 @@ impl ReleaseScan {
         recovery: &mut Recovery,
         due: impl IntoIterator<Item = (AssociationId, Candidates)>,
     ) -> Vec<Effect> {
-        // The first scan may set `is_releasing`, which forbids scans. So the flag is read before the first scan, and
-        // the other scans can follow.
+        // The value is read before the first scan, because the first scan may change it.
         let is_later = self.is_scan_forbidden();
         let mut effects = recovery.request_eventlogs_after_change(shared);
         for (nth, (association, candidates)) in due.into_iter().enumerate() {
@@ -110,8 +108,8 @@ impl ReleaseScan {
 
     pub fn scan_all_held(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.take_scans_for_reactor_turn();
-        // The requests come before the scans, because an association gets no scan before its requested eventlogs
-        // are read.
+        // Eventlogs are requested before the scans, because a scan skips associations whose requested eventlogs are
+        // unread.
         let eventlog_requests = recovery.request_eventlogs_after_change(shared);
         let to_hold = recovery.end_push(|_| true);
         shared.ledger.request_all_position_updates();
@@ -137,7 +135,7 @@ impl ReleaseScan {
         let mut effects = Vec::new();
         loop {
             effects.extend(place_associations(shared, recovery, &mut scan.cursor));
-            // Associations in an incomplete push are skipped. `ScanAllHeld` scans them at the end of the push.
+            // This scan skips associations whose push has not ended. `ScanAllHeld` scans them at the end of the push.
             let half_pushed = recovery.half_pushed();
             let released = scan.cursor.release_next(&mut shared.ledger, &shared.book, half_pushed);
             let Some(Released { id, names, is_free }) = released else { break };
@@ -204,16 +202,15 @@ fn subscribe_to_overtaken_jobs(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns the step that begins a release scan. The plugin first carries out the effects before this step. `freed` are
-/// the jobs that these effects release.
+/// Returns an effect that begins a release scan of `association`. `freed` lists the jobs that the earlier effects in
+/// the same list release.
 pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates: Candidates) -> Effect {
     let cursor = ScanCursor::new(association, candidates);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 
-/// Returns the priority that a held job would have. Uses the urgency at submission, unless Flux has reported
-/// a change of the urgency. Returns 0 while the push that assigned the association is incomplete: the job is
-/// not released before the push ends, so it must not keep headroom from other jobs.
+/// Returns the priority that a held job would have. Uses the urgency at submission, unless Flux has reported a change
+/// of the urgency. Returns 0 if the push of the association has not ended, because the job is not released before.
 fn priority_after_release(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
     let priority = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;

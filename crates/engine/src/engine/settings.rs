@@ -31,23 +31,21 @@ pub struct Settings {
     pub interleave: bool,
     /// Whether the plugin stores a snapshot in the KVS.
     pub remember: bool,
-    /// Limits in addition to those of flux-accounting. A pushed limit takes precedence.
+    /// The configured limits. A pushed limit takes precedence over a configured limit.
     pub limits: Vec<SiteLimit>,
     /// The queues whose jobs do not count under limits without a queue.
     pub exempt: ExemptQueues,
     /// The largest priority of the jobs in a queue, by queue.
     pub max_priorities: BTreeMap<QueueName, u32>,
-    /// True if jobs are rejected whose size or time limit exceeds the limits on each job in the record of
-    /// their queue.
+    /// Whether the plugin rejects jobs whose size or time limit is not allowed in their queue.
     pub enforce_queue_shapes: bool,
     /// How the plugin treats a job that does not fit into a budget.
     pub budgets: BudgetMode,
-    /// The state from which jobs count for limits on running jobs.
+    /// The charge factors of queues. A queue that is not listed has the factor 1.
     pub running: RunningLimitSettings,
     /// The charge factors of queues; 1 for all others.
     pub charges: BTreeMap<QueueName, f64>,
-    /// The rule by which jobs are charged for their resources. The plugin uses the rule of the last push,
-    /// which also contains the site's resources.
+    /// The rule by which jobs are charged for their resources. A push contains the rule and the site's resources.
     pub charge_by: ChargeBy,
     /// The part of the tree that all users may see.
     pub public: Open,

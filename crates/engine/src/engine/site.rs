@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
-    /// The part of the tree that has come so far.
+    /// The part of the tree that the plugin has received.
     tree: StagedSite,
 }
 
@@ -59,7 +59,7 @@ impl StagedPush {
         self.apply_site_document(shared, recovery, refresh, tree, Book::commit_records)
     }
 
-    /// Puts a site document in force. If its tree is invalid, rejects the whole document.
+    /// Replaces the site document. If the tree of the new document is invalid, rejects the whole document.
     fn apply_site_document(
         &mut self,
         shared: &mut Shared,
@@ -134,8 +134,8 @@ pub fn store_associations(
     recovery: &mut Recovery,
     records: Vec<AssociationRecord>,
 ) -> Vec<Effect> {
-    // Most pushes concern no job that waits for data, and contain many records. So only users with waiting
-    // jobs are collected.
+    // Most pushes contain many records, and few users have jobs that wait for data. So only records of these users
+    // are collected.
     let waiting_users: BTreeSet<UserId> = insert_all(shared.ledger.waiting().keys().copied());
     let users = records.iter().map(|record| record.association.user);
     let users_with_records: BTreeSet<UserId> = insert_all(users.filter(|user| waiting_users.contains(user)));
@@ -156,8 +156,8 @@ pub fn store_associations(
     effects
 }
 
-/// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their priority. Jobs of the
-/// instance owner that a reprioritize skipped get their priorities by id: the owner's record comes after the reprioritize of the same push.
+/// Assigns associations to jobs that waited for them. The record of the instance owner comes after the reprioritize
+/// of a push, so the engine posts the priorities of the owner's jobs by id.
 fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
@@ -170,8 +170,8 @@ fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Ve
         }
         if job.origin == Origin::Replayed {
             recovery.add_association_of_incomplete_push(association);
-            // At its replay the job had no association, so it could reach no limit, and the engine did not read its
-            // eventlog.
+            // When Flux replayed the job, the job had no association and could reach no limit. So the engine did not
+            // read the eventlog.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.assign_scopes(&shared.book, association);
@@ -183,9 +183,9 @@ fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Ve
     effects
 }
 
-/// Handles the record of the instance owner, which comes last in a push by flux-accounting, after its
-/// reprioritize. The release scan of that reprioritize ran without the owner's jobs, which had no
-/// association. So this function notes a scan of the owner's associations now.
+/// Handles the record of the instance owner, which comes after the reprioritize in a push by flux-accounting. At the
+/// reprioritize, the owner's jobs had no association yet. So this function requests a scan of the owner's
+/// associations.
 fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
     let is_owners = |id: &AssociationId| {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
@@ -217,8 +217,8 @@ fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refres
     effects
 }
 
-/// Computes the weights from the settings and the pushed weights. Returns also whether the reference time of all ages moved while ages
-/// had a weight.
+/// Computes the weights from the settings and the pushed weights. Also returns whether the reference time of ages has
+/// moved. Without a weight of the age, this is false.
 fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
     let (weighed_before, has_moved) = age::compute_weights(shared);
     let mut effects = Vec::from_iter(refresh.arm_refresh_timer(shared));
@@ -257,8 +257,7 @@ pub fn apply_settings(
     }
     if is_first {
         shared.time_left.mark_timer_lost();
-        // A site document that came while Flux loaded the plugin caused requests to Flux. These requests were not
-        // carried out, so the engine asks job-list again.
+        // If a site document arrived while Flux loaded the plugin, the engine's request to job-list was lost.
         shared.ended.restart_query();
         shared.standing.usages.keep_all_ended_jobs(false);
     }
@@ -278,16 +277,14 @@ pub fn apply_settings(
     shared.book.set_configured_limits(limits.clone(), exempt.clone());
     shared.budgets.set_mode(shared.settings.budgets);
     shared.ledger.apply_scope_limits(&shared.book);
-    // While Flux loads the plugin, Flux's list of plugins does not contain the plugin yet. A loop over all pending jobs
-    // would ask only the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the
-    // replay makes Flux ask, if a job is in PRIORITY.
+    // While Flux loads the plugin, a loop over all pending jobs would not ask this plugin for priorities. Flux asks
+    // for all priorities after the load, or at the end of the replay after a restart.
     let is_loading = is_first && shared.ledger.job_count() == 0;
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
     let has_new_terms = age_terms(&before) != age_terms(&shared.settings)
         || before.max_priorities != shared.settings.max_priorities;
-    // In the next reactor turn, Flux asks for all priorities. At the end of a load, Flux asks for them
-    // anyway.
+    // In the next reactor turn, Flux asks for all priorities. This is not needed while Flux loads the plugin.
     if !is_loading && (has_moved || has_new_terms) {
         effects.push(shared.due.note_changed_priority_settings());
     }
@@ -319,8 +316,8 @@ pub fn apply_settings(
     effects
 }
 
-/// If there are budgets, asks job-list for ended jobs that the push does not include. Does nothing if fair-share is
-/// live, because the caller asks then.
+/// If there are budgets, asks job-list for ended jobs that the push does not include. If live fair-share is on, the
+/// refresh asks job-list, and this function does nothing.
 fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
     if shared.budgets.is_empty() || shared.is_live() {
         return Vec::new();
@@ -328,7 +325,7 @@ fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.ended.ask_job_list(&mut shared.standing, shared.now)
 }
 
-/// Counts all jobs again by the present rules for limits on running jobs. This holds no job; a release scan follows.
+/// Counts jobs again whose rule for limits on running jobs has changed. Then requests a release scan.
 fn recount_jobs_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let find_changed = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Returns the configuration and usage in force, in the form of a push, for the snapshot.
+//! Returns the current configuration and usage in the form of a push, for the snapshot.
 
 use super::{Effect, Level, Shared, View, budgets::recount_if_ended_jobs_are_known};
 use crate::accounts::{AssociationRecord, Budget, Config, Queue, SiteLimit};
@@ -33,8 +33,7 @@ pub struct SavedSite {
     pub weights: Vec<(String, i64)>,
     /// The pushed limits over limit scopes, without the limits of the configuration.
     pub limits: Vec<SiteLimit>,
-    /// The changes of charge factors and of the charging rule, by the last push and by the configurations that were
-    /// read after it.
+    /// The changes of charge factors and of the charging rule, from the last push and from later configurations.
     pub charges: Charges,
     /// The budgets of the last push.
     pub budgets: Vec<Budget>,
@@ -46,7 +45,7 @@ pub struct SavedSite {
     pub rule: Option<Rule>,
 }
 
-/// Restores the ended jobs and the evicted usage of the snapshot. Records that are invalid are logged, and not counted.
+/// Restores the ended jobs and the evicted usage of the snapshot. Logs and skips invalid records.
 pub fn restore_ended_jobs(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
@@ -83,8 +82,7 @@ pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
     view.standing.as_pushed()
 }
 
-/// Returns at most `most` associations of the data in force, by ascending user id and bank name, beginning after
-/// `after`.
+/// Returns at most `most` associations, by ascending user id and bank name, beginning after `after`.
 pub fn associations_page(
     view: &View<'_>,
     after: Option<(UserId, &BankName)>,
@@ -110,12 +108,12 @@ pub fn associations_page(
     .collect()
 }
 
-/// Returns the site document in force without its associations.
+/// Returns the current site document without its associations.
 pub fn site_document(view: &View<'_>) -> SavedSite {
     let banks = view.book.banks();
     let parents: BTreeMap<_, _> = insert_all(view.book.parents().iter().cloned());
-    // A bank outside the tree still has a parent: limits on the banks above it count its jobs. A bank without
-    // active users is left out of the tree.
+    // A bank that is not in the tree, because it has no active users, still has a parent. Limits on its parents count
+    // its jobs.
     let left_out = |name: &BankName| {
         let parent = Some(parents.get(name)?.clone());
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })

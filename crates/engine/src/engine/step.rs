@@ -22,9 +22,8 @@ pub enum Step {
     LoopEnded,
 }
 
-/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job, because the
-/// engine learns only from the callbacks of the released job how much headroom it takes. A job whose urgency is 0 by
-/// then takes none.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. The callbacks of
+/// the released job show how much headroom the job takes.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

@@ -71,8 +71,8 @@ impl Subscriptions {
         self.unwatched.contains(&id)
     }
 
-    /// Returns the dependencies that other plugins gave job `id`, or `None` if the plugin did not subscribe
-    /// to the job because of them.
+    /// Returns the dependencies that other plugins added to job `id`. Returns `None` if the plugin did not subscribe
+    /// to the job for such dependencies.
     pub fn names(&self, id: JobId) -> Option<&ForeignNames> {
         self.foreign.get(&id)
     }
@@ -122,7 +122,7 @@ impl Subscriptions {
         self.foreign.insert(id, names);
     }
 
-    /// Notes that the job has left DEPEND, or that the plugin has subscribed to it.
+    /// Notes that job `id` is no longer unwatched: it has left DEPEND, or the plugin has subscribed to it.
     pub fn mark_job_watched(&mut self, id: JobId) {
         self.unwatched.remove(&id);
     }

@@ -70,7 +70,7 @@ impl Shared {
         self.settings.live && self.standing.tree().is_some()
     }
 
-    /// Returns true if the fair-share of association `id` is live.
+    /// Returns true if live fair-share is on and the tree contains association `id`.
     pub(super) fn has_live_fairshare(&self, id: AssociationId) -> bool {
         self.is_live() && self.find_live_fairshare_of_association(id).is_some()
     }
@@ -82,13 +82,13 @@ impl Shared {
     }
 
     /// Returns the position of a pending job in its association, and the fair-share for this position. Returns `None`
-    /// if jobs are not interleaved. Jobs are interleaved only while fair-share is live.
+    /// if interleave or live fair-share is off.
     pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
         if is_on { self.turns.turn(id, association) } else { None }
     }
 
-    /// Returns the age of a job at the reference time that all ages share.
+    /// Returns the age factor of a job for the reference time, which is the same time for all jobs.
     pub(super) fn age(&self, job: &Job) -> f64 {
         let since = job.eligible.since().unwrap_or(self.now - job.eligible.seconds(self.now));
         self.ages.value(since, self.now)
@@ -100,8 +100,7 @@ impl Shared {
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
     }
 
-    /// Returns the current priority of job `id`, or `None` if the job is not pending. Flux reports each change of the urgency of a pending
-    /// job.
+    /// Returns the current priority of job `id`, or `None` if the job is not pending.
     pub(super) fn current_priority(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.posted.pending().get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))

@@ -134,8 +134,8 @@ impl Engine {
         self.ledger.cache_priority(id, None);
     }
 
-    /// Returns the name and the number of jobs of each of the engine's collections that still has jobs. Flux
-    /// never reuses a job id, so a job that stays in a collection after its end stays there indefinitely.
+    /// Returns the name and the number of jobs of each collection of the engine that is not empty. A job that has
+    /// ended must not stay in a collection.
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),

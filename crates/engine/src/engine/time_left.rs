@@ -15,7 +15,7 @@ const SLICE: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeLeft {
     is_armed: bool,
-    /// The counted jobs that the update in progress has not reached yet.
+    /// The running jobs whose time the current update has not computed yet.
     jobs: Vec<JobId>,
     /// Whether the update in progress has changed a job.
     has_changed: bool,

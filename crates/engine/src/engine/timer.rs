@@ -4,22 +4,22 @@
 /// A timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The next reactor turn, for work that must not be done inside the callback that calls for it.
+    /// The next reactor turn, for work that the engine must not do inside a callback of Flux.
     Turn,
-    /// The engine retries a failed read. The engine also uses this timer while it waits for the record of the
-    /// instance owner, which is the last record of a push.
+    /// The next attempt after a failed request. Also limits how long the engine waits for the instance owner's
+    /// record.
     Retry,
-    /// The next refresh of live fair-share. Its period is a setting.
+    /// The next refresh. Its period is a setting.
     Refresh,
     /// The next slice of a refresh, in the next reactor turn.
     Slice,
     /// The next step of writing the snapshot. Only the plugin uses it.
     Remember,
-    /// The staged push got no part for too long. The plugin drops it, and is the only user of this timer.
+    /// The time at which the plugin drops a staged push that has got no part for 60 seconds.
     Expire,
     /// The next request for the states of queues.
     Queues,
-    /// The plugin answers a waiting request. Only the plugin uses this timer.
+    /// The reactor turn in which the plugin answers a waiting request.
     Answer,
     /// The next update of the time that running jobs have left.
     TimeLeft,

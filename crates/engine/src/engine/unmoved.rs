@@ -60,14 +60,14 @@ pub fn defer_post_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     vec![shared.unmoved.request_urgency_later(id, Timer::Turn), Effect::KeepPriority]
 }
 
-/// Records that Flux's reprioritize may leave this job in PRIORITY: it does so if the priority has not changed. So
-/// the engine posts the current priority of the job by id in the next reactor turn.
+/// If job `id` has no priority, makes the engine post the job's priority by id in the next reactor turn. Flux's
+/// reprioritize would leave the job in PRIORITY if the priority did not change.
 pub fn post_by_reprioritize(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unprioritized.remove(&id).then(|| shared.unmoved.request_urgency_later(id, Timer::Turn))
 }
 
-/// Asks for the urgencies of jobs in PRIORITY whose priorities are posted by id. If there are many jobs, asks for one
-/// batch of them.
+/// Asks for the urgencies of jobs in PRIORITY, to post their priorities by id. If there are many jobs, asks only for
+/// the next batch.
 pub fn request_next_urgencies(shared: &mut Shared) -> Vec<Effect> {
     if shared.unmoved.order.is_empty() {
         if shared.unmoved.jobs.len() <= shared.batches.put_off {
@@ -82,13 +82,14 @@ pub fn request_next_urgencies(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns true if the engine leaves the job in PRIORITY during Flux's loop, because too many jobs have no priority yet.
+/// Returns true if too many jobs have no priority yet. The engine then leaves job `id` in PRIORITY during Flux's
+/// loop.
 pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unprioritized.len() > shared.batches.put_off && shared.unprioritized.contains(&id)
 }
 
-/// Sorts jobs so that Flux can insert each job without a search. The last job in the list is posted first. The
-/// priorities are computed from the urgencies that Flux reported last.
+/// Sorts jobs so that Flux can insert each job into its list without a search. The engine posts the priority of the
+/// last job in the returned list first.
 pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

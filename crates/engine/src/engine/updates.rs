@@ -100,7 +100,8 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-        // If the job is held from now on, other jobs get its headroom only after Flux has the new priority.
+        // If a limit now holds the job, other jobs get the job's headroom only after Flux has received the new
+        // priority.
         match is_held_again {
             true => effects.extend(shared.due.schedule_scan(association, Candidates::All)),
             false => shared.due.scan_after_event(association),
@@ -136,8 +137,8 @@ pub fn update_bank(shared: &mut Shared, id: JobId, user: UserId, state: State, b
     bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
 }
 
-/// Holds a job in DEPEND by the limits of its new association or queue. The next release scan removes dependencies of
-/// limits that no longer apply.
+/// If limits of its new association or queue hold a job in DEPEND, adds dependencies to the job. The next release
+/// scan removes dependencies of limits that no longer apply.
 fn hold_moved_job_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked_by_plugins());
@@ -183,7 +184,7 @@ fn queue_rejection(
     full_queue_rejection(shared, job, association, queue)
 }
 
-/// Returns the text that rejects the update, if in association `id` and `queue` the job would exceed a limit of the queue.
+/// Returns the text that rejects the update if the job would exceed a limit of `queue` in association `id`.
 fn full_queue_rejection(shared: &Shared, job: &Job, id: AssociationId, queue: &str) -> Option<String> {
     let wanted = queue_name(shared, Some(queue));
     let exceeded = shared.limits().exceeded_by_move(job, id, wanted.as_ref());
@@ -254,8 +255,7 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     }
     let rules = shared.ledger.rules();
     let exceeded = shared.limits().exceeded_by_move(job, wanted, queue);
-    // The engine can hold the job in PRIORITY or SCHED by a limit on running jobs, so such a limit does not
-    // reject the update.
+    // A limit on running jobs does not reject the update, because it can hold the job in PRIORITY or SCHED.
     let exceeded = exceeded.without(rules.select_limits(Rule::is_limit_on_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

@@ -19,7 +19,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 impl ValidatedJobs {
     pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
         let association = shared.book.find(facts.user, facts.bank);
-        // The checks below are faster if the association has its limit scopes.
+        // The checks below are faster if the limit scopes of the association are stored.
         association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
         match rejections_of_job(shared, association, facts).next() {
             Some(text) => {

@@ -41,7 +41,7 @@ impl Engine {
 }
 
 impl<'a> View<'a> {
-    /// Returns the settings in force.
+    /// Returns the current settings.
     pub fn settings(&self) -> &'a Settings {
         &self.shared.settings
     }
@@ -51,7 +51,7 @@ impl<'a> View<'a> {
         self.ledger.job(id).is_some()
     }
 
-    /// Returns true while eventlogs are being read after a reload.
+    /// Returns true while the engine reads eventlogs after a reload.
     pub fn is_replaying(&self) -> bool {
         self.recovery.is_replaying()
     }
@@ -113,7 +113,7 @@ impl<'a> View<'a> {
         self.book.missing_array()
     }
 
-    /// Returns the state of live fair-share that all answers contain.
+    /// Returns the summary of live fair-share that all answers contain.
     pub fn get_live_fairshare_summary(&self) -> LiveSummary {
         LiveSummary {
             is_on: self.is_live(),
@@ -124,7 +124,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the state of live fair-share that `query` shows.
+    /// Returns the state of live fair-share for the answer to `query`.
     pub fn get_live_fairshare_details(&self) -> LiveSnapshot {
         let outline = self.get_live_fairshare_summary();
         let (last, is_refreshing) = self.refresh.last_refresh();

@@ -25,7 +25,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All measures except the measures of time, in the order of their values.
+    /// All measures except the measures of time, in the order of [`Measure`].
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
 
     /// Returns true if the measure depends on the time limit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The accounts of all associations, and the limit scopes in which their jobs count too.
+//! The account of each association, and all limit scopes. An account has the counters and indexes of one association.
 
 use super::ledger::{Account, Class};
 use super::line::HeldLine;
@@ -10,12 +10,12 @@ use crate::ids::{JobId, QueueName, Stage};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The accounts of all associations, and the limit scopes in which their jobs count too.
+/// The account of each association, and all limit scopes.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     /// The account of each association whose index is at least `first`. The vector grows when an association gets its first job.
     all: Vec<Account>,
-    /// The association index of `all[0]`. The index is 0 if the accounts cover all associations.
+    /// The index of the association whose account is `all[0]`.
     first: usize,
     pub(super) scopes: LimitScopes,
     /// The number of jobs whose eventlog is being read.
@@ -74,7 +74,7 @@ impl Accounts {
         self.scopes_of(association, queue).next().is_some()
     }
 
-    /// Returns true if `job` runs and a limit counts the time that it has left.
+    /// Returns true if the job runs and a limit counts its remaining time.
     pub fn counts_time_left(&self, job: &Job) -> bool {
         let Some(association) = job.association().filter(|_| job.phase == Phase::Run) else { return false };
         let mut scopes = self.scopes_of(association, job.queue.as_ref());
@@ -132,7 +132,8 @@ impl Accounts {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
-    /// Returns all limit scopes, and the account of `association`. Creates a missing account.
+    /// Borrows all limit scopes together with the account of `association`. Creates the account if it does not exist
+    /// yet.
     pub(super) fn borrow_scopes_and_account(
         &mut self,
         association: AssociationId,
@@ -195,7 +196,7 @@ impl Accounts {
         self.all_scopes_of(association).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
-    /// Stores the limit scopes of an association that is about to get a job, and creates missing scopes.
+    /// If the limit scopes of an association are not stored yet, creates and stores them.
     pub(super) fn assign_scopes(&mut self, book: &Book, id: AssociationId) {
         if self.scopes.has_no_limits() {
             return;

@@ -78,14 +78,14 @@ impl Counter {
         size.amount(self.amount) > self.headroom()
     }
 
-    /// Returns true if an anti-starvation reservation for a job of `size` keeps the headroom. Such a reservation
-    /// keeps no headroom of a budget: if the job never fitted into the budget, no other job could spend the rest of
-    /// it.
+    /// Returns true if an anti-starvation reservation for a job of `size` needs the headroom of this limit. A budget
+    /// keeps no headroom for an overtaken job, because the job may never fit into the budget.
     pub fn is_reserved_for(&self, size: Size) -> bool {
         !self.amount.is_budget() && self.lacks_headroom(size)
     }
 
-    /// Adds the amounts of a job if `is_in` is true, and subtracts them otherwise. Returns the amount that the job uses and reserves.
+    /// Adds the amounts of a job if `is_in` is true, and subtracts them otherwise. Returns the sum of the amounts
+    /// that the job uses and reserves.
     pub fn count_job(&mut self, footprint: &Footprint, is_in: bool) -> u64 {
         let op = |one: u64, other| if is_in { one.saturating_add(other) } else { one.saturating_sub(other) };
         let (charged, reserved, suspended) = footprint.amounts(self.amount, self.cap.is_given);
@@ -109,7 +109,7 @@ pub(super) struct AppliedLimit<'a> {
     pub queue: Option<&'a QueueName>,
     /// The amount that the asking job uses and reserves already.
     own: u64,
-    /// The overtaken job for which the scope keeps the headroom.
+    /// The overtaken job for which the scope keeps headroom, if any.
     kept_for: Option<JobId>,
 }
 
@@ -124,8 +124,8 @@ impl<'a> AppliedLimit<'a> {
         self
     }
 
-    /// If the queue is stopped, adds the suspended amount to the reserved amount. When the queue starts, Flux starts
-    /// all jobs of the queue together.
+    /// If the queue is stopped, counts suspended amounts as reserved. All jobs of the queue start together when the
+    /// queue starts.
     fn count_if_suspended(mut self, is_stopped: bool) -> Self {
         if is_stopped {
             let Counter { reserved, suspended, .. } = &mut self.counter;
@@ -134,7 +134,7 @@ impl<'a> AppliedLimit<'a> {
         self
     }
 
-    /// Returns the overtaken job for which the scope keeps headroom. Returns `None` if the job that is tested already
+    /// Returns the overtaken job whose headroom the asking job may not take. Returns `None` if the asking job already
     /// has the amount `needed`.
     fn find_blocking_overtaken_job(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
@@ -202,7 +202,7 @@ pub struct Holding {
     pub limit: Limit,
     /// The amount that the asking job would add; 0 if there is no asking job.
     pub needed: u64,
-    /// The overtaken job for which the scope keeps the headroom.
+    /// The overtaken job for which the scope keeps headroom, if any.
     pub kept_for: Option<JobId>,
 }
 
@@ -302,7 +302,8 @@ impl<'a> Limits<'a> {
         Limits { ledger, book }
     }
 
-    /// Returns the results of `convert` for the limits in the records of an association and of `queue`. Their counters do not include `job`.
+    /// Applies `convert` to each limit in the records of an association and of `queue`. The counters of these limits
+    /// do not include `job`.
     fn list_record_limits<T>(
         self,
         association: AssociationId,
@@ -323,7 +324,8 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Lists the site's limits that apply to the job `asker`. The counters do not include the amounts of `job`.
+    /// Lists the site's limits that apply to `asker`. If `job` is given, subtracts the amounts of this job from the
+    /// counters.
     fn scope_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let ledger = self.ledger;
         let job_scopes = job
@@ -339,16 +341,17 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Returns the counters of all limit scopes to which the job `asker` belongs. Returns `None` if there are
-    /// overtaken jobs, or if the job's queue is stopped. In these cases the counters alone do not show the headroom.
+    /// Returns the counters of all limit scopes of the job `asker`. Returns `None` if the counters alone do not show
+    /// the headroom: there are overtaken jobs, or the job's queue is stopped.
     fn find_deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
         let do_decide = self.ledger.overtaken.iter().next().is_none() && !self.ledger.is_stopped(asker.queue);
         let scopes = self.ledger.accounts.scopes_of(asker.association, asker.queue);
         do_decide.then(|| scopes.flat_map(|(_, scope)| &scope.counters))
     }
 
-    /// Returns the scopes that `select` returns, if they count jobs of an association in `queue`. If the association has no scopes yet,
-    /// returns those that it will get with its first job. Scopes that do not exist yet have no id.
+    /// Returns those scopes of an association that count its jobs in `queue`. `select` chooses one of the
+    /// association's lists of scopes. If the association has had no job yet, some of its scopes may not exist yet and
+    /// have no id.
     fn filter_counting_scopes(
         self,
         association: AssociationId,
@@ -367,7 +370,8 @@ impl<'a> Limits<'a> {
         joined.chain(unjoined).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
-    /// Lists all limits that apply to the job `asker`. The counters do not include the amounts of `job`.
+    /// Lists all limits that apply to `asker`. If `job` is given, subtracts the amounts of this job from the
+    /// counters.
     fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let of_records = self.list_record_limits(asker.association, asker.queue, job, |limit| limit);
         of_records.into_iter().chain(self.scope_limits(asker, job))
@@ -397,7 +401,7 @@ impl<'a> Limits<'a> {
         list_exceeded_limits(self.all_limits(Asker { association: id, queue, job: None }, Some(job)), size)
     }
 
-    /// Returns the limits that a held job would exceed. A held job is not counted under these limits.
+    /// Returns the limits that a held job would exceed if it were released. The counters do not include a held job.
     pub fn exceeded_by(self, id: JobId) -> HoldSet {
         let Some(job) = self.ledger.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
@@ -409,8 +413,8 @@ impl<'a> Limits<'a> {
         of_records.or(list_exceeded_limits(over_scopes, job.size))
     }
 
-    /// Returns true if only limit scopes hold the job, and the job is small enough for each scope. A scope may then
-    /// keep headroom for the job.
+    /// Returns true if limit scopes hold the job, but no limit in a record does, and if the job is small enough for
+    /// each scope. A scope may then keep headroom for the job.
     pub(super) fn is_held_only_by_scopes(self, id: JobId) -> bool {
         let Some(job) = self.ledger.job(id).filter(|job| job.may_be_protected()) else { return false };
         let Some(association) = job.association() else { return false };
@@ -434,7 +438,8 @@ impl<'a> Limits<'a> {
         holding
     }
 
-    /// Returns the limits that apply to a job, in the order of [`Hold`]. Their counters do not include the job, which need not be live.
+    /// Returns the limits that apply to a job, in the order of [`Hold`]. Their counters do not include the job. The
+    /// job may be one that was never submitted.
     pub fn list_limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
         let Some(association) = job.association() else { return Vec::new() };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
@@ -445,7 +450,7 @@ impl<'a> Limits<'a> {
         limits
     }
 
-    /// Lists the limits of the scopes that an association will get with its first job.
+    /// If an association has had no job yet, lists the limits over scopes that will apply to its first job.
     fn list_scope_limits_of_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
         let mut found = Vec::new();
         for (id, scope) in self.filter_counting_scopes(asker.association, asker.queue, |_| &[]) {
@@ -547,8 +552,8 @@ impl<'a> Limits<'a> {
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 
-    /// Returns the limits on active jobs that a new job of `association` in `queue` must meet. If the live job
-    /// `moved` moves to this association or queue, leaves out the limits that count the job already.
+    /// Returns the limits on active jobs that apply to a job that is new in `association` and `queue`. If the job is
+    /// the live job `moved`, leaves out the limits that count `moved` already.
     pub fn active_jobs_limits(
         self,
         association: AssociationId,
@@ -573,8 +578,7 @@ impl<'a> Limits<'a> {
         scopes.filter(|(id, scope)| !counts_moved(*id, scope)).filter_map(to_limit).collect()
     }
 
-    /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`.
-    /// `moved` is a live job that would move there. The limits under which `moved` counts already are left out.
+    /// Returns the first limit of [`Self::active_jobs_limits`] that admits no more jobs.
     pub fn find_full_active_jobs_limit(
         self,
         association: AssociationId,

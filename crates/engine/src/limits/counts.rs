@@ -83,9 +83,9 @@ impl Tally<u64> {
         match stage {
             Stage::Running => (self.run, self.reserved_run, self.suspended),
             Stage::Scheduled => (self.sched, self.reserved_sched, 0),
-            // A released job reserves its amounts in SCHED only, so that it counts once.
+            // A reservation counts in SCHED only. Otherwise a released job would count twice.
             Stage::RunningAndScheduled => (self.run.saturating_add(self.sched), self.reserved_sched, 0),
-            // This type does not count active jobs, or the size of one job.
+            // A [`Tally`] stores no amounts for these stages.
             Stage::Active | Stage::OneJob => (0, 0, 0),
         }
     }

@@ -12,12 +12,12 @@ pub(super) struct HeldAssociations {
     all: BTreeSet<AssociationId>,
     /// Associations whose positions in waiting lists must be computed again.
     unplaced: BTreeSet<AssociationId>,
-    /// Associations in which the last scan changed nothing, each with the jobs that the scan covered. No job or limit
-    /// has changed since the scan.
+    /// Associations in which the last scan changed nothing, each with the jobs that the scan examined. A change of a
+    /// job or a limit clears this map.
     searched: BTreeMap<AssociationId, Candidates>,
     /// Associations that a scan skipped because they are in `searched`. Their positions in waiting lists may be out of date.
     skipped: Vec<AssociationId>,
-    /// Associations that a scan left out because eventlogs were being read.
+    /// Associations that a scan left out because eventlogs were unread.
     deferred: BTreeSet<AssociationId>,
 }
 
@@ -26,7 +26,7 @@ impl HeldAssociations {
         &self.all
     }
 
-    /// Adds `association` if `is_held` is true, and removes it otherwise.
+    /// Records whether `association` has held jobs.
     pub fn set_held(&mut self, association: AssociationId, is_held: bool) {
         set_membership(&mut self.all, association, is_held);
     }
@@ -36,12 +36,13 @@ impl HeldAssociations {
         self.unplaced.extend(&self.all);
     }
 
-    /// Marks the positions of an association as out of date. When they are computed again, an association without held jobs leaves its waiting lists.
+    /// Notes that the positions of an association in waiting lists must be computed again. If the association has no
+    /// held jobs by then, it is removed from the lists.
     pub fn mark_positions_stale(&mut self, association: AssociationId) {
         self.unplaced.insert(association);
     }
 
-    /// Removes the mark of an association that has no held jobs and is in no waiting list.
+    /// Cancels the computation of new positions for an association that has no held jobs and is in no waiting list.
     pub fn clear_stale_position_mark(&mut self, association: AssociationId) {
         self.unplaced.remove(&association);
     }
@@ -51,14 +52,14 @@ impl HeldAssociations {
         self.unplaced.iter().chain(&self.skipped).any(|other| *other != own)
     }
 
-    /// Returns the associations whose positions are out of date, and removes their marks.
+    /// Removes and returns the associations whose positions in waiting lists must be computed again.
     pub fn take_outdated_associations(&mut self) -> BTreeSet<AssociationId> {
         self.skipped.clear();
         std::mem::take(&mut self.unplaced)
     }
 
-    /// Discards the results of earlier scans, because a job or a limit has changed. Associations that a scan skipped
-    /// get new positions in waiting lists.
+    /// Discards the results of earlier scans, because a job or a limit has changed. Associations in `skipped` then
+    /// need new positions in waiting lists.
     pub fn discard_scan_results(&mut self) {
         // Usually no scan has run since the last change, so there is nothing to clear.
         if !self.searched.is_empty() {

@@ -76,7 +76,7 @@ impl HoldNames {
     }
 
     /// Adds a new dependency name for the limit `hold`. Returns `None` if the limit already holds the job, or if the
-    /// use count would overflow.
+    /// number of uses of the limit's name would overflow.
     fn add(&mut self, hold: Hold) -> Option<HoldName> {
         let use_count = self.use_count(hold).checked_add(1)?;
         if self.outstanding.contains(hold) {
@@ -87,8 +87,8 @@ impl HoldNames {
         Some(HoldName { hold, use_count })
     }
 
-    /// Adds a dependency name for each limit in `exceeded` that does not hold the job yet. If none of these limits
-    /// can add a name, uses the name of another limit, so that the job stays held.
+    /// Adds a dependency name for each limit in `exceeded` that does not hold the job yet. If no name of these limits
+    /// is left, uses the name of another limit, so that the job stays held.
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
@@ -121,8 +121,8 @@ impl HoldNames {
         }
     }
 
-    /// Applies an event of the eventlog that adds or removes the dependency `name`. If the name was used before, an
-    /// added dependency does not hold the job.
+    /// Applies an event of the eventlog that adds or removes the dependency `name`. Ignores the addition of a name
+    /// that was used before.
     pub fn replay(&mut self, name: HoldName, added: bool) {
         let uses = self.use_count(name.hold);
         self.set_use_count(name.hold, uses.max(name.use_count));
@@ -134,8 +134,7 @@ impl HoldNames {
     }
 
     /// Restores the dependency names of a job if the removed names are unknown. The numbers of new names begin at
-    /// `now`, in seconds since the epoch. An earlier instance of the plugin used only lower numbers, so no name is
-    /// used twice.
+    /// `now`, in seconds since the epoch. Earlier names have lower numbers, so no name is used twice.
     pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut restored = HoldNames::default();
         for hold in rules.names() {
@@ -250,7 +249,8 @@ mod tests {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
         };
         assert_eq!(add_new_names(&mut names), [1_700_000_001; 7]);
-        // The plugin is loaded again. No dependency holds the job, so no name is restored.
+        // The plugin is loaded again, and the job has no dependencies of ours. The new names have numbers above the
+        // time of the load.
         let mut later = HoldNames::from_outstanding(RULES, [], 1_700_000_002.0);
         assert_eq!(add_new_names(&mut later), [1_700_000_003; 8]);
     }

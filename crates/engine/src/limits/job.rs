@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live jobs: their state, and the amounts that they count as.
+//! Live jobs: their state, and the amounts that limits count for them.
 
 use super::allocation::Allocation;
 use super::counts::{Amounts, Tally};
@@ -28,12 +28,13 @@ pub enum Phase {
     Cleanup,
 }
 
-/// The reservation of a job. [`Reservation::Awaited`] also marks jobs that a limit holds in PRIORITY, where no dependency can hold them.
+/// Whether a job reserves headroom. [`Reservation::Awaited`] means that a limit holds the job in PRIORITY or SCHED,
+/// where no dependency can hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// The job was never held, or is still held.
     None,
-    /// The job was released. It reserves headroom until it counts in SCHED or RUN itself.
+    /// The job was released. It reserves headroom until limits count the job in SCHED or RUN.
     Given,
     /// The job was released, but another plugin blocks it in DEPEND. It reserves nothing, and its limits are tested again when the other
     /// plugin releases it.
@@ -58,12 +59,13 @@ pub enum Knowledge {
 pub enum Admission {
     /// The job has no association, and waits for a push.
     Waiting {
-        /// True if a push without the association was accepted, which is logged once.
+        /// True if a push without the job's association has ended. The engine logs this only once.
         was_passed_over: bool,
     },
-    /// The job counts in its association. The engine checks the queue and the project when Flux next asks for the job's priority.
+    /// Limits count the job for this association. When Flux next asks for the job's priority, the engine checks
+    /// whether the association may use the job's queue and project.
     Attached(AssociationId),
-    /// Bank, project and queue are checked. Only the priority remains to be computed.
+    /// The bank, the project and the queue are checked. The job still needs a priority.
     Admitted(AssociationId),
     /// flux-accounting's test suite marks the association as broken. The job does not count, and fails in DEPEND.
     Broken(AssociationId),
@@ -90,7 +92,7 @@ impl Admission {
     }
 }
 
-/// Whether other plugins block a job in DEPEND, as far as the engine can find out.
+/// Whether other plugins block a job in DEPEND, according to the events that the engine has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockState {
     /// No other plugin blocks the job.
@@ -104,8 +106,7 @@ pub enum BlockState {
 pub enum Demand {
     /// The job would be scheduled.
     ToRun,
-    /// The urgency or the priority is 0, so the job reserves no headroom for RUN. Flux reports no change of urgency in DEPEND, so the
-    /// urgency at the release counts.
+    /// The urgency or the priority is 0, so the job reserves no headroom for RUN.
     Resting,
 }
 
@@ -169,7 +170,7 @@ pub struct Job {
     pub knowledge: Knowledge,
     /// Whether the queue of the job is stopped.
     pub is_queue_stopped: bool,
-    /// True if the job is held in SCHED at priority 0, and false if it is held in PRIORITY or not held past DEPEND.
+    /// True if the job is held in SCHED at priority 0, otherwise false.
     pub is_in_sched: bool,
     /// The association of the job, and the progress of the job's checks.
     pub admission: Admission,
@@ -214,7 +215,7 @@ pub struct Footprint {
     pub is_unread: bool,
     /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// The states in which the job counts, each 1 or 0. [`Job::reservation`] determines the reservations; the job's phase determines the rest.
+    /// 1 for each state in which the job counts, otherwise 0.
     pub jobs: Tally<u64>,
     /// The size that the job requests.
     pub size: Size,
@@ -227,8 +228,8 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Returns how much of `amount` the job uses, how much the job reserves, and how much of the reservation is
-    /// suspended. If `is_given` is true, a running job counts with its allocated resources.
+    /// Returns three amounts of the job for a limit on `amount`: the used, the reserved and the suspended amount. If
+    /// `is_given` is true, a running job counts with its allocated resources.
     ///
     /// For limits on time, a job counts with its requested resources, and for budgets with its allocated resources. A
     /// limit on the time of running jobs counts the time that each job has left.
@@ -246,8 +247,8 @@ impl Footprint {
         (charged * charged_each, reserved * each, suspended * each)
     }
 
-    /// Returns true if a limit on `amount` counts the same amount for this footprint as for `other`. For limits
-    /// that count time or allocated resources, always returns false.
+    /// Returns true if a limit on `amount` counts the same amount for both footprints. Always returns false for
+    /// limits that count time or allocated resources.
     pub fn counts_equally(&self, other: &Footprint, amount: Amount, is_given: bool) -> bool {
         let counts = |it: &Footprint| (it.jobs.get_amounts_counted_in_stage(amount.stage), it.size);
         !is_given && !amount.measure.is_time() && counts(self) == counts(other)
@@ -271,11 +272,10 @@ impl Footprint {
 }
 
 impl Job {
-    /// Returns the amounts that the job adds to counters. The amounts depend only on the job, so that the counters are exact.
+    /// Returns the amounts that the job adds to counters.
     ///
-    /// A job at urgency or priority 0 reserves no headroom for RUN. If the queue is stopped, the job's reservation is
-    /// suspended. With strict running limits the reservation is not suspended, because Flux starts jobs without a
-    /// callback when the queue starts.
+    /// A job at urgency or priority 0 reserves no headroom for RUN. In a stopped queue, a reservation for RUN is
+    /// suspended, unless running limits are strict.
     pub fn footprint(&self) -> Footprint {
         let is_counted = !matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_));
         let is_before_sched = matches!(self.phase, Phase::Depend | Phase::Priority);
@@ -307,8 +307,8 @@ impl Job {
         }
     }
 
-    /// Returns true if the job reserves headroom. A released job does. So does a job in SCHED whose eventlog is unread, because it may have
-    /// been released before the plugin was loaded. Under the strict rule, each job past DEPEND does.
+    /// Returns true if the job reserves headroom: if it was released, or may have been released before the plugin was
+    /// loaded. If running limits are strict, each job past DEPEND reserves headroom.
     fn is_reserved(&self) -> bool {
         match (self.reservation, self.running) {
             (Reservation::Given, _) => true,
@@ -364,7 +364,7 @@ impl Job {
         self.knowledge == Knowledge::Unread
     }
 
-    /// Returns true if only other plugins can block the job in DEPEND. Its limits are tested when the other plugins release it.
+    /// Returns true if the job is in DEPEND without dependencies of ours. Only another plugin can block such a job.
     pub fn is_only_blocked_by_plugins(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live jobs and their counters.
+//! Stores all active jobs and their counters. A job is active from its submission until it is INACTIVE.
 //!
-//! Invariant: every counter and index is a function of the live jobs. A job changes only through
-//! [`Ledger::change`], which removes the old state of the job from all indexes, and adds the new state. If the
-//! footprint of the job differs, it replaces the old footprint by the new one in all counters.
+//! Invariant: the counters and indexes depend only on the active jobs. A job changes only through [`Ledger::change`],
+//! which updates all counters and indexes.
 
 mod account;
 mod excerpt;
@@ -24,15 +23,16 @@ use crate::ids::{Amount, BankName, JobId, JobMap, QueueName, UserId};
 use fairshare::charging::ChargeHistory;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. So a priority that
-/// is still valid is stored next to the id, and the engine can read it without loading the job.
+/// A job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. A
+/// valid priority is therefore stored next to the id, so that the engine can read the priority without loading the
+/// job.
 #[derive(Clone, Debug)]
 pub(super) struct JobRow {
     cached_priority: Option<CachedPriority>,
     pub(super) job: Box<Job>,
 }
 
-/// Live jobs and their counters.
+/// All active jobs and their counters.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
@@ -64,7 +64,7 @@ impl Ledger {
         }
     }
 
-    /// Sets whether a queue is stopped. Returns true if that is a change.
+    /// Sets whether a queue is stopped. Returns true if this changes the state of the queue.
     pub fn set_stopped(&mut self, queue: Option<QueueName>, is_stopped: bool) -> bool {
         if is_stopped { self.stopped.insert(queue) } else { self.stopped.remove(&queue) }
     }
@@ -84,22 +84,23 @@ impl Ledger {
         self.rules
     }
 
-    /// Returns job `id`, or `None` if it is not live.
+    /// Returns job `id`, or `None` if the ledger does not contain it.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(id).map(|row| &*row.job)
     }
 
-    /// Returns the live jobs with ids above `after`, or all, in the order of their ids.
+    /// Returns the jobs of the ledger in the order of their ids. Returns only jobs with ids above `after`, if `after`
+    /// is given.
     pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs.jobs_after(after).map(|(id, row)| (id, &*row.job))
     }
 
-    /// Returns the number of live jobs.
+    /// Returns the number of jobs in the ledger.
     pub fn job_count(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Returns all live jobs in the order of their ids.
+    /// Returns all jobs of the ledger in the order of their ids.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs_after(None)
     }
@@ -137,9 +138,9 @@ impl Ledger {
         self.update_overtaken_jobs(None);
     }
 
-    /// Changes a job, and with it every counter and index. Returns `None` if the job does not exist.
+    /// Changes a job, and updates all counters and indexes. Returns `None` if the job does not exist.
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
-        // The job stays in the map: if a panic interrupts this, a recount finds every job.
+        // The job stays in the map. If a panic interrupts this function, a recount still finds the job.
         let mut job = self.job(id)?.clone();
         let before = job.footprint();
         self.index_job(id, &job, &before, false);
@@ -182,14 +183,15 @@ impl Ledger {
         }
     }
 
-    /// Stores the last priority of a job, or `None` if that priority is no longer valid. [`Ledger::change`] removes it too.
+    /// Stores the last computed priority of a job. `None` removes the stored priority. [`Ledger::change`] also
+    /// removes the stored priority.
     pub fn cache_priority(&mut self, id: JobId, priority: Option<CachedPriority>) {
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = priority;
         }
     }
 
-    /// Returns the cached priority of job `id`, or `None` if it can no longer be valid.
+    /// Returns the cached priority of job `id`. Returns `None` if no valid priority is cached.
     pub fn cached_priority(&self, id: JobId) -> Option<CachedPriority> {
         self.jobs.get(id)?.cached_priority
     }
@@ -212,7 +214,7 @@ impl Ledger {
         job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);
     }
 
-    /// Removes and returns job `id`, or returns `None` if it is not live.
+    /// Removes and returns job `id`. Returns `None` if the ledger does not contain the job.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
         let footprint = job.footprint();
@@ -227,14 +229,15 @@ impl Ledger {
         self.accounts.assign_scopes(book, association);
     }
 
-    /// Takes over the site's limits from `book`. If the limits changed, counts all live jobs again.
+    /// Replaces the site's limits by the limits in `book`. If the limits changed, counts all jobs of the ledger
+    /// again.
     pub fn apply_scope_limits(&mut self, book: &Book) {
         let accounts = self.accounts.scopes.accounts().clone();
         self.apply_budget_limits(book, accounts);
     }
 
-    /// Takes over the site's limits from `book`, and the state of all budgets from `accounts`. If the limits or the
-    /// windows of budgets changed, counts all live jobs again.
+    /// Replaces the site's limits by the limits in `book`, and all budget accounts by `accounts`. If the limits or
+    /// the windows of budgets changed, counts all jobs of the ledger again.
     pub fn apply_budget_limits(&mut self, book: &Book, accounts: BudgetAccounts) {
         if !self.accounts.apply_scope_limits(book, accounts) {
             self.discard_scan_results();
@@ -272,9 +275,8 @@ impl Ledger {
         }
     }
 
-    /// Records that a job or a limit has changed, and drops the results of earlier [scans](super::ScanCursor). While these results are
-    /// valid, a scan skips associations in which an earlier scan changed nothing. A push scans each association with held jobs, so without
-    /// the results each scan would search the same waiting lists.
+    /// Drops the results of earlier [scans](super::ScanCursor), because a job or a limit has changed. Otherwise a
+    /// scan would skip associations in which an earlier scan found no job to release.
     pub fn discard_scan_results(&mut self) {
         self.held.discard_scan_results();
     }
@@ -333,7 +335,7 @@ impl Ledger {
         let was_held = !account.held.is_empty();
         account.index_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        // The association may now belong in other waiting lists.
+        // The change of the job may move its association to different waiting lists.
         let is_displaced = !account.scope_ids().is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());

@@ -36,7 +36,8 @@ impl<K: Ord> Block<K> {
 /// A list that is sorted by key. Each member has a size.
 #[derive(Clone, Debug)]
 pub(super) struct SizedLine<K> {
-    /// The blocks, each under the least key that a member of the block may have. All members have keys below the key of the next block.
+    /// The blocks. The key of a block is at most the key of its first member. All members have keys below the key of
+    /// the next block.
     blocks: BTreeMap<K, Block<K>>,
 }
 
@@ -57,7 +58,8 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 }
 
 impl<K: Ord + Copy> SizedLine<K> {
-    /// Returns the least of each measure over all members; `None` if the list is empty.
+    /// Returns the smallest number of nodes, of cores and of GPUs that any member has. Returns `None` if the list is
+    /// empty.
     pub fn least_size(&self) -> Option<Size> {
         self.blocks.values().map(|block| block.least).reduce(Size::take_least_measures)
     }
@@ -115,7 +117,7 @@ impl<K: Ord + Copy> SizedLine<K> {
         }
     }
 
-    /// Returns the first member after `after` for whose size `fits` returns true. If `fits` is true for a size, it must be true for each
+    /// Returns the first member after `after` whose size fits. If a size fits, `fits` must also return true for each
     /// smaller size.
     pub fn find_next(&self, after: Option<K>, mut fits: impl FnMut(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live jobs, the amounts that they add to counters, and the limits that hold them.
+//! Active jobs, the amounts that they add to counters, and the limits that hold them.
 //!
 //! - `table` lists the limits in records, and `scope_rows` lists the limits over limit scopes.
-//! - `job` computes the amounts that a job adds to counters. `ledger` stores the live jobs, `accounts` the counters of associations, and
-//!   `scope` the counters of limit scopes.
+//! - `job` computes the amounts that a job adds to counters. `ledger` stores the active jobs, `accounts` the counters of
+//!   associations, and `scope` the counters of limit scopes.
 //! - `counter` computes the headroom that limits leave to a job.
 //! - `release` decides which held jobs are released. `held` lists the associations that scans search, `place` sorts the waiting list of
 //!   each limit scope, and `overtaken` keeps headroom for overtaken jobs.

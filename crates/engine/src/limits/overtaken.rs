@@ -34,7 +34,8 @@ pub(super) struct OvertakenJob {
     pub job: JobId,
     pub size: Size,
     queue: Option<QueueName>,
-    /// True if the job has a priority above 0, and only limits over scopes hold it. A scope keeps headroom only for such jobs.
+    /// True if the job has a priority above 0, and only limits over scopes hold the job. Otherwise, no scope keeps
+    /// headroom for the job.
     is_active: bool,
     /// The scope that keeps headroom for the job now; `None` if no scope does.
     pub kept_in: Option<ScopeId>,
@@ -71,7 +72,7 @@ impl OvertakenJob {
 pub(super) struct Asker<'a> {
     pub association: AssociationId,
     pub queue: Option<&'a QueueName>,
-    /// The job; `None` for any job of `association` in `queue`.
+    /// The id of the job. `None` means that the question is about all jobs of `association` in `queue`.
     pub job: Option<JobId>,
 }
 
@@ -120,8 +121,9 @@ impl OvertakenJobs {
         own.and_then(|own| self.all.get(..own)).unwrap_or(&self.all)
     }
 
-    /// Returns the association whose overtaken job is released first: the job fits in all its scopes and shares a scope with `association`.
-    /// Skips associations for which `is_left` returns false. Returns `None` if no overtaken job fits.
+    /// Returns the association whose overtaken job is released first. The job must fit in all its scopes. At least
+    /// one of these scopes must count jobs of `association` too. Skips associations for which `is_left` returns
+    /// false. Returns `None` if no overtaken job fits.
     pub(super) fn find_first_ready(
         &self,
         accounts: &Accounts,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The waiting lists of limit scopes: associations whose jobs lack headroom, in the order in which these jobs are released.
+//! The waiting lists of limit scopes. A waiting list has the associations whose jobs lack headroom, in the order of
+//! release.
 //!
-//! The position of an association depends on its first held job: on the priority that the job would have, then on the job id. An
-//! association is only in waiting lists in which a scan can find a job to release. If the limits of its own records hold all of its jobs,
-//! the association is in no waiting list. If single scopes hold all of its jobs, it is only in the list of the narrowest of them. When
-//! priorities change, the ledger sorts a waiting list when a scan next needs it.
+//! The position of an association depends on the priority of its first held job, then on the job's id. An association
+//! is only in waiting lists in which a scan can find a job to release. If the limits in the association's records
+//! hold all its jobs, the association is in no waiting list. If a scope lacks headroom for all its jobs, the
+//! association is only in the list of this scope, or in the list of the narrowest such scope.
 
 use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
@@ -62,7 +63,7 @@ pub struct Unplaced {
     /// The first held job of the association; `None` if the association belongs in no waiting list.
     first: Option<HeadJob>,
     /// The scopes in whose waiting lists the association belongs. Each entry has the first held job that counts in
-    /// the scope, and the least amounts that the held jobs request.
+    /// the scope. The size is the smallest amount of each resource that any held job requests.
     lines: Vec<(ScopeId, HeadJob, Size)>,
     /// The overtaken jobs of the association.
     overtaken: Vec<JobId>,
@@ -91,7 +92,7 @@ impl Unplaced {
         (is_placed || !overtaken.is_empty()).then_some(Unplaced { association, first, lines, overtaken })
     }
 
-    /// Returns the held jobs whose priorities determine the positions.
+    /// Returns the held jobs whose priorities determine the association's positions in waiting lists.
     pub fn heads(&self) -> BTreeSet<JobId> {
         let heads = self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head));
         heads.map(|(_, id)| *id).chain(self.overtaken.iter().copied()).collect()
@@ -99,7 +100,7 @@ impl Unplaced {
 }
 
 impl ScanCursor {
-    /// Returns associations with outdated positions that the scan needs next.
+    /// Returns the associations whose positions must be computed before the next step of the scan.
     pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
         let own = self.association();
         let is_alone = ledger.overtaken.iter().next().is_none()
@@ -170,7 +171,7 @@ impl ScanCursor {
             is_changed |= ledger.protect_job(association, id, is_active);
         }
         is_changed |= ledger.update_overtaken_jobs(Some(association));
-        // If no scope may keep headroom for an overtaken job, the count of its overtakes starts again at 0.
+        // If an overtaken job cannot get a reservation, the count of jobs that overtook it restarts at 0.
         overtaken_heads.retain(|(_, head)| !ledger.overtaken.contains(*head));
         for (id, _) in overtaken_heads {
             let (scopes, account) = ledger.accounts.borrow_scopes_and_account(association);
@@ -186,8 +187,9 @@ impl ScanCursor {
         }
     }
 
-    /// Returns the association that the scan searches next: the scan's own association, or one that waits in the same scopes. An overtaken
-    /// job that fits in all its scopes comes first. Returns `None` if all were searched.
+    /// Returns the association that the scan searches next. This is the scan's own association, or an association in
+    /// the waiting list of one of its scopes. An overtaken job that fits in all its scopes comes first. Returns
+    /// `None` if the scan has searched all these associations.
     pub(super) fn choose_association(&mut self, ledger: &Ledger) -> Option<AssociationId> {
         if let Some(first) =
             ledger.overtaken.find_first_ready(&ledger.accounts, self.association(), |of| !self.was_tried(of))
@@ -225,8 +227,8 @@ impl ScanCursor {
             match found.filter(|key| self.was_tried(key.association) || !self.admits(key.keepers)) {
                 Some(key) => after = Some(key),
                 None => {
-                    // When the overtaken job leaves, other jobs may use the headroom that is kept for it now. So the scan does not skip
-                    // associations for good because of this headroom.
+                    // The scope keeps headroom for an overtaken job. When this job leaves, jobs of associations that
+                    // the search passed may fit. The search position is therefore not stored.
                     let upto = after.filter(|_| after != start && kept.is_empty());
                     self.store_search_position(id, scope, upto, comparisons);
                     return found;
@@ -236,8 +238,8 @@ impl ScanCursor {
     }
 }
 
-/// Returns an association whose first held job has been overtaken in the scope, but is not recorded as overtaken yet.
-/// Returns `None` if the scope already keeps headroom for a job.
+/// Returns an association whose first held job has newly been overtaken in the scope. Returns `None` if the scope
+/// already keeps headroom for a job.
 fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
     let overtaken =
         scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);

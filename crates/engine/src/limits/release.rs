@@ -45,16 +45,16 @@ pub struct ScanCursor {
     scans: BTreeMap<AssociationId, HeldJobScan>,
     /// Associations in which the scan has found nothing more to change.
     tried: BTreeSet<AssociationId>,
-    /// Where the search has stopped in the waiting list of each scope.
+    /// For each scope, the position in the waiting list from which the scan continues its search.
     search_ends: BTreeMap<ScopeId, SearchPosition>,
     /// The cost of the scan so far. The unit is one comparison of a job's size with headroom.
     comparisons: usize,
 }
 
-/// Where a search has stopped in the waiting list of a scope.
+/// The position that a scan has reached in the waiting list of a scope.
 #[derive(Clone, Debug)]
 struct SearchPosition {
-    /// The last position that the search reached. The scan can release no more jobs of the associations up to this position.
+    /// The last position that the scan has searched. The scan finds no more jobs to release up to this position.
     upto: LineKey,
     /// The amount in use under each limit of the scope when the search stopped. If one of them falls, the search starts again.
     used: Box<[u64]>,
@@ -70,12 +70,12 @@ impl ScanCursor {
         ScanCursor { association, candidates, scans, tried, search_ends, comparisons: 0 }
     }
 
-    /// Decides the next step of the scan, and returns the held job that changes. If the job exceeds no limit, the job
-    /// is released and reserves headroom at once. Otherwise the job loses the dependencies of limits that have
-    /// headroom, but at least one dependency remains.
+    /// Changes the next held job of the scan, and returns this job. If the job exceeds no limit, the job is released
+    /// and reserves headroom at once. If the job exceeds a limit, the scan removes only dependencies of limits that
+    /// are in records and have headroom. The job then keeps at least one dependency.
     ///
-    /// Dependencies of limit scopes are removed only when the job is released. Otherwise all held jobs would lose
-    /// these dependencies and get them back whenever one job fits.
+    /// Dependencies of limit scopes are removed only when the job is released, because the headroom of a scope is
+    /// shared. Many held jobs would lose these dependencies, but only one job would be released.
     ///
     /// The scan skips the associations in `undecided`. Before each step, the caller must call
     /// [`ScanCursor::put_association_into_waiting_lists`] for each association that [`ScanCursor::unplaced`] returns.
@@ -102,12 +102,12 @@ impl ScanCursor {
                     self.scans.insert(association, scan);
                     return Some(released);
                 }
-                // A job that this scan released may have ended already. So a job that the scan skipped may fit now.
-                // Only a new scan can show that nothing more changes in the association.
+                // A job that this scan released may have ended already, so a skipped job may fit now. Only a new scan
+                // can show that no job of the association can be released.
                 if is_new {
                     ledger.held.store_empty_scan(association, self.candidates);
                 }
-                // The association may now belong in other waiting lists.
+                // The changes of its jobs may move the association to different waiting lists.
                 if waits {
                     ledger.held.mark_positions_stale(association);
                 }
@@ -182,13 +182,14 @@ impl ScanCursor {
     }
 }
 
-/// A scan over the held jobs of one association. It makes O(decisions + classes) searches, whatever the number of held jobs.
+/// A scan over the held jobs of one association. The scan makes one search for each class of jobs, and one more
+/// search for each job that a search finds.
 #[derive(Clone, Debug)]
 struct HeldJobScan {
-    /// For each class of held jobs, the first job that the scan can change.
+    /// For each class of held jobs, the next job to release or to change.
     found: BinaryHeap<Reverse<(BlockState, JobId, Class)>>,
-    /// The classes of held jobs to search, each with the job after which the search continues. The search runs in the
-    /// next step, because it depends on the headroom that the last released job reserves.
+    /// The classes to search, each with the job after which the search continues. The scan searches these classes at
+    /// the beginning of its next step, when the last released job has reserved its headroom.
     unsearched: Vec<(Class, Option<JobId>)>,
 }
 
@@ -211,8 +212,9 @@ impl HeldJobScan {
         HeldJobScan { found: BinaryHeap::new(), unsearched }
     }
 
-    /// Releases the next job of `association` that fits, or removes dependencies from a job that does not fit.
-    /// Returns `None` if no job changes. Adds the cost to `comparisons`.
+    /// Releases the next job of `association` that fits. If a job cannot be released but has dependencies that are no
+    /// longer needed, removes these dependencies instead. Returns `None` if no job changes. Adds the cost to
+    /// `comparisons`.
     fn apply_next_change(
         &mut self,
         ledger: &mut Ledger,
@@ -239,7 +241,7 @@ impl HeldJobScan {
             let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;
             self.unsearched.push((class, Some(id)));
-            // Since the search, the job may have stopped waiting, or other jobs may have taken the headroom.
+            // After the search, the job may have been released, or other jobs may have used the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
             let (is_free, removed) = (exceeded.is_empty(), select_names_to_remove(names, exceeded));
             let rules = ledger.rules();
@@ -259,9 +261,9 @@ pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
     exceeded.is_empty() || !select_names_to_remove(names, exceeded).is_empty()
 }
 
-/// Returns the limits whose dependencies a scan removes from a held job. If the job exceeds no limit, these are all
-/// limits that hold the job. Otherwise they are the limits that have headroom and belong to no limit scope. At least
-/// one dependency remains.
+/// Returns the limits whose dependencies a scan removes from a held job. If the job exceeds no limit, returns all
+/// limits that hold the job. If the job exceeds a limit, returns only limits in records that have headroom. At least
+/// one dependency remains then.
 fn select_names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
     if exceeded.is_empty() {

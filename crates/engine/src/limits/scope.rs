@@ -42,8 +42,8 @@ pub(super) struct LimitScope {
     /// The waiting list: associations whose jobs lack headroom, in the order of release. The size of a member is the least that its held
     /// jobs request of each measure.
     pub line: SizedLine<LineKey>,
-    /// The associations in the waiting list. Each association has the value of `taken` at the time when its first
-    /// held job became the first.
+    /// The associations in the waiting list. Each association has the value that `taken` had when its present first
+    /// held job became its first held job.
     pub since: BTreeSet<(u64, AssociationId)>,
     /// The value of [`LimitScopes::epoch`] when the waiting list was last sorted.
     epoch: u64,
@@ -77,8 +77,8 @@ impl LimitScope {
         self.unread == 0 && !self.lacks_headroom(size)
     }
 
-    /// Returns true if the limits of the scope admit a job of `size` when no other job counts. Budgets must have
-    /// headroom for the job now.
+    /// Returns true if a job of `size` would fit in the scope if no other job counted there. For budgets, returns
+    /// true only if the budget has headroom for the job now.
     pub fn could_fit(&self, size: Size) -> bool {
         let fits = |it: &Counter| it.amount.is_budget() || it.cap.limit.admits(0, size.amount(it.amount));
         self.counters.iter().all(fits) && !self.lacks_budget(size)
@@ -100,7 +100,7 @@ impl LimitScope {
     }
 }
 
-/// Returns true if the caps are budgets. A limit scope has either budgets or other limits, but not both.
+/// Returns true if the limits of the scope are budgets. A scope never has both budgets and other limits.
 fn has_budgets(caps: &ScopeCaps) -> bool {
     caps.keys().next().is_some_and(|amount| amount.is_budget())
 }
@@ -111,11 +111,12 @@ pub(super) struct ScopeIds {
     pub all: Box<[ScopeId]>,
     /// The scopes with limits that can hold jobs.
     pub holding: Box<[ScopeId]>,
-    /// The scopes with a limit on active jobs. If a new job takes no headroom, only these scopes count it.
+    /// The scopes with a limit on active jobs. A job counts in these scopes even if it uses no headroom.
     pub active: Box<[ScopeId]>,
 }
 
-/// The account of each budget. The key has the target, such as a bank, and the amount, such as node-hours.
+/// The spent amount and the window of each budget. The key has the owner of the budget, such as a bank, and the unit,
+/// such as node-hours.
 pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 
 /// All limit scopes.
@@ -123,7 +124,7 @@ pub type BudgetAccounts = BTreeMap<(Target, Amount), BudgetAccount>;
 pub(super) struct LimitScopes {
     limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
-    /// The scopes by target, queue, and whether they have budgets.
+    /// The id of each scope. The key has the target, the queue, and true if the limits of the scope are budgets.
     ids: FxHashMap<(Target, Option<QueueName>, bool), ScopeId>,
     accounts: BudgetAccounts,
     /// Increases each time priorities have changed.
@@ -136,12 +137,12 @@ impl LimitScopes {
         LimitScopes { limits: Arc::clone(limits), accounts, epoch: self.epoch, ..LimitScopes::default() }
     }
 
-    /// Returns the accounts of all budgets.
+    /// Returns the spent amount and the window of each budget.
     pub fn accounts(&self) -> &BudgetAccounts {
         &self.accounts
     }
 
-    /// Returns the account of a budget. For a limit that is not a budget, returns the default account.
+    /// Returns the spent amount and the window of a budget. Returns the default for a limit that is not a budget.
     pub fn account(&self, target: &Target, amount: Amount) -> BudgetAccount {
         let account = || self.accounts.get(&(target.clone(), amount)).copied();
         if amount.is_budget() { account().unwrap_or_default() } else { BudgetAccount::default() }
@@ -192,7 +193,8 @@ impl LimitScopes {
         self.epoch += 1;
     }
 
-    /// Returns the associations in the waiting list of scope `id` if priorities have changed since the last call for `id`, otherwise none.
+    /// Returns the associations in the waiting list of scope `id` if priorities have changed since the last call for
+    /// `id`. Returns nothing if they have not changed.
     pub fn take_reordered_associations(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
         let epoch = self.epoch;
         let scope = self.get_mut(id).filter(|scope| scope.epoch != epoch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of limits over scopes. Each pair of a [`Scope`] and an [`Amount`] is a row, with a name and a text for rejections. The site sets the
-//! caps ([`SiteLimit`](crate::accounts::SiteLimit)).
+//! The table of limits over scopes. Each row is a limit. For example, the limit `max-run-nodes-bank` has a bank as
+//! its [`Scope`] and the nodes of running jobs as its [`Amount`]. The site sets the caps
+//! ([`SiteLimit`](crate::accounts::SiteLimit)).
 
 use super::hold::{Hold, HoldSet, MOST_ROWS};
 use super::size::Size;
@@ -16,7 +17,7 @@ pub struct ScopeRow {
     pub amount: Amount,
 }
 
-/// Builds the names of all limits that a site can set. There is one name for each scope and amount.
+/// Builds the names of all limits that a site can set, such as `max-run-jobs-bank`.
 macro_rules! names {
     ($($scope:literal),*) => {
         [$(
@@ -38,7 +39,8 @@ const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
 /// The scopes of budgets. A budget counts jobs in all queues.
 const BUDGET_SCOPES: [Scope; 3] = [Scope::Association, Scope::Bank, Scope::User];
 
-/// The names of all budgets, by scope and amount.
+/// The names of all budgets. For each kind of scope, there is one budget in node-hours, one in core-hours, and one in
+/// GPU-hours.
 const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
     "budget-node-hours-association",
     "budget-core-hours-association",
@@ -116,8 +118,8 @@ pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
     (0..HOLDING_ROWS + BUDGET_NAMES.len()).filter_map(ScopeRow::from_index)
 }
 
-/// Returns the limits that can newly apply when a job leaves a queue. These are limits on single queues, and limits
-/// of the scopes in `exemptions`. If `charges_more` is true, budgets are included.
+/// Returns the limits that may newly apply to a job that moves to another queue. These are limits on single queues,
+/// and limits from which the former queue is exempt (`exemptions`). If `charges_more` is true, budgets are included.
 pub(super) fn queue_scope_limits(exemptions: &[Scope], charges_more: bool) -> HoldSet {
     let is_new = |row: &ScopeRow| match row.amount.is_budget() {
         true => charges_more,
@@ -146,7 +148,7 @@ pub(super) fn rejection(
     let Amount { stage, measure } = amount;
     let (asked, cap) = (size.measure(measure), cap.convert_to_counted_units(amount).limit);
     let lacks_time_limit = measure.is_time() && !size.has_time_limit();
-    // A deposit may still raise a budget.
+    // A job that exceeds a budget is not rejected, because the budget may be raised later.
     if measure == Measure::Jobs || amount.is_budget() || cap.admits(0, asked) && !lacks_time_limit {
         return None;
     }

@@ -4,7 +4,7 @@
 use crate::ids::{Amount, Measure};
 use fairshare::charging::budget_charge;
 
-/// A charge factor of a queue. The bits of numbers that are not negative have the order of these numbers.
+/// A charge factor of a queue, stored as the bits of a number that is not negative. The bits sort like the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChargeFactor(u64);
 
@@ -71,7 +71,7 @@ impl Size {
     }
 
     /// Returns true if the size equals `least` in at least one field. `least` has the minimum of each field over a
-    /// set of jobs. When a job with such a minimum leaves the set, the minimum may grow.
+    /// set of jobs. If this function returns true for a job that leaves the set, the minimums must be computed again.
     pub fn has_least_amount_of_a_resource(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores
@@ -93,7 +93,7 @@ impl Size {
         }
     }
 
-    /// Returns the amount of `measure`, without the charge factor.
+    /// Returns the amount of `measure` that the job requests. The charge factor is not applied.
     pub fn measure(self, measure: Measure) -> u64 {
         match measure {
             Measure::Jobs => 1,
@@ -105,7 +105,8 @@ impl Size {
         }
     }
 
-    /// Returns what a job of this size charges in `milliseconds` to a budget that counts `measure`.
+    /// Returns the charge to a budget for a job of this size that runs for `milliseconds`. The budget is in units of
+    /// `measure`.
     pub fn charge(self, measure: Measure, milliseconds: u64) -> u64 {
         budget_charge(self.count(measure), milliseconds, f64::from_bits(self.charge_factor.0))
     }
@@ -121,7 +122,7 @@ impl Size {
     }
 }
 
-/// The kinds of resource that sizes distinguish.
+/// The kinds of resource in a jobspec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A node.
@@ -132,14 +133,14 @@ pub enum Kind {
     Core,
     /// A GPU.
     Gpu,
-    /// Any other kind. Its count multiplies the counts of the resources below it.
+    /// A resource of a different kind, such as a rack. Its count multiplies the counts of the resources below it.
     Other,
 }
 
 /// One resource vertex in depth-first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vertex {
-    /// 0 for the members of the top-level array.
+    /// The depth in the jobspec's tree of resources. The top level has depth 0.
     pub depth: usize,
     /// The kind of resource.
     pub kind: Kind,

@@ -12,7 +12,7 @@ use super::usage::Usage;
 use crate::accounts::{Association, Book, Cap, Queue};
 use crate::ids::{Amount, Limit, Measure, QueueName, Stage};
 
-/// The caps in a record of type `T`, which is a queue or an association. Each cap limits one measure.
+/// The limits that records of type `T` (queues or associations) contain, each with the measure that it limits.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
 
 /// The caps of a limit. A job that exceeds any of them exceeds the limit.
@@ -42,12 +42,12 @@ impl Caps {
     }
 }
 
-/// A limit on a counter of an association: a job that exceeds it is held in DEPEND.
+/// A limit that holds jobs in DEPEND. A job is held if it would exceed the limit on a counter of its association.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The name of the dependency.
     pub name: &'static str,
-    /// The states of the jobs that count.
+    /// The states in which a job counts under the limit.
     pub stage: Stage,
     /// The caps. Only jobs of the same queue count under the caps of a queue.
     pub caps: Caps,
@@ -70,7 +70,8 @@ impl Rule {
 pub struct JobSizeLimit {
     /// The caps.
     pub caps: Caps,
-    /// The text of the rejection. `{nodes}` stands for the nodes of the job, and `{max-nodes}` for the cap, likewise for cores and gpus.
+    /// The text of the rejection. `{nodes}` stands for the nodes of the job, and `{max-nodes}` for the cap. Cores and
+    /// GPUs have placeholders of the same form.
     pub rejection: &'static str,
 }
 
@@ -159,9 +160,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the results of `convert` for the limits of this table that apply to jobs of `association` in `queue`. `usage` has the counters of
-    /// the association. If `queue` is a virtual queue, the limits of its parent queue apply too, and the parent counts the jobs of its virtual
-    /// queues.
+    /// Lists the limits of this table that apply to jobs of `association` in `queue`, converted by `convert`. `usage`
+    /// has the counters of the association. If `queue` is a virtual queue, the limits of its parent queue apply too.
     pub(super) fn list_applied_limits<'a, T>(
         self,
         book: &'a Book,

@@ -210,7 +210,7 @@ fn the_counter_check_names_the_kind_of_the_wrong_counter() {
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
         assert_eq!(kinds, wanted);
     }
-    // `drift` finds the difference even if another held job of the same class is correct.
+    // `drift` finds a wrong index entry even if the index of the same class also has a correct job.
     let mut ledger = Ledger::new(RULES);
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
     ledger.change_job_without_counting(JobId(2), |job| job.knowledge = Knowledge::Unreadable);

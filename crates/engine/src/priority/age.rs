@@ -50,8 +50,7 @@ impl Ages {
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Returns true if a job that became eligible at `since` has reached the maximum age. The age factor of the job
-    /// then falls as time passes.
+    /// Returns true if a job that became eligible at `since` has reached the maximum age at the time `now`.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }
@@ -137,7 +136,7 @@ mod tests {
             prop_assert!((0.0..=2.0 + 1e-6).contains(&first));
         }
 
-        /// The other terms of the two jobs differ by at most `spread`.
+        /// All terms except the age differ by at most `spread` between the two jobs.
         #[test]
         fn jobs_submitted_more_than_max_wait_behind_later_never_overtake(
             spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, fraction in 0.0..1.0f64,

@@ -102,8 +102,8 @@ impl Explanation {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns the terms to show to a person. The term of the age is computed from the real age `age`. A separate term has
-    /// the difference to the common reference ([`super::Ages`]), so that the sum is the same.
+    /// Returns the terms to show to a person. The age term is computed from the real age `age`. An additional term
+    /// shows the rest of the stored age term, so that the sum of all terms stays the same. See [`super::Ages`].
     pub fn shown_terms(&self, age: f64) -> Vec<Term<Word>> {
         let mut shown = Vec::with_capacity(self.count + 1);
         let mut show = |name, value, weight, product| {

@@ -31,7 +31,7 @@ pub struct Subject<'a> {
     pub nodes: u64,
     /// The number of nodes of the site; 0 if it is unknown.
     pub site_nodes: u64,
-    /// The time from when the job became eligible to the common reference time ([`super::Ages`]), divided by `age-max`.
+    /// The age at the common reference time ([`super::Ages`]), divided by `age-max`.
     pub age: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct Factor {
     pub range: fn(&Book) -> f64,
 }
 
-/// The range of a factor that is equal for all jobs of the same size and age. The range is 0.
+/// The `range` of a factor that has the same value for all jobs of equal size and age.
 pub const NO_RANGE: fn(&Book) -> f64 = |_| 0.0;
 
 /// The factors of flux-accounting with its weights, and the factors [`AGE`] and [`SIZE`], which only a configuration gives a weight.
@@ -97,8 +97,8 @@ fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
 }
 
-/// Returns the difference between the largest and the smallest of `values`, where 0 is also a value. The value 0 is
-/// always possible, because a job may name no queue and a bank may have no priority.
+/// Returns the difference between the largest and the smallest of 0 and all `values`. The value 0 is always possible:
+/// for example, a job may name no queue.
 fn compute_range_with_zero(values: impl Iterator<Item = f64>) -> f64 {
     let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
     high - low
@@ -135,7 +135,7 @@ impl Default for Factors {
     }
 }
 
-/// A table of factors with the weights in force.
+/// A table of factors with their current weights.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedFactors {
     factors: Factors,

@@ -56,7 +56,7 @@ impl PendingJob {
         self.is_stale() && (is_special(self.posted) || is_special(self.current))
     }
 
-    /// Returns true if the job may be one of the first jobs of a queue without a new posted priority.
+    /// Returns true if the job may be at the head of a queue with its present posted priority.
     fn may_stay_at_queue_head(&self) -> bool {
         !self.is_stale() || !self.is_incomparable && !self.must_be_posted()
     }
@@ -134,16 +134,19 @@ fn build_plan(to_post: Vec<PendingJob>, stale: usize, correct_depth: Option<usiz
     }
 }
 
-/// Lists the fewest jobs to post so that the first `depth` jobs of a queue are in the correct order.
+/// Lists the fewest jobs whose priorities must be posted so that the first `depth` jobs of a queue are in the correct
+/// order.
 #[cfg(test)]
 fn fewest_posts(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
     QueueHead::new(jobs.to_vec(), depth).fewest_posts(depth)
 }
 
-/// The jobs of a queue. The head, its first jobs by current priority, is sorted and comes first.
+/// The jobs of a queue. The first jobs by current priority (the head of the queue) are sorted. They precede all other
+/// jobs.
 struct QueueHead {
     jobs: Vec<PendingJob>,
-    /// For each job of the head, the smallest number of posts among this job and the jobs before it.
+    /// For each job at the head of the queue, the smallest number of priorities to post from the first job to this
+    /// job.
     steps: Vec<Step>,
 }
 
@@ -152,15 +155,16 @@ struct QueueHead {
 struct Fewest {
     /// The number of jobs to post.
     count: usize,
-    /// True if the last job at the head of the queue keeps its posted priority.
+    /// True if the job at position `depth` keeps its posted priority.
     keeps_last: bool,
     /// Jobs behind the head of the queue are posted if they come before this sort key.
     limit: Option<SortKey>,
 }
 
-/// The smallest number of posts at the head of a queue, up to one job. `kept` is the number if the job keeps its
-/// posted priority. `current` is the number if the job gets its current priority. The two flags say whether the
-/// previous job keeps its posted priority in each case.
+/// The smallest number of priorities to post from the first job of a queue up to one job, this job included. `kept`
+/// is this number if the job keeps its posted priority, and `current` is this number if its current priority is
+/// posted. The flags are true if the previous job keeps its posted priority: `kept_after_kept` for `kept`, and
+/// `current_after_kept` for `current`.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,
@@ -194,7 +198,8 @@ impl QueueHead {
         QueueHead::new(jobs.collect(), depth)
     }
 
-    /// Computes the fewest posts for the first `depth` jobs. `depth` must not be larger than in the call of [`QueueHead::new`].
+    /// Computes the smallest number of priorities to post for the first `depth` jobs. `depth` must not be larger than
+    /// in the call of [`QueueHead::new`].
     fn find_fewest_jobs_to_post(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
@@ -236,8 +241,9 @@ impl QueueHead {
         to_post
     }
 
-    /// Lists the jobs to post if the budget is too small for `depth`. Also returns how many jobs at the head of the
-    /// queue are in the correct order afterwards, or `None` if this number is `depth`.
+    /// Lists the jobs to post if the budget is too small to correct the first `depth` jobs. Also returns how many
+    /// jobs at the head of the queue are in the correct order afterwards, or `None` if all first `depth` jobs are in
+    /// the correct order.
     fn list_posts_for_small_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
         let (within, correct_depth) = self.list_jobs_to_post_within_budget(budget, depth);
         if correct_depth > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
@@ -274,9 +280,8 @@ impl QueueHead {
         (to_post, enough)
     }
 
-    /// Lists at most `budget` jobs to post, so that a later plan needs fewer posts for the correct first job. The
-    /// jobs with the lowest posted priorities are posted first, so that the order of the remaining jobs does not
-    /// change.
+    /// Lists at most `budget` jobs to post when not even the first job of the queue can be corrected. Jobs with low
+    /// posted priorities come first, so that the order of the remaining jobs does not change.
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
         let mut to_post = self.fewest_posts(0);
         let behind =
@@ -288,21 +293,21 @@ impl QueueHead {
     }
 }
 
-/// Returns the jobs behind the head of the queue that must be posted. These are jobs that become held or expedited,
-/// jobs that are no longer held or expedited, and jobs that come before the sort key `limit`.
+/// Returns the jobs behind the head of the queue whose priorities must be posted. A job must be posted if it becomes
+/// held or expedited, or if it was held or expedited. A job must also be posted if it comes before the sort key
+/// `limit`.
 fn find_jobs_behind(rest: &[PendingJob], limit: Option<SortKey>) -> impl Iterator<Item = &PendingJob> {
     let is_before = move |job: &PendingJob| limit.is_some_and(|limit| job.posted_key().is_before(limit));
     rest.iter().filter(move |job| job.must_be_posted() || is_before(job))
 }
 
-/// Computes the smallest number of posts at the head of a queue, up to `job`. `before` has the previous job, and the
-/// result for the previous job.
+/// Computes the [`Step`] of `job`. `before` has the previous job and its step.
 fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let own = usize::from(job.is_stale());
     let Some((above, last)) = before else {
         return Step { kept: job.may_stay_at_queue_head().then_some(0), current: own, ..Step::default() };
     };
-    // Finds the smallest number of posts after which the previous job comes before the sort key `key`.
+    // Finds the smallest number of priorities to post so that the previous job sorts before `key`.
     let find_behind = |key: SortKey| {
         let current = above.current_key().is_before(key).then_some((last.current, false));
         let kept = last.kept.filter(|_| above.posted_key().is_before(key)).map(|kept| (kept, true));

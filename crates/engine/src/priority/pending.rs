@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! All pending jobs by queue, each with its posted and its current priority.
 //!
-//! The engine reads and changes priorities far more often than it adds and removes jobs. So one lookup of the position of
-//! a job gives access to all values of the job.
+//! The engine reads and changes priorities far more often than it adds and removes jobs. All values of a job are
+//! therefore stored together, at one position.
 
 use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,7 +28,7 @@ impl PendingJob {
     }
 }
 
-/// The jobs of a queue. `notes[n]` belongs to `jobs[n]`. The notes are stored separately, because a plan reads only the priorities.
+/// The jobs of a queue. `notes[n]` belongs to `jobs[n]`. Code that reads only the priorities does not load the notes.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     name: Option<QueueName>,
@@ -118,7 +118,7 @@ impl<T> Pending<T> {
         self.stale.remove(&id);
         let queue = self.queues.get_mut(place.queue as usize)?;
         let (last, mut note) = (queue.jobs.pop()?, queue.notes.pop()?);
-        // The last job of the queue takes the slot of the removed one.
+        // The last job of the queue moves to the slot of the removed job.
         let slot = place.slot as usize;
         if let (Some(job), Some(noted)) = (queue.jobs.get_mut(slot), queue.notes.get_mut(slot)) {
             *job = last;
@@ -164,15 +164,15 @@ impl<T> Pending<T> {
         all.for_each(|job| job.is_incomparable = true);
     }
 
-    /// Returns job `id` with both priorities, and its note, or `None` if the job is not pending.
+    /// Returns job `id` with its posted and current priority, and its note. Returns `None` if the job is not pending.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &T)> {
         let place = self.positions.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Returns the result of [`places`](Pending::places) for a new job of `priority` in `queue`. The job would come behind all jobs of equal
-    /// priority.
+    /// Returns the position that a new job of `priority` in `queue` would have, and the number of jobs with a
+    /// position. The new job would come behind all jobs of equal priority.
     pub fn predict_position_of_new_job(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
         let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
@@ -182,7 +182,7 @@ impl<T> Pending<T> {
         )
     }
 
-    /// Returns the ids of the jobs after `after`.
+    /// Returns the ids of the pending jobs. If `after` is given, returns only ids above `after`.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         self.positions.ids_after(after)
     }
@@ -207,8 +207,8 @@ impl<T> Pending<T> {
         self.stale.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
-    /// Returns true if the order by posted priority differs from the order by current priority around a job. Returns
-    /// false if the job is not among the first `depth` jobs of its queue by either priority.
+    /// Returns true if some job comes before job `id` by posted priority but behind it by current priority, or the
+    /// reverse. Returns false if the job is not among the first `depth` jobs of its queue by either priority.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
         let queue = self.positions.get(id).and_then(|place| self.queues.get(place.queue as usize));
         let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.stale_count() > 0) else {
@@ -225,8 +225,9 @@ impl<T> Pending<T> {
         differs && by_posted.min(by_current) < depth
     }
 
-    /// Returns for each pending job of `ids` its position in its queue by posted priority, and the number of jobs that have a position
-    /// there. A job with posted priority 0 has none, because Flux does not send it to the scheduler. Reads each queue once.
+    /// Returns the position of each pending job of `ids` in its queue by posted priority, and the number of jobs with
+    /// a position. A job with the posted priority 0 has no position, because Flux does not send it to the scheduler.
+    /// Reads each queue once.
     pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
         let mut by_queue: BTreeMap<u32, Vec<PendingJob>> = BTreeMap::new();
         for id in ids {
@@ -239,7 +240,8 @@ impl<T> Pending<T> {
         let mut places = HashMap::new();
         for (queue, mut jobs) in by_queue {
             jobs.sort_unstable_by_key(PendingJob::posted_key);
-            // Entry `n` is the number of jobs from `jobs[n - 1]` up to `jobs[n]`, with `jobs[n]` excluded.
+            // Entry `n` is the number of all jobs of the queue from `jobs[n - 1]` to the job before `jobs[n]`, by
+            // posted priority.
             let mut counts = vec![0; jobs.len() + 1];
             let all = self.queues.get(queue as usize).map_or(&[][..], |queue| &queue.jobs);
             for other in all.iter().filter(|other| other.posted > 0).map(PendingJob::posted_key) {

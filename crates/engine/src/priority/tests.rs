@@ -75,7 +75,7 @@ fn a_score_becomes_a_priority() {
 
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
-    // In another order, rounding would lose the small products.
+    // If the terms were added in another order, rounding would lose the two terms of 1.
     let explanation =
         make_explanation_from_four_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
     assert_eq!((explanation.sum, explanation.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));

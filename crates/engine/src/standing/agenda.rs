@@ -14,7 +14,7 @@ pub(super) struct Agenda {
     changed: Vec<u32>,
     /// Associations with running jobs.
     live: Vec<u32>,
-    /// The times, in milliseconds, at which usages without running jobs become negligible.
+    /// Associations without running jobs, each with the time in milliseconds at which its usage becomes negligible.
     fading: BinaryHeap<Reverse<(i64, u32)>>,
     removed: Vec<Changed>,
 }
@@ -39,13 +39,15 @@ impl Agenda {
         }
     }
 
-    /// Schedules an association for the refresh after `when`, in seconds since the epoch, when its usage becomes negligible.
+    /// Schedules an association for the first refresh after `when`, the time at which its usage becomes negligible.
+    /// `when` is in seconds since the epoch.
     pub fn schedule_negligible_usage(&mut self, entry: &mut UsageEntry, at: u32, when: f64) {
         entry.fade_is_queued = true;
         self.fading.push(Reverse(((when * 1e3).ceil() as i64, at)));
     }
 
-    /// Removes the times at which usages become negligible, because all usages will be computed.
+    /// Removes the times at which usages become negligible. The caller then makes the next refresh compute all
+    /// usages.
     pub fn clear_negligible_times(&mut self, entries: &mut [UsageEntry]) {
         self.fading.clear();
         for entry in entries {
@@ -53,7 +55,7 @@ impl Agenda {
         }
     }
 
-    /// Takes the associations that were removed.
+    /// Returns the removed associations, and clears the list.
     pub fn take_removed_associations(&mut self) -> Vec<Changed> {
         std::mem::take(&mut self.removed)
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 pub struct SiteChange {
     /// Associations of both trees with different shares, or that became active or inactive.
     pub associations: Vec<(UserId, BankName)>,
-    /// Banks of both trees with different shares or another parent, or that became active or inactive.
+    /// Banks that are in both trees, and whose shares, parent or active state changed.
     pub banks: BTreeSet<BankName>,
     /// True if the shares of a bank or an association changed.
     pub shares: bool,

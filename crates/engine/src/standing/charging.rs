@@ -21,7 +21,7 @@ pub struct ChargeFactors {
 }
 
 impl ChargeFactors {
-    /// Returns the factors in force.
+    /// Returns the charge factors of all queues over time.
     pub fn history(&self) -> &ChargeHistory {
         &self.history
     }
@@ -69,7 +69,7 @@ impl ChargeFactors {
         number
     }
 
-    /// Returns the queue with a number.
+    /// Returns the name of the queue with this number. Returns `None` for the number 0.
     pub(super) fn queue(&self, number: u16) -> Option<&QueueName> {
         self.queues.get(usize::from(number).checked_sub(1)?)
     }

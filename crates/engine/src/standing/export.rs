@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Exports the pushed usages, and the usage that they do not include, for the snapshot; and restores them after a restart.
+//! Exports the usages of all associations to the snapshot, and restores them after a restart.
 //!
-//! The plugin must restore the jobs before the push, because a push may leave evicted usage unchanged. An export takes many iterations of
-//! the reactor. If jobs are evicted in between, the export returns their sum later.
+//! The plugin must restore the jobs before the push. An export takes many iterations of the reactor. If jobs are
+//! evicted in between, the export returns the sum of their usages later.
 
 use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
@@ -34,13 +34,14 @@ pub struct EvictedUsage {
     pub horizon: f64,
     /// The pushed usage.
     pub pushed: f64,
-    /// `pushed` is the usage at this time, in seconds since the epoch.
+    /// The time of the usage `pushed`, in seconds since the epoch.
     pub at: f64,
     /// Determines which ended jobs are included in `pushed`.
     pub counted: Watermark,
 }
 
-/// The position in an export of ended jobs. The default is the start.
+/// A position in the list of ended jobs, from which the next page of an export begins. The default is the start of
+/// the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bookmark {
     entry: usize,
@@ -78,12 +79,12 @@ impl Standing {
         ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
 
-    /// Returns one page of an export, from the position `from` on. The page has ended jobs that no pushed usage
-    /// includes, and the usage of evicted jobs. The page has at most `max` jobs of at most `max` associations. The
-    /// last value is the start of the next page, or `None` after the last page.
+    /// Returns one page of an export that begins at the position `from`. The first list has ended jobs that no pushed
+    /// usage includes. The second list has the usages of evicted jobs. A page has at most `max` jobs of at most `max`
+    /// associations. The last value is the start of the next page, or `None` after the last page.
     ///
-    /// The ended jobs of an association come before its usage of evicted jobs. If a job is evicted after its page was
-    /// returned, the usage of evicted jobs includes the job too. [`Standing::restore_evicted`] then removes the job.
+    /// If a job is evicted after its page was returned, the usage of evicted jobs on a later page includes the job
+    /// again. [`Standing::restore_evicted`] therefore removes the restored jobs that this usage includes.
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
@@ -104,8 +105,8 @@ impl Standing {
         (jobs, sums, None)
     }
 
-    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. A push has the same effect before and after
-    /// this call. Returns false if a value is out of range.
+    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. A push may come before or
+    /// after this call. Returns false if a value is out of range.
     pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share: the usage and the fair-share of each association at any time.
+//! Computes the usage and the fair-share of each association at any time.
 //!
 //! ```text
 //! Site (a push) ──> tree ─────────────┐
@@ -14,24 +14,28 @@
 //!
 //! # Rules
 //!
-//! - A leaf is identified by user name and bank, a job's association by user id and bank. If several leaves of a bank have one
-//!   user id, jobs count in the last of these leaves. The record of that leaf also gives the limits.
-//! - A job is identified by its id. It belongs to the association under which it started, for as long as it counts. If two ends
-//!   are recorded, the earlier one counts. An end may be recorded without a start.
-//! - A job counts unless the watermark of its association covers its end. Covered jobs are kept for a while, so that a late push
-//!   with an earlier watermark counts them again.
-//! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted,
-//!   association by association. Covered jobs are dropped; the others become one decaying sum. A watermark
-//!   cannot split that sum. A push whose watermark lies before the end of the sum leaves the usage of the
-//!   association unchanged, which is exact; a push whose watermark covers the sum replaces the sum. While
-//!   [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted, so that a restart may read jobs in any order.
-//!   Afterwards an unknown job that ended before the last evicted job is assumed to be in the sum.
-//! - An association that **appears** counts its jobs from their start, including jobs that started before it appeared. An
-//!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
-//!   **moves** to another bank is a new association: the usage in the old bank stays there, as in the accounting database.
-//! - If a bank moves, its associations move with it, and their usage too.
-//! - A push replaces the tree. With [`Rule::replaces_all`] it also replaces the sums of evicted jobs, whatever the watermarks
-//!   are.
+//! - A leaf is identified by user name and bank. The association of a job is identified by user id and bank. If several
+//!   leaves of a bank have the same user id, the jobs of this user id belong to the last of these leaves. Their limits
+//!   are those of the last leaf's record.
+//! - A job is identified by its id. It always belongs to the association under which it started. If two ends are
+//!   recorded for a job, the earlier end applies. An end may be recorded without a start.
+//! - The usage includes a job unless the job ended at or before the watermark of its association. In that case the
+//!   pushed usage already includes the job, and the job is called covered. Covered jobs are kept for a while, because a
+//!   late push may have an earlier watermark.
+//! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
+//!   association. Covered jobs are dropped. The usages of all other evicted jobs become one decaying sum, which cannot
+//!   be split. A push whose watermark lies before the end of the sum leaves the usage of the association unchanged. A
+//!   push with a later watermark replaces the sum. While [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted,
+//!   so that a restart may read jobs in any order. Afterwards an unknown job that ended before the last evicted job is
+//!   assumed to be in the sum.
+//! - If an association **appears**, its usage includes its jobs from their start, even if they started before it appeared.
+//! - If an association **disappears**, it has no fair-share. Its jobs are kept, because a later push may add the
+//!   association again.
+//! - If an association **moves** to another bank, it is a new association. The usage in the former bank stays there, as in
+//!   the accounting database.
+//! - If a bank moves, its associations and their usage move with it.
+//! - A push replaces the tree. A push with [`Rule::replaces_all`] also replaces all sums of evicted jobs, whatever its
+//!   watermarks are.
 //! - New weights apply from their push on, to all jobs that were not evicted.
 //! - A usage below 1e-9 counts as 0.
 //!
@@ -210,7 +214,8 @@ impl Standing {
         self.rule().map_or(RESET, |rule| rule.reset)
     }
 
-    /// Returns the rules of the last push, or `None` without a tree. `replaces_all` is always false.
+    /// Returns the rules of the last push, or `None` if there is no tree. The field `replaces_all` of the result is
+    /// always false.
     pub fn rule(&self) -> Option<&Rule> {
         self.site.as_ref().map(|site| &site.rule)
     }

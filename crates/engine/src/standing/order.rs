@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Assigns a fair-share to each job start, in the order of the starts ([`super::Turns`]). The assigned numbers fall
-//! from start to start, and stay close to the real fair-shares.
+//! Assigns a fair-share to each job start, so that priorities give the order of the starts ([`super::Turns`]). The
+//! assigned fair-shares stay close to the fair-shares of the associations.
 //!
-//! The k-th association to start its first job gets the k-th highest fair-share. Between two first starts, other
-//! associations may start further jobs. These jobs get evenly spaced numbers between the two fair-shares.
+//! The k-th association to start its first job gets the k-th highest fair-share. Some associations start further jobs
+//! before the next association starts its first job. These jobs get evenly spaced fair-shares in between.
 //!
 //! Priorities are whole numbers. If two fair-shares are too close to give different priorities, the higher fair-share
 //! is raised by the smallest step that is enough.
 
-/// Returns a number for each job start in `turns`. Each entry of `turns` has the association that starts a job, and
-/// its fair-share. The numbers never rise. Only the first starts of associations with equal fair-shares may get equal
-/// numbers. All other numbers differ by at least `least`, or by less if there are more than 1 / `least` starts.
+/// Returns a fair-share for each job start in `turns`. An entry of `turns` has the association that starts a job, and
+/// the fair-share of this association. The results never rise from one start to the next. Two results are equal only
+/// for the first jobs of associations with equal fair-shares. Different results differ by at least `least`, if there
+/// are fewer than 1 / `least` starts.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
@@ -24,7 +25,8 @@ pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> V
     let mut numbers = Vec::with_capacity(turns.len());
     let mut levels = levels.into_iter().peekable();
     let mut level = 0.0;
-    // The number of job starts that have no number yet. These starts get their numbers when the next lower fair-share is known.
+    // The number of job starts without an assigned fair-share. The function assigns these fair-shares when it knows
+    // the next lower fair-share.
     let mut between = 0usize;
     let spread = |numbers: &mut Vec<f64>, level: f64, next: f64, between: usize| {
         let step = (level - next) / (between + 1) as f64;

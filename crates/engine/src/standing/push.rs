@@ -14,8 +14,8 @@ use std::collections::HashSet;
 const TIME: &str = "expected a time in seconds since 1970";
 
 impl Standing {
-    /// Replaces the site, and returns the differences. If the site is invalid, returns the error and keeps the site in force. The
-    /// fair-shares change at the next refresh; a refresh in progress starts again.
+    /// Replaces the site, and returns the differences. If the new site is invalid, returns the error and keeps the
+    /// previous site. The fair-shares change at the next refresh; a refresh in progress starts again.
     pub fn push(&mut self, site: Site) -> Result<SiteChange, String> {
         let rows = build_rows(&site);
         let freed = self.usages.freed();
@@ -186,7 +186,8 @@ fn apply_inactive_banks(mut complete: AssembledSite) -> AssembledSite {
 }
 
 impl AssembledSite {
-    /// Finds the index of each association, unless the indices that were found when the parts arrived are still valid.
+    /// Finds the index of each association. Uses the indices that were found while the push arrived, if they are
+    /// still valid.
     fn add_association_indices(mut self, table: &mut UsageTable) -> AssembledSite {
         if self.freed != table.freed() || self.indices.len() != self.site.associations.len() {
             let AssembledSite { site, rows, indices, .. } = &mut self;

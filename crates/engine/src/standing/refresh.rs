@@ -190,7 +190,7 @@ impl RefreshState {
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             self.moved |= tree.accrue(leaf, scaled);
             if !entry.has_usage_of_ended_jobs() {
-                // Some usage of the association begins after `now`, so the next refresh must compute it again.
+                // Some usage of the association begins after `now`, so the next refresh must compute the usage again.
                 agenda.mark_usage_changed(entry, number);
             }
             if scaled > 0.0

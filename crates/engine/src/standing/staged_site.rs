@@ -18,7 +18,8 @@ pub struct SitePart {
     pub associations: Vec<Leaf>,
     /// How jobs are charged.
     pub charges: Charges,
-    /// Budgets. A push with budgets also needs a tree, because the tree says which ended jobs are already included.
+    /// Budgets. A push with budgets also needs a tree, because the watermarks in the tree determine which ended jobs
+    /// the pushed budgets include.
     pub budgets: Vec<Budget>,
 }
 
@@ -36,19 +37,20 @@ pub struct Charges {
 pub struct StagedSite {
     part: SitePart,
     rows: Builder,
-    /// The index of each association, found when its part arrived.
+    /// The index of each association in the usage table. The index is stored when a part of the push adds the
+    /// association.
     indices: Vec<Index>,
     /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
     freed: u64,
 }
 
-/// A site that was built from all parts of a push.
+/// The complete data of a push, built from all its parts.
 pub(super) struct AssembledSite {
     /// The site. The names of its associations may be empty, because `rows` contains the names.
     pub site: Site,
     /// The rows from which the tree is built.
     pub rows: Builder,
-    /// The index of each association, found when its part arrived.
+    /// The index of each association in the usage table, or an empty list.
     pub indices: Vec<Index>,
     /// The value of [`UsageTable::freed`](super::table::UsageTable::freed) when the first part of the push arrived.
     /// If the value has changed since, `indices` may be invalid.
@@ -56,8 +58,8 @@ pub(super) struct AssembledSite {
 }
 
 impl SitePart {
-    /// Checks that a push of this part alone would be accepted. Returns the reason if not. A part without a
-    /// rule has no tree and is always valid.
+    /// Checks that a push of this part alone would be accepted. If not, returns the reason. A part without a rule is
+    /// always accepted.
     pub fn check(self) -> Result<(), String> {
         let (mut standing, mut staged) = (Standing::default(), StagedSite::default());
         staged.absorb(self, &mut standing);

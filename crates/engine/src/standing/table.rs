@@ -14,15 +14,15 @@ use fairshare::periods::{Resources, Weights};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// An ended job as budgets charge it.
+/// An ended job, with the values that determine its charge to a budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedRun {
     /// The job with its end.
     pub ended: Ended,
     /// The charge factor of the job's queue at the start of the job.
     pub charge_factor: f64,
-    /// True if the watermark of its association covers the end, or if the push lacks the association. The spent amounts of the push then
-    /// include the job.
+    /// True if the spent amounts of the push include the job. The push includes the job if the watermark of the job's
+    /// association covers the end of the job, or if the push lacks the association.
     pub is_included: bool,
 }
 
@@ -54,7 +54,8 @@ pub struct UsageTable {
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
-    /// Whether the table keeps all ended jobs that no pushed usage includes. Budgets need them to charge each job separately, up to its time limit.
+    /// True if the table keeps all ended jobs that no pushed usage includes. Budgets need these jobs, because budgets
+    /// charge each job separately.
     pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,
@@ -350,8 +351,8 @@ impl UsageTable {
         }
     }
 
-    /// Evicts ended jobs of an association, if there are too many ended jobs of all associations and of this
-    /// association.
+    /// Evicts ended jobs of an association. Does nothing if the number of all ended jobs, or the number of ended jobs
+    /// of the association, is within its limit.
     pub(super) fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
         let Some(entry) = self.entries.get_mut(at as usize) else { return };
         let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
@@ -378,8 +379,8 @@ impl UsageTable {
         }
     }
 
-    /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
-    /// nothing, because many jobs may end at once.
+    /// Evicts ended jobs of the association of job `id`. If an earlier call with the same `now` evicted no job, does
+    /// nothing. This saves time when many jobs end at once.
     pub fn evict_ended_jobs_of_same_association(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
         let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());

@@ -230,8 +230,9 @@ impl Charging {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges up to `budget` more jobs. Comparisons of tied banks use up the budget too. Under a policy with a
-    /// formula, charges all jobs of at least one association. Returns true if all jobs are charged.
+    /// Charges more jobs, until the number of charged jobs plus the number of comparisons of tied banks reaches
+    /// `budget`. Under a formula policy, charges all jobs of at least one association. Returns true if all jobs are
+    /// charged.
     pub fn charge(&mut self, standing: &Standing, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = self;
         let factor = standing.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -243,7 +244,7 @@ impl Charging {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            // One comparison of tied banks costs as much as one charged job.
+            // The budget counts charged jobs and comparisons of tied banks.
             let (before, mut charged) = (turns.compared, 0);
             while charged + turns.compared - before < budget {
                 if turns.take(&mut cost).is_none() {

@@ -48,7 +48,7 @@ pub(super) struct Jobs {
     pub horizon: f64,
     /// Increases each time the order of `ended` changes.
     pub version: u32,
-    /// The last time at which there were too many ended jobs and none could be evicted.
+    /// The last time at which [`UsageEntry::evict_ended`] could evict no job.
     pub unevictable_at: f64,
 }
 
@@ -131,8 +131,8 @@ impl UsageEntry {
         (self.base.usage, &self.base.counted)
     }
 
-    /// Returns the ended jobs from index `first` on that are neither in the pushed usage nor in
-    /// [`UsageEntry::evicted`], each with its index.
+    /// Returns the ended jobs from index `first` on that an export must list, each with its index. Leaves out jobs
+    /// that the pushed usage includes, and jobs that [`UsageEntry::evicted`] includes.
     pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Tracked)> {
         let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
         let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
@@ -145,9 +145,8 @@ impl UsageEntry {
         self.jobs.as_ref().map_or(0, |jobs| jobs.version)
     }
 
-    /// Returns the usage of evicted jobs, and the pushed usage of the association. If the clock was set back, the
-    /// result includes kept jobs that ended before the last evicted job. A restore would assume that these jobs were
-    /// evicted.
+    /// Returns the usage of evicted jobs, and the pushed usage of the association. The usage also includes kept jobs
+    /// that ended before the last evicted job, because a restore treats these jobs as evicted.
     pub fn evicted(&self, half_life: HalfLife) -> Option<EvictedUsage> {
         let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
@@ -169,8 +168,8 @@ impl UsageEntry {
         })
     }
 
-    /// Returns true if the restored usage `evicted` may be added. Returns false if the pushed usage includes the
-    /// evicted jobs already, or if this instance of the plugin has evicted jobs itself.
+    /// Returns true if a restore may use `evicted`. Returns false if the pushed usage includes the evicted jobs
+    /// already, or if this instance of the plugin has evicted jobs itself.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers(evicted.horizon)
@@ -216,7 +215,7 @@ impl UsageEntry {
         self.base.counted.end()
     }
 
-    /// Returns true if the tree has the association, or if it has jobs.
+    /// Returns true if the tree contains the association, or if the association has jobs.
     pub fn is_needed(&self) -> bool {
         self.leaf.is_some()
             || self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty() || !jobs.ended.is_empty())
@@ -226,7 +225,7 @@ impl UsageEntry {
         self.jobs.as_ref().is_some_and(|jobs| !jobs.running.is_empty())
     }
 
-    /// Returns the number of jobs that the next call of [`UsageEntry::scaled`] reads, plus 1.
+    /// Returns the cost of the next call of [`UsageEntry::scaled`]: 1, plus the number of jobs that the call reads.
     pub fn cost(&self) -> usize {
         let jobs = self.jobs.as_ref();
         let ended = jobs.filter(|_| self.ended_sum.is_none()).map_or(0, |jobs| jobs.ended.len());
@@ -274,7 +273,7 @@ impl UsageEntry {
         job.run.end().is_some_and(|end| self.base.counted.covers(end))
     }
 
-    /// Returns the time of the last push or end of a job.
+    /// Returns the later of two times: the time of the last push, and the last end of a job.
     pub fn latest(&self) -> f64 {
         let jobs = self
             .jobs

@@ -30,7 +30,7 @@ pub struct HoldNow {
     pub scope: Word,
     /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
     pub name: Option<String>,
-    /// The queue, if the limit applies to one.
+    /// The queue, if the limit counts only jobs in one queue.
     pub queue: Option<QueueName>,
     /// The amount in use, with reservations. Amounts of node-hours are rounded up to whole hours.
     pub used: u64,
@@ -49,8 +49,8 @@ pub struct HoldNow {
     pub frees: Vec<Freeing>,
     /// The number of all jobs whose end frees headroom.
     pub frees_total: usize,
-    /// The latest time at which the limit has enough headroom for the job, in seconds since the epoch. Valid if no
-    /// other job needs headroom.
+    /// At this time or earlier, the limit has enough headroom for the job, if no other job takes the headroom. In
+    /// seconds since the epoch.
     pub latest: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub struct Freeing {
     pub state: Word,
     /// The amount of headroom that the job uses.
     pub amount: u64,
-    /// The latest time of its end, in seconds since the epoch; `None`: unknown.
+    /// The latest time at which the job ends, in seconds since the epoch; `None` if unknown.
     pub by: Option<f64>,
 }
 
@@ -105,8 +105,8 @@ impl HoldNow {
     }
 }
 
-/// Returns the kind of a limit scope: the kind of its target, or the kind of the record if the limit is in a
-/// record.
+/// Returns the kind of a limit scope, such as `bank` or `user`. A limit without a target is in the record of a queue or
+/// of an association.
 pub fn scope_kind(target: Option<&Target>, queue: Option<&QueueName>) -> Word {
     Cow::Borrowed(match (target, queue) {
         (Some(target), _) => target.kind(),
@@ -197,9 +197,9 @@ pub fn show_hold(
     hold
 }
 
-/// Adds the jobs that would free headroom of the limit when they end. Sets `latest` only for limits of one
-/// association, because other associations may take the headroom of a shared limit. `is_stopped` is true if the queue
-/// of the held job is stopped; then suspended reservations count too.
+/// Adds the jobs that free headroom of the limit when they end. If the queue of the held job is stopped (`is_stopped`),
+/// jobs with suspended reservations are included. Sets `latest` only for limits of one association: other associations
+/// may take the headroom of a shared limit.
 fn add_freeing_jobs(
     view: &View<'_>,
     hold: &mut HoldNow,

@@ -69,9 +69,9 @@ pub struct ExplainedPriority {
     pub outcome: Word,
     /// The sum of the terms; `None` if the urgency alone decides.
     pub sum: Option<f64>,
-    /// The rounded sum; `None` if the urgency alone decides.
+    /// The sum of the terms, rounded to a whole number; `None` if the urgency alone decides the priority.
     pub rounded: Option<f64>,
-    /// The urgency of the job at that time, 0 to 31.
+    /// The urgency from which the priority was computed, 0 to 31.
     #[serde(default)]
     pub urgency: u8,
     /// The terms, in the order in which they are summed.
@@ -85,7 +85,7 @@ impl ExplainedPriority {
         Outcome::parse(&self.outcome)
     }
 
-    /// Returns the priority with its terms as an answer shows them. `age` is the age of the job.
+    /// Describes a priority and its terms for an answer. `age` is the age of the job.
     pub(super) fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
         let by_terms = made.is_decided_by_terms();
         ExplainedPriority {
@@ -127,7 +127,7 @@ pub struct EarlierChange {
     /// All reasons in one text.
     #[serde(flatten)]
     pub reason: Note,
-    /// When that priority was posted, in seconds since the epoch.
+    /// When the plugin posted a priority because of this change, in seconds since the epoch.
     pub when: f64,
 }
 
@@ -163,7 +163,7 @@ pub struct Why {
     pub nodes: u64,
     /// The requested cores.
     pub cores: u64,
-    /// Its time limit in seconds, if it has one.
+    /// The time limit in seconds, if the job has one.
     pub duration: Option<f64>,
     /// The fair-share of its association, if it has one.
     pub fairshare: Option<f64>,
@@ -189,11 +189,12 @@ pub struct Why {
     /// When the job is released.
     #[serde(flatten)]
     pub release: Release,
-    /// Its position in the order of release, among the held jobs of its association.
+    /// The position of the job in the order of release, among the held jobs of its association.
     pub line: Option<PositionAmongJobs>,
     /// The reasons other than limits why the job does not run yet.
     pub others: Vec<Keeper>,
-    /// The number of all reasons other than limits. If the job has many dependencies, `others` lists only some of them.
+    /// The number of all reasons other than limits. `others` may contain fewer reasons, because it lists a limited
+    /// number of dependencies.
     pub others_total: usize,
     /// Suggestions, best first.
     pub helps: Vec<Note>,
@@ -288,7 +289,7 @@ fn list_reasons(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, changes: C
     changes.iter().map(|change| describe_change(view, job, pair, changes, change)).collect()
 }
 
-/// Returns the last change of another input than the usage and the age. Returns `None` if that change was the
+/// Returns the last change of an input other than the usage and the age. Returns `None` if this change was the
 /// submission of the job or a load of the plugin.
 fn explain_earlier_change(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>) -> Option<EarlierChange> {
     let (changes, when) = pair.noted.earlier?;

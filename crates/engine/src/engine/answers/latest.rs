@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the latest time at which limits release a held job (`wanted`), for all orders and times in which other jobs
-//! may start.
+//! Computes the latest time at which a held job, called `wanted`, is released. The time is valid for every order in
+//! which other jobs may start.
 //!
-//! More headroom does not always release a job sooner. With more headroom, a job that comes before the held job may
-//! fit, and may take more headroom than was added. So the computation uses two ledgers as bounds:
+//! More headroom does not always release a job sooner: another held job may fit first, and take more headroom than was
+//! added. So the computation uses two copies of the engine's [`Ledger`], which counts jobs under limits:
 //!
-//! - The ledger `fullest` counts as many jobs as possible. A job that does not run yet counts as running and never
-//!   ends. A held job counts in the same way as soon as it may have been released before the job `wanted`.
-//! - The ledger `emptiest` counts only running jobs. If a job exceeds a limit in this ledger, the job exceeds the limit
-//!   in every possible course of events.
+//! - `fullest` counts as many jobs as possible. A released job that has not started counts as running, and never ends.
+//!   The same applies to a held job as soon as it may be released before `wanted`.
+//! - `emptiest` counts only running jobs. If a job exceeds a limit here, the job exceeds this limit whatever other
+//!   jobs do.
 //!
 //! In both ledgers, running jobs end at their time limit.
 
@@ -26,16 +26,17 @@ pub(super) struct Bounds<'a> {
     wanted: JobId,
     fullest: Ledger,
     emptiest: Ledger,
-    /// Held jobs that fit in the ledger `emptiest`, but come after the job `wanted` in the order of release.
+    /// Held jobs that come after `wanted` in the order of release, but may fit before `wanted` does.
     behind: Vec<JobId>,
-    /// The time at which each job ends, and the job. The time is stored as the bits of seconds since the epoch.
+    /// The end times of jobs, in seconds since the epoch. A time is stored as the bits of an `f64`, so that times can
+    /// be sorted.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
 
 impl<'a> Bounds<'a> {
-    /// Builds the ledgers `fullest` and `emptiest`. `excerpt` is a ledger with the jobs in `counted`, and with the held
-    /// jobs that may be released before `wanted`. `counted` has the latest end of each counted job.
+    /// Builds both ledgers from `excerpt`. This ledger contains the counted jobs, and the held jobs that may be
+    /// released before `wanted`. `counted` lists the counted jobs with the latest time of their end.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -80,8 +81,8 @@ impl<'a> Bounds<'a> {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
-                // The ended jobs may end in any order. After some of them have ended, another job may fit while the job
-                // `wanted` does not fit.
+                // Jobs with the same end time may end in any order. After some of them have ended, another job may fit
+                // before `wanted` does.
                 *visits = visits.saturating_sub(self.simulate_start_of_fitting_jobs());
                 *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
@@ -107,8 +108,8 @@ impl<'a> Bounds<'a> {
         Some(ended)
     }
 
-    /// Finds the held jobs that may have been released by now. The jobs that come before the job `wanted` count as
-    /// running from now on. Returns the number of examined jobs.
+    /// Finds the held jobs that may fit now. A job that comes before `wanted` then counts as running in `fullest`. A
+    /// job that comes after `wanted` is added to `behind`. Returns the number of examined jobs.
     fn simulate_start_of_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
@@ -130,8 +131,8 @@ impl<'a> Bounds<'a> {
         walk.comparisons()
     }
 
-    /// Counts the jobs in `behind` as running, because they may be released before the job `wanted`. If all limits that
-    /// may hold `wanted` also hold a job in `behind`, this job does not count. Returns the number of examined jobs.
+    /// Counts jobs in `behind` as running if they may fit while `wanted` does not. `blocking` has the limits that hold
+    /// `wanted`. Returns the number of examined jobs.
     fn count_overtaking_jobs(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
@@ -151,7 +152,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Makes a job count as scheduled and running. The job never ends in the ledger.
+/// Counts a job as running in `ledger` from now on, without an end.
 fn count_as_running_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
         (job.reservation, job.demand, job.is_queue_stopped) = (Reservation::Given, Demand::ToRun, false);

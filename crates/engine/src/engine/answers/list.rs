@@ -67,7 +67,7 @@ pub struct ListedJob {
     pub weighing: Option<usize>,
     /// The values of the terms of the posted priority, in the order of [`JobsPage::terms`].
     pub values: Vec<f64>,
-    /// The sum of these terms; `None` if the urgency alone decides.
+    /// The sum of `values`; `None` if the urgency alone decides the priority.
     pub sum: Option<f64>,
     /// When the priority was posted, in seconds since the epoch.
     pub when: Option<f64>,
@@ -92,7 +92,7 @@ pub struct JobsPage {
     pub terms: Vec<Word>,
     /// The present weights of the terms.
     pub weights: Vec<i64>,
-    /// The weights of the terms that made the posted priorities.
+    /// The lists of weights from which the posted priorities were computed. Each job has the index of its list.
     pub weighings: Vec<Vec<i64>>,
     /// The jobs, by id.
     pub jobs: Vec<ListedJob>,

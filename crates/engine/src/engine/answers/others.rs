@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reasons besides limits why a job does not run (keepers), and suggestions for its user.
+//! Returns the reasons other than limits why a job does not run, and suggestions for its user.
 
 use super::super::View;
 use super::super::{JobFacts, JobPriorities, State, validate::find_bank_that_accepts_job};
@@ -29,14 +29,14 @@ pub struct Keeper {
     pub cause: Word,
     /// The reason in a sentence.
     pub text: String,
-    /// The name, if the reason is a dependency with a known name.
+    /// The name of the dependency, if the reason is a dependency whose name is known.
     pub name: Option<String>,
-    /// When this reason ends, in seconds since the epoch; `None` if unknown.
+    /// When this reason no longer applies, in seconds since the epoch; `None` if unknown.
     pub at: Option<f64>,
 }
 
 impl Keeper {
-    /// Creates a reason without the name of a dependency and without a known end.
+    /// Creates a reason without a dependency name (`name`) and without a time (`at`).
     pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }
@@ -189,9 +189,8 @@ pub fn list_suggestions(
     found
 }
 
-/// Returns true if the end of job `other` alone would release the held job `id`, although other held jobs may
-/// be released first. Returns false if other associations share a limit, because their jobs are not
-/// simulated.
+/// Returns true if the held job `id` would be released if only job `other` ended. Held jobs that come before job `id`
+/// are released first. Returns false if jobs of other associations count under the limit.
 fn is_released_by_end_of_job(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
     if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PushChanges {
-    /// The generation of the data in force.
+    /// The generation of the stored data. Each push increases this number.
     pub generation: u64,
-    /// True if the push was not put in force.
+    /// True if the push was only checked, and did not take effect.
     #[serde(rename = "dry_run", default)]
     pub is_dry_run: bool,
     /// The changed records.
@@ -32,7 +32,7 @@ pub struct Preview {
     pub repriced: usize,
     /// The number of pending jobs whose position in their scheduler queue would change.
     pub moved: usize,
-    /// The jobs that move furthest.
+    /// The jobs whose positions would change most.
     pub moves: Vec<Move>,
     /// The jobs that the push would end; a long list is cut. The plugin accepted these jobs before it had data, and the
     /// pushed data do not permit them. The push does not end jobs that were submitted before the plugin was loaded.
@@ -41,7 +41,7 @@ pub struct Preview {
     pub rejected_count: usize,
     /// The associations that the push would remove although they have live jobs; a long list is cut.
     pub removed_with_jobs: Vec<RemovedAssociation>,
-    /// The number of all associations with live jobs that would be removed.
+    /// The number of associations that the push would remove although they have live jobs.
     pub removed_with_jobs_count: usize,
     /// The users whose default bank would change.
     #[serde(default)]
@@ -63,7 +63,7 @@ pub struct Move {
     pub queue: Option<QueueName>,
     /// The job's priority now, and the job's priority after the push.
     pub priority: [u32; 2],
-    /// Its position in its scheduler queue now, and its position after the push; the first is 1.
+    /// The job's position in its scheduler queue now, and the job's position after the push; the first is 1.
     pub place: [usize; 2],
 }
 

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct QueueRules {
-    /// The scopes whose limits ignore jobs in this queue: `association`, `bank`, `user`. Limits that name a queue
-    /// apply all the same.
+    /// The scopes from whose limits this queue is exempt: `association`, `bank`, `user`. Limits on a single queue still
+    /// apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exempt: Vec<Word>,
-    /// The largest priority of the jobs, except at urgency 31.
+    /// The largest priority of jobs in this queue. It does not apply at urgency 31.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_priority: Option<u32>,
 }

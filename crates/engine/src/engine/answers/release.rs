@@ -43,7 +43,8 @@ struct Simulation<'a> {
     /// Jobs that start now, one after another. After each start, held jobs may be released before the next
     /// job counts as running.
     starting: BTreeSet<JobId>,
-    /// The time at which each job ends, and the job. The time is stored as the bits of seconds since the epoch.
+    /// The end times of jobs, in seconds since the epoch. A time is stored as the bits of an `f64`, so that times can
+    /// be sorted.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
@@ -161,8 +162,8 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
     let is_cut = counted.len() > MOST_VISITED;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
-    // If the list of jobs was cut, the jobs that are not in it must be known to end later. Jobs with an unknown end
-    // come last, so the last job shows whether all ends are known.
+    // All counted jobs are sorted by their end, and jobs with an unknown end come last. So if the end of the last job
+    // is known, all jobs that were cut off end later.
     let last_to_end = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last_to_end.is_some_and(|(_, by)| by.is_some());
     let mut visits = MOST_VISITS;

@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub config: Config,
     /// The number of jobs without an association; `None` from flux-accounting's plugin.
     pub waiting: Option<usize>,
-    /// The first users with jobs without an association.
+    /// Users of jobs without an association; a long list is cut.
     pub waiting_users: Vec<UserId>,
     /// Associations that a push removed, whose live jobs still count in them.
     pub removed_associations: Vec<AssociationSnapshot>,
@@ -121,9 +121,8 @@ pub struct AssociationSnapshot {
     pub cur_sched_jobs: i64,
     /// Cap on the jobs in SCHED of the association.
     pub max_sched_jobs: Limit,
-    /// The resources of the association's jobs in each queue. After a job has counted in a queue, the queue stays in
-    /// the list. The command does not read this field, because older versions of flux-accounting's plugin use another
-    /// format.
+    /// The resources of the association's jobs, for each queue in which the association has had jobs. The command does
+    /// not read this field, because older versions of flux-accounting's plugin use another format.
     #[serde(skip_deserializing)]
     pub queue_usage: BTreeMap<QueueName, QueueUsage>,
     /// The held jobs of the association.
@@ -155,8 +154,8 @@ pub struct HeldJob {
     pub ncores: i64,
     /// The queue of the jobspec; empty if the jobspec names no queue.
     pub queue: QueueName,
-    /// The names of the dependencies that hold the job. If the job is in PRIORITY, or was replayed and its eventlog
-    /// is not read yet: the names of the limits that it exceeds now.
+    /// The names of the dependencies that hold the job. For a job in PRIORITY, and for a replayed job whose eventlog is
+    /// not read yet, the field contains the limits that the job exceeds now.
     pub deps: Vec<String>,
 }
 
@@ -200,7 +199,7 @@ impl From<ScopeUsage> for LimitUse {
     }
 }
 
-/// The filter of a request for a page.
+/// The filter of a request for a page of associations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFilter {
     /// Only associations after this user and bank.
@@ -245,7 +244,7 @@ pub struct Page {
 /// The number of associations, queues and jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteSize {
-    /// Associations in force.
+    /// Associations, without removed ones.
     pub associations: usize,
     /// Queues.
     pub queues: usize,

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 
 /// The most siblings of one level that are shown.
 const MOST_SIBLINGS: usize = 200;
-/// The largest number of siblings in a page. When a page exceeds it, no further association is added.
+/// A page with more siblings than this gets no further association.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
-/// The largest number of limits in a page. An association has limits for each queue.
+/// A page with more limits than this gets no further association.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
 /// The largest number of siblings on one level that the answer sorts by value. If there are more, the answer shows the
 /// neighbours of the association.
@@ -114,7 +114,7 @@ pub struct LimitUsage {
     pub scope: Word,
     /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
     pub name: Option<String>,
-    /// The queue, if the limit applies to one.
+    /// The queue, if the limit counts only jobs in one queue.
     pub queue: Option<QueueName>,
     /// The measure, such as `jobs`, `nodes` or `cores`.
     pub measure: Word,
@@ -166,7 +166,8 @@ pub struct Sibling {
     pub usage: f64,
     /// The usage of this sibling as a fraction of the usage of all siblings, 0 to 1.
     pub usage_part: Option<f64>,
-    /// The value by which siblings are compared, if it is finite: JSON has no infinity.
+    /// The value by which siblings are compared. JSON has no infinity, so `is_infinite` shows an infinite value
+    /// instead.
     pub value: Option<f64>,
     /// True if the value by which siblings are compared is infinite.
     #[serde(rename = "infinite")]
@@ -181,15 +182,14 @@ pub struct LevelShown {
     /// The bank or the user on this level of the path.
     #[serde(flatten)]
     pub node: Sibling,
-    /// True if the bank or user on this level has the smallest value of all levels below the root. False on all
-    /// levels if none of them used more than its share.
+    /// True if this level has the smallest value of all levels below the root. False on all levels if no bank or user
+    /// on the path used more than its share.
     #[serde(rename = "worst")]
     pub is_worst: bool,
-    /// The usage at which the node would have used exactly its share: its fraction of the usage equals its fraction
-    /// of the shares.
+    /// With this usage, the bank or user would have a fraction of the usage that equals its fraction of the shares.
     pub even_usage: Option<f64>,
-    /// When the usage of the node will have decayed to `even_usage`, in seconds since the epoch. Assumes that the
-    /// usage of its siblings stays the same.
+    /// When the usage of the bank or user will have decayed to `even_usage`, in seconds since the epoch. The
+    /// computation assumes that the siblings' usage does not change.
     pub even_at: Option<f64>,
     /// The siblings on this level, sorted by descending value.
     pub siblings: Vec<Sibling>,
@@ -214,7 +214,7 @@ pub struct AssociationJobs {
     pub blocked: u64,
     /// Running jobs.
     pub running: u64,
-    /// The nodes of running jobs. If several jobs share a node, each of them counts the node.
+    /// The nodes of running jobs. A node that several jobs share is counted once for each of these jobs.
     pub nodes: u64,
     /// The cores of running jobs.
     pub cores: u64,
@@ -229,7 +229,7 @@ pub struct AssociationStanding {
     pub userid: UserId,
     /// The bank.
     pub bank: BankName,
-    /// True if it is the default bank of the user.
+    /// True if the bank is the user's default bank.
     #[serde(rename = "default")]
     pub is_default: bool,
     /// True if the association may submit jobs.

@@ -26,7 +26,7 @@ pub struct Stats {
     pub version: Option<Word>,
     /// When the plugin last got data, in seconds since the epoch.
     pub updated: Option<f64>,
-    /// Associations in force.
+    /// Associations, without removed ones.
     pub associations: usize,
     /// Queues.
     pub queues: usize,
@@ -50,9 +50,9 @@ pub struct Stats {
     pub refresh: RefreshStats,
     /// Pushes.
     pub push: PushStats,
-    /// The number of calls of each method that every user may call.
+    /// The numbers of calls, by method. Only methods that all users may call are included.
     pub requests: BTreeMap<Word, RequestStats>,
-    /// The number of delayed and parked requests.
+    /// The number of requests of users that are waiting for an answer.
     pub waiting_requests: usize,
     /// The charge factors of queues; `None` if no queue has had another factor than 1 since the plugin was loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,8 +126,8 @@ pub struct BankStats {
 }
 
 impl BankStats {
-    /// Returns the fraction of the shares divided by the fraction of the usage: infinite without usage, `None`
-    /// without shares.
+    /// Returns the bank's fraction of the shares divided by its fraction of the usage. The result is infinite for a
+    /// bank without usage, and `None` for a bank without shares.
     pub fn level(&self) -> Option<f64> {
         match (self.shares_part, self.usage_part) {
             (0.0, _) => None,
@@ -137,7 +137,7 @@ impl BankStats {
     }
 }
 
-/// The number of refreshes, and their cost.
+/// The number of refreshes, and the time that they took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefreshStats {
@@ -155,7 +155,7 @@ pub struct RefreshStats {
     pub lagging: usize,
 }
 
-/// The number of pushes, and their cost.
+/// The number of pushes, and the time that they took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PushStats {
@@ -185,7 +185,7 @@ pub struct RequestStats {
     pub total: u64,
     /// Calls that were delayed, because the plugin limits the time that calls of guests take.
     pub deferred: u64,
-    /// Calls that were refused because the request was too long, or because there were too many.
+    /// Calls that were refused because the request was too long, or because too many requests were waiting.
     pub refused: u64,
 }
 
@@ -316,14 +316,14 @@ pub struct ChargeStats {
     /// The changes of charge factors, by queue and time. They come from the last push, and from the configurations that
     /// the plugin read after the push.
     pub changes: Vec<ChargeRecord>,
-    /// When the plugin first read a configuration after it was loaded, in seconds since the epoch. From then on, a
-    /// queue without a change in `changes` has the factor 1.
+    /// When the plugin first read a configuration after it was loaded, in seconds since the epoch. From this time on, a
+    /// queue that is not in `changes` has the factor 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_since: Option<f64>,
     /// The rule by which jobs that start now are charged for their resources: `sum` or `max`.
     pub charge_by: Word,
-    /// The numbers of nodes, cores and GPUs of the site. If `charge_by` is `max`, a job is charged for one resource:
-    /// the one of which it has the largest fraction of the site.
+    /// The numbers of nodes, cores and GPUs of the site. If `charge_by` is `max`, a job is charged only for the
+    /// resource of which it has the largest fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<[u64; 3]>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The answer to `check_job`: what would happen to a job if it were submitted now. The functions that decide
-//! about submitted jobs compute the answer, from a job that the engine does not store.
+//! The answer to `check_job`: what would happen to a job if it were submitted now. The engine decides about this job in
+//! the same way as about a submitted job, but does not store it.
 
 use super::super::View;
 use super::super::life::{BROKEN, build_job};
@@ -40,7 +40,7 @@ pub struct CheckedJob {
     pub duration: Option<f64>,
     /// The text with which the plugin would reject the job; `None` if it would accept the job.
     pub rejection: Option<String>,
-    /// The rejection texts of the other checks that the job fails.
+    /// Further rejection texts, if the job fails several checks.
     pub further_rejections: Vec<String>,
     /// True if the job would wait until a push brings the association of its user.
     pub waits_for_data: bool,
@@ -67,8 +67,8 @@ pub struct CheckedJob {
     /// A text with the limit on active jobs that would reject the last job of the request, and with the number of
     /// active jobs.
     pub active_limit: Option<String>,
-    /// The largest number of these jobs that limits could hold. If a job starts before the next job is submitted, a
-    /// limit on jobs in SCHED may hold fewer. If no job starts, a limit on running jobs may hold fewer.
+    /// The largest number of these jobs that limits could hold. Fewer jobs may be held, depending on when the first
+    /// jobs start.
     pub jobs_held: u64,
     /// The limit that would hold the first of the held jobs.
     pub first_limit: Option<Word>,

@@ -3,9 +3,8 @@
 //! posted.
 //!
 //! The terms of both priorities are compared. A different weight, or a different priority of a queue or bank, is
-//! a reason. The terms do not show why a fair-share changed. So the engine stores two refreshes for each
-//! association: the last in which a changed tree or changed rules changed its fair-share, and the last in which
-//! only usage did.
+//! a reason. The terms do not show why a fair-share changed. So for each association and each cause, such as usage,
+//! the engine stores the last refresh in which this cause changed the fair-share.
 
 use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
@@ -124,8 +123,8 @@ impl Changes {
 /// For each input in [`OF_PUSHES`], true if a push changed the input.
 pub(super) type PushMarks = [bool; OF_PUSHES.len()];
 
-/// The last refresh that changed the fair-share of an association, for each cause. The causes are the inputs in
-/// [`OF_PUSHES`], and usage.
+/// For each cause, the last refresh in which this cause changed the fair-share of an association. `pushed` has the
+/// causes in [`OF_PUSHES`], in the same order. `usage` has the last refresh in which only usage changed the fair-share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FairshareChanges {
     pushed: [u64; 4],
@@ -136,7 +135,8 @@ pub(super) struct FairshareChanges {
 const OF_PUSHES: [Change; 4] = [Change::Shares, Change::Members, Change::Policy, Change::Accounting];
 
 impl FairshareChanges {
-    /// Notes that the fair-share of the association changed in `generation`.
+    /// Notes that the fair-share of the association changed in the refresh `generation`. `pushed` says which causes in
+    /// [`OF_PUSHES`] apply. If none applies, the cause is usage.
     pub fn note(&mut self, pushed: PushMarks, generation: u64) {
         if !pushed.contains(&true) {
             self.usage = generation;
@@ -185,13 +185,13 @@ impl PostedPriorities {
             }
             match new.name {
                 AGE => has_aged = true,
-                // An update of the jobspec may have changed all other terms.
+                // If the jobspec was updated, the update explains the changes of all terms except the age.
                 _ if is_updated => {}
                 FAIRSHARE => by_itself = self.add_fairshare_changes(before, association, now, &mut changes),
                 "queue" => changes.add(Change::QueuePriority),
                 "bank" => changes.add(Change::BankPriority),
-                // If the former weight was 0, the plugin did not yet know the number of nodes. So the number of nodes
-                // is not a reason for the change.
+                // While the weight is 0, the plugin does not read the number of nodes. So the first number that it
+                // reads is not a change of the site.
                 SIZE if old.weight != 0 => changes.add(Change::SiteNodes),
                 _ => {}
             }
@@ -227,9 +227,8 @@ impl PostedPriorities {
         }
     }
 
-    /// Adds to `changes` how pushes have changed the fair-share since the priority was posted. Returns a further
-    /// reason, which is the usage or the position of the job. This reason applies only if there is no reason in
-    /// `changes`.
+    /// Adds to `changes` the changes by pushes that affected the fair-share since the priority was posted. Returns the
+    /// usage or the position of the job. The caller uses the returned reason only if `changes` stays empty.
     fn add_fairshare_changes(
         &self,
         before: &Posted,

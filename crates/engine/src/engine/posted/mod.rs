@@ -27,7 +27,7 @@ pub struct Weighing {
     pub zero: ZeroScore,
 }
 
-/// The inputs of a priority other than its terms, at the time when it is posted.
+/// The inputs of a posted priority, except its terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriorityContext {
     /// The time, in seconds since the epoch.
@@ -55,24 +55,23 @@ pub struct Posted {
     pub when: f64,
     /// The refresh that computed the job's fair-share.
     pub generation: u64,
-    /// Whether its fair-share is live, not pushed.
+    /// True if the engine computed the job's fair-share (live), false if a push contained it.
     pub is_live: bool,
     /// The weights of its terms.
     pub weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     /// The urgency from which the priority was computed.
     pub urgency: u8,
-    /// True if the sum of the terms exceeds the largest priority of the queue, so that this priority was
-    /// posted.
+    /// True if the sum of the terms was lowered to the largest priority of the queue.
     is_lowered_in_queue: bool,
     /// The inputs that changed before this priority was posted.
     pub changes: Changes,
-    /// The last change of another input, and the time when the priority for this change was posted. Set only if usage,
-    /// age or the position of the job alone have changed since this time.
+    /// The last change of an input other than usage, age and position, and the time when the priority for this change
+    /// was posted. Set only if `changes` contains no such input.
     pub earlier: Option<(Changes, f64)>,
 }
 
-/// Limits the memory for each pending job.
+/// The plugin stores a `Posted` for each pending job, so its size is limited.
 const _: () = assert!(size_of::<Posted>() <= 128);
 
 impl Posted {
@@ -91,8 +90,8 @@ pub fn list_shown_weights(weighed: &WeightedFactors) -> Vec<i64> {
     shown_terms(weights).map(|(_, weight)| weight).collect()
 }
 
-/// Returns the terms that answers show: the terms of all factors, and after the age the offset that all ages
-/// share.
+/// Returns the terms that answers show. An answer splits the age into two terms: the age, and an offset that is the
+/// same for all jobs.
 pub fn shown_terms<T: Copy>(
     terms: impl Iterator<Item = (&'static str, T)>,
 ) -> impl Iterator<Item = (&'static str, T)> {
@@ -111,7 +110,8 @@ pub struct JobPriorities<'a> {
     pub posted: Explanation,
     /// The current priority.
     pub exact: Explanation,
-    /// The position of the job and its fair-share, if jobs are interleaved. `exact` is computed from this fair-share.
+    /// The job's position in its association and the fair-share for this position, if jobs are interleaved. The current
+    /// priority is computed from this fair-share.
     pub turn: Option<Turn>,
 }
 
@@ -142,7 +142,7 @@ pub(super) struct PostedPriorities {
     /// The former priorities of jobs whose new priorities are being posted, in case Flux refuses the new
     /// priorities.
     under_way: HashMap<JobId, (PendingJob, Posted)>,
-    /// Whether anything changed since the last plan.
+    /// Whether priorities have changed since the last call of [`plan_posts`](PostedPriorities::plan_posts).
     has_changed: bool,
 }
 
@@ -177,7 +177,7 @@ impl PostedPriorities {
         self.has_changed = true;
     }
 
-    /// Returns the priorities to post, within `bounds`: none if nothing has changed since the last plan.
+    /// Returns the priorities to post, within `bounds`. Returns none if no priority has changed since the last call.
     pub fn plan_posts(&mut self, bounds: Bounds) -> Plan {
         if !std::mem::take(&mut self.has_changed) {
             return Plan::default();
@@ -203,8 +203,8 @@ impl PostedPriorities {
         self.under_way.clear();
     }
 
-    /// Marks all posted priorities as incomparable. All current priorities may have changed by the same amount, and
-    /// such a change does not show in their order.
+    /// Marks all posted priorities as not comparable with current priorities. This is necessary if all current
+    /// priorities may have changed by the same amount, because their order does not show this change.
     pub fn mark_priorities_incomparable(&mut self) {
         self.pending.mark_priorities_incomparable();
     }
@@ -219,7 +219,7 @@ impl PostedPriorities {
         self.groups.keys().copied().collect()
     }
 
-    /// Notes that a push changed the tree or its rules. Returns true if such a change waits for the refresh that computes all priorities.
+    /// Notes how a push changed the tree. Returns true if a refresh must compute all priorities because of a change of the tree.
     pub fn record_site_change(&mut self, change: &SiteChange) -> bool {
         let changes = [change.shares, change.members, change.policy, change.accounting];
         std::iter::zip(&mut self.site_change, changes).for_each(|(mark, is_new)| *mark |= is_new);
@@ -253,8 +253,8 @@ impl PostedPriorities {
             + self.held_again.len()
     }
 
-    /// Stores a priority that is the answer to Flux. If the job is the first pending job of its association, stores `fairshare` as the
-    /// association's fair-share.
+    /// Stores a priority that the engine returns in a callback of Flux. If the job is the first pending job of its association, also stores
+    /// `fairshare` as the association's fair-share.
     pub fn store_answered_explanation(
         &mut self,
         id: JobId,
@@ -279,7 +279,8 @@ impl PostedPriorities {
         self.has_changed = true;
     }
 
-    /// Stores the current priority of a pending job as posted by id. Returns false if that priority is posted already.
+    /// Stores that the current priority of a pending job is being posted by job id. Returns false if this priority is
+    /// posted already.
     pub fn store_posted_explanation(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> bool {
         let Some((_, before)) = self.pending.get(id) else { return false };
         let (association, urgency) = (before.association, i64::from(before.urgency));
@@ -323,7 +324,7 @@ impl PostedPriorities {
         if is_other {
             group.moves.note(self.site_change, generation);
         }
-        // If the fair-share changes again before all jobs are done, the next refresh finds the difference.
+        // The next refresh compares with this value, so it notices a change that happens during this refresh.
         group.fairshare = fairshare;
         always || is_other
     }

@@ -18,7 +18,7 @@ use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs about which facts are missing.
+/// Jobs whose state or dependencies the engine must still find out after a load, a restart or a panic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     replay: Replay,
@@ -31,11 +31,11 @@ pub(super) struct Recovery {
     /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at the end
     /// of the push, no job of these associations is released, and no replayed job is held.
     half_pushed: BTreeSet<AssociationId>,
-    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides
-    /// once, when the eventlogs of the association and of jobs under the same limits are all read.
+    /// Associations with replayed jobs in DEPEND that are not checked against the limits yet. The check needs all
+    /// eventlogs of the association and of jobs under the same limits.
     undecided: BTreeSet<AssociationId>,
-    /// Associations in which a job with an unread eventlog has moved away or is held again. Their release scans may
-    /// have waited for this eventlog.
+    /// Associations that no longer wait for the unread eventlog of a job, because the job has left the association or
+    /// is held again.
     unread_left: BTreeSet<AssociationId>,
     /// True if limits may have changed since the engine last checked the jobs in `unasked`. The engine may have to read
     /// the eventlogs of these jobs now.

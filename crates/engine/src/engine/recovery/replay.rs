@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 /// Replayed jobs whose eventlogs the engine has not requested yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
-    /// Whether the next reactor turn ends a replay. A replay may have no jobs.
+    /// True if the next reactor turn must finish a replay.
     pub is_due: bool,
     /// Jobs in DEPEND, PRIORITY and SCHED.
     pending: Vec<JobId>,
@@ -97,8 +97,8 @@ impl Recovery {
             pending.iter().filter_map(|id| shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
         self.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
-        // A replayed job that was held may fit now. A job that was submitted during a comparison with Flux may be held
-        // because the ledger had wrong records at that time.
+        // A replayed job that was held may fit now. While the jobs are compared with Flux after a panic, counters in
+        // the ledger may be wrong, and a new job may be held by mistake.
         shared.scan_all_held_later();
         self.end_comparison_if_complete(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
@@ -124,8 +124,8 @@ impl Recovery {
                 }
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
-            // A job in SCHED counts as unread from the start, so that no other job takes its reservation. If no limit
-            // on running jobs could be reached, its eventlog affects no decision.
+            // At first a job in SCHED is marked as unread, so that no other job takes its reservation. The mark is
+            // removed if no limit on running jobs can be reached.
             let (is_unread, counts_age) = (job.is_unread(), shared.weighed.weight(AGE) != 0);
             let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
@@ -171,7 +171,8 @@ impl Recovery {
         effects
     }
 
-    /// Marks the dependencies of a job as known. They show whether the job was released.
+    /// Marks the dependencies of a job as known. If the job once had dependencies of this plugin and has none now, it
+    /// was released, and its reservation is restored.
     fn mark_names_known(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         let is_unwatched = shared.subscriptions.is_unwatched(id);
@@ -194,8 +195,8 @@ impl Recovery {
     }
 
     /// Handles an eventlog that cannot be read. For a job in DEPEND, the engine asks Flux for the outstanding
-    /// names until Flux answers. Meanwhile the job is not released, but other jobs of its association are. A
-    /// job in SCHED gets a reservation, as if it had been released.
+    /// dependencies, and does not release the job before Flux answers. A job in SCHED gets a reservation, as if it had
+    /// been released.
     fn handle_unreadable_eventlog(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         let Some(job) = shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
@@ -250,9 +251,8 @@ impl Recovery {
         effects
     }
 
-    /// If all eventlogs of the association are read, schedules its release scan, and holds its replayed jobs that
-    /// exceed a limit. When no eventlog of any job is unread, also does this for the associations that waited for other
-    /// associations.
+    /// If all eventlogs of the association are read, schedules its release scan, and checks its replayed jobs against
+    /// the limits. If the eventlogs of all jobs are read, also does this for the associations that waited for them.
     pub fn scan_if_all_read(
         &mut self,
         shared: &mut Shared,
@@ -276,8 +276,8 @@ impl Recovery {
         shared.due.schedule_scans(deferred.into_iter())
     }
 
-    /// Notes the association of a job whose eventlog is unread, because the job has left the association or is held
-    /// again.
+    /// Notes an association that no longer waits for the unread eventlog of a job, because the job has left the
+    /// association or is held again.
     pub fn add_association_with_unread_eventlog(&mut self, association: AssociationId) {
         self.unread_left.insert(association);
     }
@@ -298,7 +298,8 @@ impl Recovery {
         &self.half_pushed
     }
 
-    /// Ends the incomplete push for each association for which `is_whole` returns true. Returns these associations.
+    /// Removes and returns the associations whose data are complete according to `is_whole`. Their jobs can be released
+    /// and held again.
     pub fn end_push(&mut self, is_whole: impl Fn(&AssociationId) -> bool) -> Vec<AssociationId> {
         self.half_pushed.extract_if(.., |association| is_whole(association)).collect()
     }
@@ -328,9 +329,8 @@ impl Recovery {
     }
 }
 
-/// Notes the dependencies that other plugins added. If the plugin was subscribed while the eventlog was read, all
-/// dependencies are known now. Otherwise, if other plugins block the job, subscribes to it and reads the eventlog
-/// again.
+/// Notes the dependencies that other plugins added to job `id`. If other plugins block the job and the plugin is not
+/// subscribed to the job yet, subscribes to it and reads the eventlog again.
 fn store_foreign_names(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
         foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));

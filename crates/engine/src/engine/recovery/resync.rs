@@ -76,7 +76,7 @@ impl Recovery {
         vec![Effect::Arm(Timer::Turn)]
     }
 
-    /// Compares all jobs again if the comparison was abandoned.
+    /// If the engine has abandoned the comparison of its jobs with Flux, begins a new comparison of all jobs.
     pub fn retry_comparison(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if self.resync.panics <= TRIES || self.resync.is_on() {
             return Vec::new();
@@ -85,8 +85,8 @@ impl Recovery {
         self.begin_comparison(shared)
     }
 
-    /// Abandons the comparison of jobs with Flux. The records of the jobs stay as they are. Returns the jobs whose
-    /// eventlogs are unread and stay unread.
+    /// Abandons the comparison of jobs with Flux, without a change to any job. Returns the jobs with unread
+    /// eventlogs, which stay unread.
     pub fn abandon_comparison(&mut self, shared: &Shared) -> Vec<JobId> {
         self.resync.is_begun = false;
         self.resync.due.clear();
@@ -94,8 +94,7 @@ impl Recovery {
         shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect()
     }
 
-    /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. After the last
-    /// jobs, the next reactor turn ends the replay.
+    /// Returns the next jobs to look up, and true if they are the last jobs. Returns `None` if no jobs are left.
     pub fn take_next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
         if self.resync.due.is_empty() {
             return None;
@@ -116,9 +115,8 @@ impl Recovery {
         self.resync.in_hand.retain(|other| *other != id);
     }
 
-    /// Ends the comparison if all jobs were looked up and all eventlogs are known. The comparison does not
-    /// end while the engine asks Flux for the dependencies of a job with an unreadable eventlog. Otherwise,
-    /// if each answer caused a panic, each panic would begin a new series of comparisons.
+    /// Ends the comparison with Flux if all jobs were looked up and all eventlogs were read. The end resets the
+    /// number of panics. If it came earlier, answers about unreadable eventlogs could cause panics without end.
     pub fn end_comparison_if_complete(&mut self, shared: &Shared) {
         if self.resync.is_over() && !shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync = Resync::default();

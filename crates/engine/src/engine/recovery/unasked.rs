@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs in SCHED whose eventlogs the engine has not read after a reload or a restart. The eventlogs did not matter,
-//! because no limit on running jobs could be reached ([`is_in_reach`]). After a push, a new configuration or more jobs,
-//! a limit may be within reach. Then the engine reads the eventlogs before another job takes the reservation of one of
-//! these jobs.
+//! Jobs in SCHED whose eventlogs the engine has not read after a reload or a restart. The engine does not need these
+//! eventlogs while no limit on running jobs can be reached ([`is_in_reach`]). If such a limit could be reached after
+//! a change, the engine reads the eventlogs before it gives headroom to another job.
 
 use crate::accounts::AssociationId;
 use crate::engine::{Effect, Recovery, Shared};
@@ -10,7 +9,7 @@ use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use crate::limits::{Job, Knowledge, Phase, Reservation};
 
 impl Recovery {
-    /// Notes a job in SCHED whose eventlog affects no decision yet.
+    /// Stores a job in SCHED whose eventlog the engine need not read yet.
     pub fn defer_eventlog(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
@@ -42,8 +41,8 @@ impl Recovery {
         self.limits_moved = true;
     }
 
-    /// If limits may have changed, requests the unread eventlogs of jobs that could now reach a limit. This must happen
-    /// before each release scan. Otherwise a scan could give headroom that these jobs have reserved to other jobs.
+    /// If limits may have changed, requests the unread eventlogs of jobs that could now reach a limit. This function
+    /// must run before each release scan, because these jobs may have reserved headroom.
     pub fn request_eventlogs_after_change(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if std::mem::take(&mut self.limits_moved) {
             self.request_noted_eventlogs(shared, None)
@@ -52,8 +51,8 @@ impl Recovery {
         }
     }
 
-    /// Removes a job from the jobs whose eventlogs are unread. `association` and `queue` are the former values of the
-    /// job. Returns true if the job was removed.
+    /// Removes job `id` from the jobs with unread eventlogs. The job had `association` and `queue` when it was added.
+    /// Returns true if the job was found.
     pub fn remove_deferred_eventlog(
         &mut self,
         id: JobId,

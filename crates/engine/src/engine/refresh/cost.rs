@@ -21,13 +21,14 @@ pub(super) struct PendingJobLoop {
 }
 
 impl PendingJobLoop {
-    /// Returns true if Flux's loop over all pending jobs is short enough to post `touches` priorities.
+    /// Returns true if Flux's loop over all pending jobs takes at most the time `longest` when it posts `touches`
+    /// priorities.
     pub fn is_short(self, touches: usize) -> bool {
         self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
     }
 
-    /// Returns true if the loop takes less time to post `touches` priorities than single posts, and no longer
-    /// than allowed. The loop takes less time from about 75 priorities on.
+    /// Returns true if Flux's loop posts `touches` priorities in less time than the engine needs to post them one by
+    /// one, and if [`Self::is_short`] returns true. The loop is faster from about 75 priorities on.
     pub fn is_loop_faster_than_posts(self, touches: usize) -> bool {
         let single_posts = touches.saturating_mul(estimate_post_time(self.pending));
         touches > MAX_SINGLE_POSTS

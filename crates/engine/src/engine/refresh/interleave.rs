@@ -44,8 +44,8 @@ const DAY: f64 = 86_400.0;
 /// The progress of computing the positions of all jobs in their associations, and the fair-shares for these positions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnComputation {
-    /// Associations whose jobs are not sorted yet. For the first association, `computed` may already contain some
-    /// priorities.
+    /// Associations whose jobs are not sorted yet. `computed` has the priorities of some jobs of the first
+    /// association.
     left: VecDeque<AssociationId>,
     computed: Vec<(Reverse<u32>, JobId)>,
     after: Option<JobId>,
@@ -56,8 +56,7 @@ pub(super) struct TurnComputation {
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
 
-/// Begins to compute the positions of jobs in their associations, and the fair-shares for these positions, if
-/// `interleave` is on.
+/// Begins to compute the positions of jobs in their associations. Returns `None` if `interleave` is off.
 pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     if !shared.settings.interleave {
         shared.turns = InterleavingTurns::default();
@@ -66,7 +65,7 @@ pub fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     Some(TurnComputation { left: shared.posted.associations().into(), ..TurnComputation::default() })
 }
 
-/// Computes the positions and fair-shares of the next jobs. Returns true when all jobs are done.
+/// Computes the positions and fair-shares of some more jobs. Returns true if no jobs are left.
 pub fn compute_slice_of_interleaving(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {

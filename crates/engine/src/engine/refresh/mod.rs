@@ -51,8 +51,7 @@ use terms::Terms;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refresh {
     stage: Stage,
-    /// Whether the next refresh computes all current priorities, because something other than fair-shares may have
-    /// changed them.
+    /// Whether the next refresh computes all priorities, even if no fair-share changes.
     recomputes_all: bool,
     /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
@@ -61,11 +60,11 @@ pub(super) struct Refresh {
     pushed: bool,
     /// The priorities that Flux's loop over all pending jobs posts for a refresh; `None` outside of this loop.
     loop_posts: Option<LoopPosts>,
-    /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
+    /// Whether a job has come to a wrong position of its queue since the engine last chose the priorities to post.
     is_misplaced: bool,
     /// Whether the engine is posting only to correct the order of jobs, after a refresh has ended.
     is_correction: bool,
-    /// Decides when a refresh also posts stale priorities whose order is correct.
+    /// Decides when a refresh also posts stale priorities that do not change the order of jobs.
     stale: StaleRefresh,
     /// Whether the timer of refreshes is armed.
     is_armed: bool,
@@ -73,8 +72,7 @@ pub(super) struct Refresh {
     period: f64,
     /// When the timer of refreshes fires, in seconds since the epoch.
     due: f64,
-    /// False until the first settings came. Requests to Flux before then are not carried out, so the engine repeats
-    /// them.
+    /// False until the first settings came. Earlier requests to Flux were lost, so the engine repeats them.
     began: bool,
     last: Option<LastRefresh>,
     posting: LastRefresh,
@@ -87,9 +85,9 @@ pub(super) struct Refresh {
 struct LoopPosts {
     /// The jobs whose priorities would change.
     jobs: HashSet<JobId>,
-    /// Whether a push waited for this loop.
+    /// True if the refresh follows a push.
     is_of_push: bool,
-    /// Whether the plan posts stale priorities too.
+    /// True if the refresh also posts stale priorities.
     refreshes_stale: bool,
 }
 
@@ -117,7 +115,7 @@ impl Refresh {
         }
     }
 
-    /// Notes that Flux's loop has ended, or that none is running.
+    /// Notes that no loop of Flux is running.
     pub fn exit_loop(&mut self) {
         self.loop_posts = None;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The state of live fair-share that all answers contain.
+//! The summary of live fair-share that all answers contain.
 
 use super::{LastRefresh, Refresh, stage::Stage};
 use crate::ids::Word;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A summary of live fair-share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveSummary {
-    /// Whether fair-share is live.
+    /// Whether live fair-share is on.
     pub is_on: bool,
     /// The policy of the tree, with its options, if there is a tree.
     pub rule: Option<(Policy, Options)>,

@@ -21,7 +21,7 @@ use crate::limits::{Admission, Candidates, Demand, Job, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
-/// The jobs whose priorities are still to be posted.
+/// The jobs whose priorities the refresh has not posted yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Posts {
     /// Jobs that have no priority yet. After a push, a release scan follows when the engine has asked for the
@@ -134,7 +134,8 @@ impl Refresh {
         self.end_refresh()
     }
 
-    /// Ends a refresh. If a job has come to a wrong position since the last plan, returns the effect that arms the timer of the next slice.
+    /// Ends a refresh. If a job is at a wrong position of its queue, returns the effect that arms the timer of the
+    /// next slice.
     pub fn end_refresh(&mut self) -> Option<Effect> {
         self.stage = Stage::Idle;
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
@@ -165,9 +166,9 @@ pub fn post_budget(posted: &PostedPriorities, settings: &Settings, batches: &Bat
     }
 }
 
-/// Continues the search for jobs without a priority. Returns the jobs that the search found, or the position for the
-/// next call if the search has not ended. The search also ends if it found more than `MAX_SINGLE_POSTS` jobs. Then
-/// Flux's loop over all pending jobs must ask about these jobs.
+/// Continues the search for jobs without a priority. Returns the jobs when the search has ended, otherwise the
+/// position for the next call. The search also ends when it has found more than `MAX_SINGLE_POSTS` jobs, because
+/// Flux's loop must then ask about these jobs.
 pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<Vec<JobId>, PrioritySearch> {
     let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
@@ -182,8 +183,7 @@ pub fn search_unprioritized(shared: &Shared, mut at: PrioritySearch) -> Result<V
     if visited < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
-/// Returns true if Flux's loop must ask about the job for another reason than a stale priority, such as a missing
-/// priority.
+/// Returns true if Flux's loop must ask for the priority of the job, for example because the job has no priority yet.
 pub fn needs_priority_request(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unprioritized.contains(&id) || shared.posted.pending().get(id).is_none();

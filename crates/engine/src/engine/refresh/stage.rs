@@ -41,9 +41,8 @@ pub(super) enum Stage {
     CappedJobs(CappedJobs),
     /// The engine computes the positions of jobs in their associations. Afterwards the engine computes all priorities.
     Turns(Box<TurnComputation>),
-    /// The engine computes the priorities of the jobs of these associations. If the flag is false, the engine skips
-    /// associations whose fair-share did not change. The id is the last computed job of the first association in the
-    /// list.
+    /// The engine computes the priorities of the jobs of these associations. If the `bool` is false, the engine skips
+    /// associations whose fair-share did not change. The `JobId` is the job whose priority was computed last.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
     PrioritySearch(PrioritySearch),
@@ -75,7 +74,7 @@ pub struct LastRefresh {
     pub seconds: Option<f64>,
 }
 
-/// The state of live fair-share, as a query shows it.
+/// The state of live fair-share in the answer to `query`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveSnapshot {
@@ -95,7 +94,7 @@ pub struct LiveSnapshot {
     pub lagging: usize,
     /// The last refresh that has ended.
     pub last: Option<LastRefresh>,
-    /// Whether fair-share is live.
+    /// Whether live fair-share is on.
     #[serde(rename = "on")]
     pub is_on: bool,
     /// The options of the ranking policy, if there is a tree.
@@ -137,8 +136,7 @@ impl Refresh {
         effects
     }
 
-    /// Ends refreshes because fair-share is not live any more. In the next reactor turn, Flux asks for all
-    /// priorities.
+    /// Stops all refreshes when live fair-share ends. In the next reactor turn, Flux asks for all priorities.
     pub fn stop_refreshes(&mut self) -> Effect {
         self.stage = Stage::Idle;
         self.pushed = true;
@@ -276,8 +274,8 @@ impl Refresh {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// Recovers from a panic, which may have interrupted a refresh and lost its timers. The next refresh begins when
-    /// it was due, or one period from now if that time is past. It does not begin at once, because it may have caused
+    /// Recovers from a panic, which may have interrupted a refresh. The next refresh begins at its planned time, or
+    /// one period from now if the planned time is past. It does not begin at once, because a refresh may have caused
     /// the panic.
     pub fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.recompute_all();
@@ -303,7 +301,7 @@ impl Refresh {
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 
-    /// Begins a refresh. If one is in progress, it begins again.
+    /// Begins a refresh. Abandons a refresh that is in progress.
     fn begin_refresh(&mut self, shared: &mut Shared) -> [Effect; 2] {
         shared.standing.begin_computation(shared.now);
         age::advance_age_reference_time(shared);
@@ -311,12 +309,12 @@ impl Refresh {
         self.posting = LastRefresh { when: shared.now, ..LastRefresh::default() };
         self.is_correction = false;
         self.stage = Stage::Standing;
-        // Flux answers after the refresh has begun. So the answer about the scheduler affects only the next refresh.
+        // Flux's answer to `AskScheduler` comes too late for this refresh. The next refresh uses the answer.
         [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 
-    /// Begins the computation of priorities, when all fair-shares are known. If `all` is false, only the
-    /// priorities of associations with a changed fair-share are computed.
+    /// Begins to compute priorities after the fair-shares. If `all` is false, only jobs of associations with a
+    /// changed fair-share get new priorities.
     fn begin_priorities(&mut self, shared: &mut Shared, all: bool, has_changed: bool) -> Stage {
         let moved = all || has_changed;
         if moved {
@@ -337,8 +335,7 @@ impl Refresh {
             return self.refresh_on_request(shared, recovery);
         }
         age::advance_age_reference_time(shared);
-        // Priorities are now posted from pushed fair-shares, and cannot be compared with priorities that were
-        // posted while fair-share was live.
+        // If live fair-share was on before, the terms of the last refresh do not apply any more.
         self.terms = None;
         let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ScanAllHeld));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! If a weight, a share, a queue or a bank changes, the new priorities are posted at once. A push or a
-//! request also posts priorities that are stale only because the usage or the age changed, at most once an
-//! hour.
+//! If a weight, a share, a queue or a bank changes, the engine posts the new priorities at once. Priorities that are
+//! stale only because usages or ages changed are posted after a push or a request, at most once an hour.
 
 use super::{Refresh, stage::Stage};
 use crate::engine::{Effect, Shared, Timer, posted::Posted};
@@ -16,8 +15,8 @@ const PERIOD: f64 = 3_600.0;
 /// Whether stale priorities are to be posted, and when they were posted last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct StaleRefresh {
-    /// True if the next plan posts stale priorities. The reason is a push, a request, or a change of an input
-    /// of all priorities by an admin.
+    /// True if the next posts must include stale priorities. The cause is a push, a request, or a change of the
+    /// site's data or settings.
     pub is_due: bool,
     /// Whether Flux's present loop posts stale priorities.
     pub is_looping: bool,
@@ -34,8 +33,8 @@ impl StaleRefresh {
         self.is_due |= self.is_allowed(now);
     }
 
-    /// Records that the engine has decided which priorities to post. `has_posts` is true if there are priorities to
-    /// post. `is_whole` is true if no posts were left out.
+    /// Records that the engine has chosen the priorities to post. `has_posts` is true if there are priorities to
+    /// post, and `is_whole` is true if none were left out.
     pub fn record_post_plan(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
@@ -45,8 +44,8 @@ impl StaleRefresh {
 }
 
 impl Refresh {
-    /// Returns true if the job keeps its posted priority when Flux asks for all priorities. This is so if only usage or
-    /// ages changed, and the priority was posted within the last hour.
+    /// Returns true if the job keeps its stale posted priority when Flux asks for all priorities. A stale priority is
+    /// kept if only usages or ages changed, and if stale priorities were posted within the last hour.
     pub fn keeps_stale_priority(&mut self, shared: &mut Shared, id: JobId, urgency: i64) -> bool {
         if !shared.is_live() || self.loop_posts.is_some() {
             return false;
@@ -74,11 +73,12 @@ impl Refresh {
         true
     }
 
-    /// Corrects the order in the next reactor turn if the job is at a wrong position of its queue, because the jobs around it have stale
-    /// priorities.
+    /// If the job is at a wrong position of its queue, makes the engine correct the order in the next reactor turn.
+    /// The jobs around it may have stale priorities.
     pub fn correct_queue_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
         let depth = shared.batches.ordered;
-        // If the last refresh reached its largest number of posts, the next refresh corrects the order.
+        // If the last refresh did not post enough priorities for a correct order, the next refresh posts the missing
+        // priorities.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
         if !shared.is_live()
             || !is_right
@@ -101,12 +101,12 @@ impl Refresh {
         self.stale.is_looping = self.stale.is_allowed(shared.now);
     }
 
-    /// Allows posts of stale priorities at once, because priorities that were posted may be lost.
+    /// Allows the next posts to include stale priorities, because earlier posts may be lost.
     pub fn allow_stale_posts(&mut self) {
         self.stale.last = None;
     }
 
-    /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
+    /// Returns true if a refresh makes Flux ask for all priorities, but does not change the priority of job `id`.
     pub fn keeps_posted_priority(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;

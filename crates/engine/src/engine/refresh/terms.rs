@@ -8,8 +8,8 @@ use crate::ids::JobId;
 use crate::priority::AGE;
 use fairshare::{Options, Policy};
 
-/// The values that affect the priorities of all jobs. If they change, all priorities may change by the same amount.
-/// Then the order of the jobs does not show the change.
+/// The values that affect the priorities of all jobs. A change of these values can change all priorities by the same
+/// amount, so that no job moves in its queue.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
     weights: Vec<i64>,
@@ -36,9 +36,8 @@ pub(super) struct CappedJobs {
 }
 
 impl Refresh {
-    /// Checks if values that affect the priorities of all jobs have changed since the last refresh. If so, this refresh
-    /// computes all priorities, and does not compare them with the posted priorities. If an admin changed the values,
-    /// the refresh also posts the priorities.
+    /// If values that affect the priorities of all jobs have changed since the last refresh, this refresh computes
+    /// all priorities again. If an admin changed the values, the refresh also posts stale priorities.
     pub fn handle_changed_priority_terms(&mut self, shared: &mut Shared) {
         let terms = collect_inputs_of_all_priorities(shared);
         if self.terms.as_ref() != Some(&terms) {

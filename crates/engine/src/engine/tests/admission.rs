@@ -242,8 +242,8 @@ fn a_held_job_of_the_instance_owner_is_released_when_the_owners_record_is_pushed
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// Another plugin updates the job after the pushed data, but before the reprioritize at the end of the push. Our plugin
-/// did not check this update, so it must still check the project.
+/// Another plugin updates the job during the push, without asking our plugin. So our plugin must check the project
+/// when the push ends.
 #[test]
 fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();

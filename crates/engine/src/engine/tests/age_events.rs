@@ -134,8 +134,8 @@ fn the_age_period_is_a_thousandth_of_age_max_and_at_least_the_refresh_period() {
     }
 }
 
-/// The engine computes ages as of a reference time, `AGE_MAX` after now. Time changes a priority if the reference is reached, or if a
-/// pending job's age is at the cap.
+/// The engine computes all ages for a reference time, `AGE_MAX` from now. Priorities change only when the reference
+/// time is reached, or if a pending job is at the maximum age.
 #[test]
 fn the_age_timer_requests_all_priorities_only_if_time_changes_a_priority() {
     let young = |_: &mut Host| ();
@@ -288,8 +288,8 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
     assert_eq!(requested_eventlogs(&host.engine.handle(NOW, push(2_000))), []);
 }
 
-/// While Flux loads the plugin, the engine gets data, but the plugin cannot carry out effects yet. So the engine must
-/// produce these effects again when it gets the first settings.
+/// While Flux loads the plugin, the engine gets data, but Flux does not carry out the engine's requests. The engine
+/// repeats these requests when it gets the first settings.
 #[test]
 fn the_first_settings_event_repeats_requests_that_were_lost_at_load() {
     let mut engine = Engine::with_small_batches();
@@ -313,8 +313,8 @@ fn the_first_settings_event_repeats_requests_that_were_lost_at_load() {
     }
 }
 
-/// The reference time has passed, so any new settings set a new reference time. All posted priorities are
-/// then stale.
+/// When the reference time has passed, any new settings set a new reference time. All posted priorities are then
+/// stale.
 #[test]
 fn a_new_reference_time_for_ages_triggers_a_reprioritization() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };

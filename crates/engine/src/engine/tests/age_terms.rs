@@ -58,8 +58,8 @@ fn the_priority_difference_of_two_jobs_is_their_weighted_age_difference() {
         crate::engine::age::get_age_state_for_query(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
-    // When the second step ends, the first job has been at the cap for 5 hours. When the third step ends, both jobs are
-    // at the cap.
+    // After the second step, the first job has been at the maximum age for 5 hours. After the third step, both jobs
+    // are at the maximum age.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
         host.send_event(Event::Reprioritize);
@@ -161,7 +161,8 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
         posted_priority(&host, late_job),
         posted_priority(&host, waits)
     );
-    // The setting `max-wait-behind` has no maximum age. After a year, the order of the jobs is the same.
+    // With the setting `max-wait-behind`, ages have no maximum. Even after a year, the order of the jobs has not
+    // changed.
     host.now += 365.0 * 24.0 * HOUR;
     host.send_event(Event::Reprioritize);
     assert!(
@@ -250,8 +251,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The age of a job grows only while the job is not blocked and its urgency is above 0. The priorities must be in
-    /// the order of these ages.
+    /// The age of a job grows only while the job is not blocked and its urgency is above 0. Jobs with a higher age
+    /// must have a higher priority.
     #[test]
     fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_action(), 1..40)) {
         let mut host = make_site(settings_with_age_weight(100_000_000));

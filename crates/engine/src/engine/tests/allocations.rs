@@ -161,7 +161,7 @@ fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
         past.into_iter().for_each(|past| drop(engine.handle(NOW + 1.0, Event::Past(id, past))));
         engine.handle(NOW + 1.0, Event::Eventlog(id, is_read.then(Vec::new)));
         assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
-        // A known start does not change.
+        // If the start of the job is known, an event of the eventlog does not change it.
         engine.handle(NOW + 2.0, Event::Past(id, vec![(NOW - 1.0, Past::Allocated)]));
         assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
     }

@@ -76,7 +76,8 @@ fn dependencies_of_other_plugins_are_tracked_after_a_reload() {
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.remove_dependency(unblocked_job, "begin-time:1");
-    // The eventlog adds the name a second time. Flux ignores a name that was removed once.
+    // The eventlog adds the dependency a second time. Flux ignores it, because a dependency of this name was removed
+    // before.
     host.jobs.get_mut(&unblocked_job).unwrap().log.push(("begin-time:1".to_owned(), true));
     let limited_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
@@ -232,9 +233,8 @@ fn limits_are_checked_when_the_last_dependency_of_other_plugins_is_removed() {
     assert_no_drift(&host);
 }
 
-/// An update of a job starts a release scan that releases this job and a later job. While the callback of the update
-/// runs, Flux delays the removal of the updated job's dependencies, so the later job leaves DEPEND first. The later job
-/// must not take the headroom that is reserved for the updated job.
+/// An update of a job releases this job and a later job. The later job leaves DEPEND first, because Flux is still
+/// running the callback of the updated job. The later job must not take the headroom of the updated job.
 #[test]
 fn a_job_released_by_its_own_update_reserves_headroom_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {

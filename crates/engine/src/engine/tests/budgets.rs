@@ -492,3 +492,35 @@ fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
     push_without(&mut host, hours(2));
     assert_eq!(spent(&host, &bank("A")), 2 * MS_PER_HOUR);
 }
+
+#[test]
+fn the_charge_factor_of_a_queue_applies_to_an_extended_time_limit() {
+    let mut host = Host::new();
+    let charges = [("q1".into(), 0.5)].into();
+    host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
+    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let id = host.submit(job(7, "A", 5, HOUR).queue("q1")).unwrap();
+    let mut is_rejected = |seconds: f64| {
+        let updated = HostJob { duration: seconds, ..host.jobs[&id].clone() };
+        !host.engine.handle(host.now, Event::Validate(Host::facts(id, &updated))).is_empty()
+    };
+    assert!(!is_rejected(4.0 * HOUR), "20 node-hours count as 10");
+    assert!(is_rejected(4.0 * HOUR + 1.0));
+}
+
+#[test]
+fn an_ended_job_is_saved_with_its_queue_if_charged_and_with_its_time_limit_if_there_are_budgets() {
+    for (factor, budgets) in [(None, Vec::new()), (Some(2.0), vec![budget(bank("A"), hours(10))])] {
+        let needed = factor.is_some();
+        let mut host = Host::new();
+        let charges = factor.map(|factor| ("q1".into(), factor)).into_iter().collect();
+        host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
+        push(&mut host, budgets, NOW);
+        let id = host.submit(job(7, "A", 1, HOUR).queue("q1")).unwrap();
+        host.start_job(id);
+        end_job_seconds_after_start(&mut host, id, 60.0);
+        let saved = host.engine.unsaved_ended().take(10).unwrap();
+        let stored: Vec<_> = saved.iter().map(|ended| (ended.job.queue.is_some(), ended.job.limit)).collect();
+        assert_eq!(stored, [(needed, if needed { HOUR } else { 0.0 })]);
+    }
+}

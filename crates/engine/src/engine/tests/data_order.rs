@@ -72,7 +72,7 @@ fn the_site_data_in_force_at_posting_time_determine_the_priority() {
     let id = submit(&mut host, 1);
     restart_without_data(&mut host, id);
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    // Another push comes between the reprioritize and the next reactor turn.
+    // The first part of another push comes between the reprioritize and the next reactor turn.
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply_effects(effects);
     assert_eq!(host.state(id), Some(State::Priority));
@@ -152,13 +152,13 @@ fn a_dependency_name_is_not_reused_if_the_eventlog_cannot_be_read() {
     let held_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.end_job(first_job);
     assert_eq!(host.names(held_job), ["begin-time:1"], "the limit no longer holds the job");
-    // Flux does not accept the name without a suffix again.
+    // The name without a suffix was removed from the job, so Flux does not accept this name again.
     host.unreadable.insert(held_job);
     let limited_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     host.replay_jobs(true, make_engine_with_associations(vec![record(limited_association, "A")]));
     let second_job = submit(&mut host, 1);
-    // The engine knows only the present dependencies of the job. So it must use a name that the job cannot have had
-    // before.
+    // After the reload, the engine cannot read which names were removed from the job. So it must use a name that the
+    // job never had.
     host.remove_dependency(held_job, "begin-time:1");
     assert_eq!(host.names(held_job).len(), 1, "{:?}", host.names(held_job));
     host.end_job(second_job);
@@ -291,7 +291,7 @@ fn the_record_that_flux_accounting_creates_for_the_owner_allows_every_queue() {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     host.send_event(Event::Associations(vec![record(one_association, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
-    // A record without queues allows no queue to a user who is not the owner.
+    // A user who is not the owner may use only the queues in their record. The record of user 8 has none.
     let none = Association { queues: [].into(), ..association(8, "A") };
     host.send_event(Event::Associations(vec![record(none, "A")]));
     let refused_job = host.submit(HostJob::new(8).queue("q1"));

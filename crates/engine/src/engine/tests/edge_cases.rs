@@ -28,7 +28,7 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
     assert!(answer.helps.iter().all(|help| help.code != "smaller"), "{:?}", answer.helps);
 }
 
-/// The fractions would divide by the total usage, which is 0 here.
+/// The engine must not divide by the total usage, which is 0 here.
 #[test]
 fn the_usage_fractions_are_0_when_the_total_usage_is_0() {
     let host = make_host_with_live_fairshare(Policy::FairTree);
@@ -76,7 +76,7 @@ fn each_refresh_is_counted() {
     assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
-/// Fair-share is not live and ages have no weight, so no priority changes with time.
+/// Live fair-share is off and ages have no weight, so no priority changes with time.
 #[test]
 fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
     for refresh in [30.0, 0.0] {
@@ -88,7 +88,7 @@ fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
     }
 }
 
-/// The refresh itself may have caused the panic, so it must not run again in the same turn.
+/// The refresh may have caused the panic, so it must not run again in the same turn.
 #[test]
 fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of ended jobs: how many the engine stores while no refresh adds them to the usage, and how long the engine
-//! waits for job-list.
+//! Tests of ended jobs: how many ended jobs the engine stores without refreshes, and how long the engine waits for
+//! job-list.
 //! Rules: F11
 
 use super::host::Host;
@@ -81,7 +81,7 @@ fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
         let gives_up = effects.iter().any(
             |effect| matches!(effect, Effect::Log(_, text) if text.contains("job-list does not answer")),
         );
-        // The next request follows at once, because the engine ignores a page that comes while no request is pending.
+        // The engine ignores a page if no request is pending, so it sends the next request at once.
         assert_eq!(
             (gives_up, page_requests(&effects).len(), has_retry_timer_effect(&effects)),
             match tried {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The event fuzzer sends any sequence of events, legal or not, at any times. It carries out, refuses, repeats or loses
-//! the effects.
+//! The event fuzzer sends any events at any times. It carries out, refuses, repeats or loses the effects that the
+//! engine returns.
 //!
-//! A simple model counts the live jobs from the events alone. After each event, the answers of the engine must agree
-//! with this model. The engine's counters must agree with a new count of all jobs. The bytes of an input choose the
+//! After each event, the engine's answers must agree with a simple model, which computes the states of jobs from the
+//! events alone. The engine's counters must agree with a new count of all jobs. The bytes of an input choose the
 //! events (`t/fuzz/drive.rs`).
 
 #[path = "../../../../../t/fuzz/drive.rs"]
@@ -293,8 +293,8 @@ fn variant_name(value: &impl std::fmt::Debug) -> String {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Sends the events that the bytes of `input` choose, and checks the engine after each event. Returns numbers that
-/// stand for what happened.
+/// Sends the events that the bytes of `input` choose, and checks the engine after each event. Returns hashes of the
+/// events and their effects. The fuzzer keeps an input that gives a new hash.
 fn run_history(input: &[u8]) -> Vec<u64> {
     let mut choices = Choices(input);
     let batches = Batches {
@@ -313,8 +313,8 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     while !choices.is_over() {
         let before = format!("{:?}", oracle.stages());
         let (what, effects) = match choices.below(10) {
-            // Flux carries out or refuses an effect of an earlier event. Some effects stay in `pending_effects`, so
-            // Flux may handle them twice.
+            // Flux carries out or refuses an effect of an earlier event. One effect in four stays in
+            // `pending_effects`, and may be carried out again.
             0 | 1 if !pending_effects.is_empty() => {
                 let at = choices.below(pending_effects.len());
                 let effect = if choices.below(4) == 3 {

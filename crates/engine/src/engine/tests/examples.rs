@@ -30,7 +30,7 @@ pub fn start(host: &mut Host, nodes: u64) -> JobId {
     host.run_new_job(HostJob::new(7).size(nodes, nodes))
 }
 
-/// Returns a host where one job of user 7 may run, a running job, and `N` jobs that the limit holds.
+/// Returns a host in which user 7 may run one job, a running job of this user, and `N` held jobs.
 pub fn make_host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = start(&mut host, 1);
@@ -93,7 +93,8 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     let job_e = submit(&mut host, 1);
     assert_eq!(host.names(job_e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
     host.end_job(job_a);
-    // Job c takes the headroom that job a leaves. All nodes are taken (1 in use, 2 reserved), so e stays held.
+    // Job c takes the headroom that job a leaves. Job e stays held, because one node is in use and two nodes are
+    // reserved.
     assert_eq!(host.state(job_c), Some(State::Sched));
     assert_eq!(host.state(job_e), Some(State::Depend));
     assert_no_drift(&host);

@@ -39,7 +39,7 @@ fn a_job_waits_for_its_project_until_the_push_is_complete() {
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    // If the push does not contain the project of the job, the job ends when the reprioritize ends the push.
+    // The push is complete, but does not contain the project of the job. So the plugin ends the job.
     let (mut host, id) = unblock_during_push(job, vec![make_record_of_project_p1("A")]);
     host.send_event(projects_event(&["p2"]));
     host.send_event(Event::Reprioritize);

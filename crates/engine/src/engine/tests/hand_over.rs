@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the return to flux-accounting's plugin: which held jobs that plugin would end. Before that plugin is
-//! loaded, the request `rest` removes our dependencies from held jobs.
+//! Tests of the return to flux-accounting's plugin. The engine predicts which held jobs flux-accounting's plugin will
+//! end. Before the return, the event `Rest` removes our dependencies from held jobs.
 
 use super::examples::{assert_no_drift, make_site, start, submit};
 use super::host::Host;
@@ -92,8 +92,8 @@ fn flux_accounting_would_end_a_released_blocked_job_at_a_full_limit() {
     assert!(host.engine.view().can_rest(held));
 }
 
-/// If a blocked job lost our dependencies now, the job would stay in DEPEND. There flux-accounting's plugin would add a
-/// dependency again, fail to remove it, and end the job.
+/// Without our dependencies, a blocked job would stay in DEPEND until flux-accounting's plugin is loaded. That plugin
+/// would end the job.
 #[test]
 fn the_rest_request_keeps_the_dependencies_of_a_job_that_others_block() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
@@ -166,7 +166,7 @@ fn the_hand_over_answer_waits_until_all_eventlogs_are_read() {
         engine
     };
     let (mut host, held) = make_host_with_held_job();
-    // Flux has replayed one running job, and may replay others.
+    // Flux has replayed one running job. The replay has not ended, so Flux may replay more jobs.
     let mut engine = new_engine();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));

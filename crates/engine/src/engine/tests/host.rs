@@ -45,7 +45,7 @@ pub struct Host {
     next: u64,
     defers: usize,
     reads: VecDeque<JobId>,
-    /// Jobs whose eventlogs the effects in progress request.
+    /// Jobs whose eventlogs are requested by effects that the host has not carried out yet.
     to_be_read: BTreeSet<JobId>,
     asks: Vec<JobId>,
     retries: usize,
@@ -53,21 +53,21 @@ pub struct Host {
     /// `listed` is the response of job-list to the pending request.
     pub ended: Vec<EndedJob>,
     pub listed: Option<Option<Vec<EndedJob>>>,
-    /// How many priorities the engine has posted by job id.
+    /// The number of priorities that the engine has posted one by one.
     pub posts: usize,
-    /// Jobs that a priority posted by id moved from PRIORITY to SCHED, in order.
+    /// Jobs that went from PRIORITY to SCHED because the engine posted their priorities by id, in order.
     pub moved_to_sched: Vec<JobId>,
     /// The number of Flux's loops over all jobs.
     pub loops: usize,
-    /// The error of each priority that is posted by id.
+    /// If set, Flux refuses with this error each priority that the engine posts one by one.
     pub refuse_priorities: Option<Refusal>,
-    /// The error of each request to set an urgency.
+    /// If set, Flux refuses with this error each request for the urgency of a job.
     pub refuse_urgency_requests: Option<Refusal>,
     /// If set, Flux refuses each request to reprioritize all jobs with this error.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
-    /// Whether the queue timer is due, or `None` if the timer is not armed. `queues_asked` has the queues of
-    /// the pending request.
+    /// `Some(true)` if the timer for queue states fires now, `Some(false)` if it fires later, and `None` if it is not
+    /// armed.
     queue_timer: Option<bool>,
     queues_asked: Option<Vec<Option<QueueName>>>,
     pub stopped: BTreeSet<String>,
@@ -79,8 +79,8 @@ pub struct Host {
     pub time_left_at: Option<f64>,
     /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// All jobs for which [`is_hold_candidate`] is true, and some jobs for which it was true before. A search of all
-    /// jobs at each event would make long histories slow.
+    /// Includes all jobs for which [`is_hold_candidate`] is true. A search of all jobs at each event would make long
+    /// histories slow.
     hold_candidates: BTreeSet<JobId>,
     /// The job that Flux's loop over all jobs asks about.
     job_in_loop: Option<JobId>,
@@ -231,8 +231,7 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// Marks the hold candidates that the engine holds. Returns the marked jobs that are in SCHED. When all effects
-    /// are carried out, each of them must exceed a limit.
+    /// Marks the host's jobs that the engine now holds in PRIORITY or SCHED. Returns the jobs that are held in SCHED.
     pub(super) fn find_held_in_sched(&mut self) -> Vec<JobId> {
         self.hold_candidates.retain(|id| self.jobs.get(id).is_some_and(is_hold_candidate));
         if self.jobs.len() < 100 {
@@ -306,7 +305,7 @@ impl Host {
         self.job_in_loop = None;
     }
 
-    /// Returns the number of jobs of `user` in `bank` and `state`. Jobs that are held in SCHED are not counted.
+    /// Returns the number of jobs of `user` in `bank` and `state`, except jobs that are held in SCHED.
     pub fn count_jobs(&self, user: u32, bank: &str, state: State) -> u64 {
         let is = |job: &&HostJob| {
             job.user == user

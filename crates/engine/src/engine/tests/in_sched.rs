@@ -92,7 +92,7 @@ fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
     assert_eq!((others(resting_job), others(next)), (vec![], vec!["resources".into()]));
 }
 
-/// A refresh posts priorities of pending jobs. With a priority above 0, Flux would schedule the held job.
+/// If a refresh posted a priority above 0 for the held job, Flux would schedule the job.
 #[test]
 fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let mut all_accounts = accounts();
@@ -155,8 +155,8 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
     }
 }
 
-/// Each event in `causes` moves a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because
-/// the scheduler may have allocated the job's resources.
+/// Each event in `causes` moves a job from SCHED to PRIORITY. The job must return to SCHED, because the scheduler may
+/// have allocated resources to it already.
 #[test]
 fn a_job_sent_back_to_priority_returns_to_sched_whatever_the_cause() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));
@@ -246,8 +246,8 @@ fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
     assert_counters_and_holds(&host);
 }
 
-/// The restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the engine posts the
-/// priority by id if the loop would take too long.
+/// The restart sent the job to PRIORITY, so a limit holds the job there and not in SCHED. The engine answers Flux's
+/// loop, or posts the priority by id if the loop would take too long.
 #[test]
 fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     for batches in [FEW, SINGLE_POSTS] {
@@ -329,7 +329,7 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     assert_counters_and_holds(&host);
 }
 
-/// The test moves the job to SCHED, as another plugin does by giving it a priority.
+/// The test moves the job to SCHED in place of another plugin, which would give the job a priority.
 #[test]
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running_job, [held_job]) = make_host_with_held_jobs();
@@ -389,8 +389,8 @@ fn make_three_records() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
-/// The last push has no record of the held job's association. If an earlier push had the record, the job is
-/// released when its limits allow it. Otherwise the job waits for the record, and `why` says so.
+/// The last push has no record of the held job's association. If an earlier push had the record, the job is released
+/// when its limits allow it. Otherwise the job waits for the record, and `why` shows this reason.
 #[test]
 fn a_job_held_in_sched_is_not_stranded_if_the_last_push_lacks_its_association() {
     for by_tree in [true, false] {

@@ -32,8 +32,8 @@ fn a_job_that_ends_during_a_replay_releases_no_job() {
     assert!(!effects.iter().any(is_release), "{effects:?}");
 }
 
-/// No scan of an association runs before the eventlog of its job in SCHED is read. If the eventlog cannot be
-/// read, the scan must still follow.
+/// The engine scans an association only after it has read the eventlog of the association's job in SCHED. If the
+/// eventlog cannot be read, the engine must scan the association anyway.
 #[test]
 fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {

@@ -77,8 +77,8 @@ fn interleaving_ends_when_live_fair_share_is_turned_off() {
     }
 }
 
-/// If the weight of fair-share is negative, a later position in the association gives a job a higher priority. The
-/// priority without interleave decides whether the job is held.
+/// If the weight of fair-share is negative, a job at a later position has a higher priority. Whether a job is held
+/// depends on its priority without interleave.
 #[test]
 fn a_job_with_score_0_before_interleaving_is_not_released() {
     let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);
@@ -189,7 +189,7 @@ fn interleaving_charges_a_job_for_the_requests_of_earlier_pending_jobs() {
 }
 
 /// If only one user has usage, more usage does not change this user's fair-share. So interleave lowers the fair-share
-/// by a fixed step for each later job, and the priorities of the jobs still differ.
+/// of each later job by a fixed step.
 #[test]
 fn interleaved_jobs_with_equal_fair_share_get_priorities_one_step_apart() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
@@ -218,8 +218,8 @@ fn interleaving_ignores_the_old_bank_of_a_moved_job() {
     assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
-/// The next refresh computes the positions of jobs again. Until then, a moved job has the position and the fair-share
-/// of the last job in its new association. If the new association has no other job, the moved job has no position.
+/// Until the next refresh, a moved job has the position and the fair-share of the last job in its new association. If
+/// the new association has no other job, the moved job has no position.
 #[test]
 fn interleaving_puts_a_moved_job_last_in_its_new_bank() {
     for others in [0, 2] {

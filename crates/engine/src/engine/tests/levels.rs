@@ -46,7 +46,7 @@ fn the_answer_shows_at_most_200_siblings_of_an_association() {
         all_accounts,
         SitePart { rule, banks, associations: leaves.collect(), ..SitePart::default() },
     ));
-    // Each row has a user, and the user with the best rank among the siblings in the answer.
+    // Each row has the requested user, and the user with the best rank among the 200 users that the answer shows.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             AssociationFilter { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
@@ -83,8 +83,8 @@ fn a_page_of_associations_ends_at_the_maximum_number_of_tree_levels() {
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
-    // For each association in the tree, the answer lists 200 users and the 15 other banks. Two associations are not in
-    // the tree. So the page exceeds 2,000 entries after ten associations of the tree.
+    // For each of the new banks, the answer has 215 entries: 200 users and 15 banks. So ten of these banks fill a
+    // page, which ends above 2,000 entries. The page also has two associations without entries.
     let (first, next) = page(None, Open::All);
     assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
     let (rest, next) = page(next.as_deref(), Open::All);
@@ -118,7 +118,7 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_limits() {
     assert_eq!(page(Some("C")), (2, None));
 }
 
-/// Sibling 9 is inactive, so it does not compete for resources.
+/// Sibling 9 is inactive, so no sort value is computed for it.
 #[test]
 fn only_active_siblings_have_a_sort_value() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);

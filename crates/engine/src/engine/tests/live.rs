@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of live fair-share with a simulated Flux: one example for each rule.
+//! Live fair-share: between pushes, the plugin itself computes usages and fair-shares. The tests use a model of Flux,
+//! and have one example for each rule.
 //! Rules: F1, F2, F8, F21
 
 use super::host::Host;
@@ -79,7 +80,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// Returns the usage of an association under live fair-share.
+/// Returns the usage of an association at the host's time.
 pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
     let standing = &host.engine.standing;
     standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
@@ -209,7 +210,7 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_eq!(posted_priority(&host, id), 50_000);
-    // A push by flux-accounting's methods leaves the tree in force.
+    // A push by flux-accounting's methods does not change the tree.
     host.push(accounts().associations);
     let own_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(posted_priority(&host, own_job), 100_000);
@@ -369,7 +370,8 @@ fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
     }
 }
 
-/// Ages alone need a refresh each thousandth of age_max. Live fair-share needs the shorter period of the settings.
+/// For ages alone, the time between two refreshes is a thousandth of `age_max`. Live fair-share needs the shorter
+/// period of the settings.
 #[test]
 fn a_pushed_tree_makes_refreshes_more_frequent_than_ages_need() {
     let mut host = Host::new();

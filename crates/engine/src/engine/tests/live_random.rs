@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random histories of jobs under live fair-share. Usages must equal a recount, the head of each queue must be in order after a refresh, and
-//! each priority must equal its explanation.
+//! Random histories of jobs with live fair-share. Usages must equal a recount. After a refresh, the first jobs of
+//! each queue must be in order. Each priority must equal its explanation.
 
 use super::FEW;
 use super::host::Host;
@@ -205,8 +205,8 @@ impl World {
         assert_eq!(self.host.engine.view().get_live_fairshare_details().pending, pending);
     }
 
-    /// Checks that the first jobs of each queue by posted priority are also the first by current priority. The refresh reports the depth up
-    /// to which it could post.
+    /// Checks that the first jobs of each queue by posted priority are also the first by current priority. `right_to`
+    /// of the last refresh is the number of jobs that must be in order.
     fn check_heads_of_queues(&self) {
         let Some(last) = self.host.engine.view().get_live_fairshare_details().last else { return };
         for queue in [None, Some("q1")] {

@@ -34,8 +34,8 @@ fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
     }
 }
 
-/// If a job without dependencies of ours is still in DEPEND in the next turn, another plugin blocks it. For a held job and a job that is
-/// known to be blocked, this check is not needed.
+/// If a new job without dependencies of ours is still in DEPEND in the next turn, another plugin blocks the job. The
+/// engine need not check this for a job that is held or known to be blocked.
 #[test]
 fn only_jobs_without_dependencies_are_checked_again_in_the_next_reactor_turn() {
     for (limit, is_blocked, arms_turn) in

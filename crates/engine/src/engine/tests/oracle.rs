@@ -57,7 +57,7 @@ fn is_ours(name: &str) -> bool {
     find_limit_name(name).is_some()
 }
 
-/// Computes from the host's jobs and the pushed limits which releases are allowed.
+/// Computes from the jobs of the model host and the pushed limits which jobs the engine may release.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     associations: BTreeMap<(UserId, BankName), AssociationRecord>,
@@ -65,9 +65,9 @@ pub struct Oracle {
     queues: BTreeMap<String, Queue>,
     /// The limits of the last push.
     pushed_limits: Vec<SiteLimit>,
-    /// The limits in force that can hold jobs. A limit on each queue is stored as one limit for each pushed queue.
+    /// The current limits that can hold jobs. A limit on each queue is stored as one limit for each pushed queue.
     pub limits: Vec<SiteLimit>,
-    /// The limits in force that only reject jobs at submission.
+    /// The current limits that only reject jobs at submission.
     submission_limits: Vec<SiteLimit>,
     pub budgets: BudgetRules,
     strict: StrictQueues,
@@ -77,31 +77,33 @@ pub struct Oracle {
     parents: BTreeMap<BankName, BankName>,
     /// Whether a release scan visits all associations. The specification does not fix their order.
     pub scans_all: bool,
-    /// Whether fair-share is computed live. If so, the oracle cannot compute the priorities.
+    /// Whether live fair-share is on. If so, the oracle cannot compute the priorities.
     is_live: bool,
-    /// Whether a job is being moved to another bank or queue. One scan then releases jobs of its former bank or
-    /// queue, and another scan releases jobs of its new bank or queue.
+    /// Whether a job is being moved to another bank or queue. The first scan then releases jobs of the former bank or
+    /// queue, and the second scan releases jobs of the new one.
     pub is_moving: bool,
-    /// Whether the deferred work of a reactor turn begins now. It may scan several associations, one after another.
+    /// Whether a reactor turn for deferred work begins. Such a turn may scan several associations, one after another.
     pub is_deferred_turn: bool,
     /// The number of times that the order of two associations was compared. Tests check that it is above 0.
     pub compared_orders: usize,
-    /// Associations whose record came in a push that no reprioritize has ended yet. Jobs of these associations stay in
+    /// Associations whose record was pushed, but whose push has not ended. Jobs of these associations stay in
     /// PRIORITY.
     half_pushed: BTreeSet<(UserId, BankName)>,
     /// The pushed weight of fair-share. The weights of queue and urgency are the defaults of flux-accounting.
     weight: Option<i64>,
-    /// Jobs that the current scan released and that other plugins block in DEPEND. They count until the scan ends.
+    /// Jobs that the current scan released and that other plugins block in DEPEND. Limits count these jobs until the
+    /// scan ends.
     freed: BTreeSet<JobId>,
     /// Jobs to whose events the plugin is subscribed. For other jobs, no event shows whether other plugins
     /// hold them.
     pub subscribed: BTreeSet<JobId>,
     /// Jobs with unknown dependencies. A scan skips them.
     pub unknown: BTreeSet<JobId>,
-    /// Whether jobs of priority 0 count like other jobs. With live fair-share a posted 0 may be stale.
+    /// Whether jobs at priority 0 use headroom, as jobs above 0 do. Under live fair-share, a posted priority of 0 may
+    /// be stale.
     counts_priority_0: bool,
-    /// Whether running jobs count with their whole time limit, or with the time that they have left. A timer updates
-    /// the engine's counters, so the counters are between these two values.
+    /// True if running jobs count with their whole time limit, and false if they count with the time that they have
+    /// left. The engine's counters must lie between the two results.
     counts_whole_time: bool,
     /// The time of the host.
     pub now: f64,
@@ -169,8 +171,8 @@ impl Oracle {
         self.parents = policy.parents.iter().cloned().collect();
     }
 
-    /// Returns this oracle with running jobs counted by their whole time limits: the largest counters that the engine
-    /// may have.
+    /// Returns this oracle with running jobs counted by their whole time limits. Its results are upper bounds of the
+    /// engine's counters.
     fn at_most(&self) -> Oracle {
         Oracle { counts_whole_time: true, ..self.clone() }
     }
@@ -263,8 +265,8 @@ impl Oracle {
                     && matches!(job.state, State::Priority | State::Sched);
             // If running limits are strict, each job that is in SCHED or moves there counts.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            // A pending job in a stopped queue uses headroom only if the job that asks for headroom is also in a
-            // stopped queue. If running limits are strict, a pending job always uses headroom.
+            // A pending job in a stopped queue keeps no headroom from jobs outside stopped queues, unless running
+            // limits are strict.
             let is_suspended = self.is_queue_stopped(job) && !self.is_queue_stopped(asking);
             let rests = self.is_unschedulable(job) || is_suspended && !self.is_strict(job);
             job.state == State::Run || (is_released || is_counted) && !rests
@@ -334,7 +336,7 @@ impl Oracle {
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
                 Stage::Active | Stage::OneJob => unreachable!("these limits hold no job"),
             };
-            // An exceeded limit does not hold a job that requests nothing of the limited amount.
+            // A job that requests nothing of the limited amount is not held, even if the limit is exceeded.
             let hour = if limit.amount.measure.is_time() { 3_600_000 } else { 1 };
             if asked(job) > 0 && full(Limit(limit.cap.limit.0 * hour), used, asked(job)) {
                 let name = scopes::format_limit_name(limit);
@@ -364,7 +366,7 @@ impl Oracle {
         let others = self.associations.values().map(|record| &record.association);
         for other in others.filter(|other| other.bank == mine.1 && other.user != mine.0) {
             let theirs = (other.user, &other.bank);
-            // The other association cannot be released before its push ends.
+            // No job of association `other` can be released before the push of its record ends.
             if self.half_pushed.contains(&(other.user, other.bank.clone())) {
                 continue;
             }
@@ -413,8 +415,8 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// Returns the limits that job `id` would exceed if it were released now. If several scans share limits, jobs
-    /// that an earlier scan released and that other plugins block in DEPEND do not count.
+    /// Returns the limits that job `id` would exceed if it were released now. If several associations are scanned,
+    /// does not count jobs that an earlier scan released and that other plugins block in DEPEND.
     fn list_limits_exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.scans_all || self.is_deferred_turn;
         let has_scopes = !self.limits.is_empty() || !self.budgets.budgets.is_empty();
@@ -430,7 +432,7 @@ impl Oracle {
         // The dependencies of a job are removed one by one. The first removal reserves headroom for this job
         // itself.
         let exceeded = self.list_limits_exceeded_in_scan(jobs, id);
-        // If a test made up the name of the dependency, there is no limit to check.
+        // A test may use a dependency name that belongs to no limit.
         let Some(limit) = find_limit_name(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
         assert!(!is_full, "{name} is removed from job {id}, and {exceeded:?} are full");

@@ -45,7 +45,7 @@ fn make_host_during_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     (host, running_job, held, other_job)
 }
 
-/// Makes something happen in the middle of the push. The arguments are the running job and the job without a queue.
+/// An action in the middle of the push. The arguments are the running job and the job without a queue.
 type Action = fn(&mut Host, JobId, JobId);
 
 #[test]

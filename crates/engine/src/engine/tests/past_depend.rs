@@ -34,8 +34,8 @@ pub fn assert_counters_and_holds(host: &Host) {
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
-/// Returns a host with three jobs that were submitted before the first push. The push allows two jobs in SCHED, so the last one is held in
-/// PRIORITY.
+/// Returns a host with three jobs that were submitted before the first push. The push allows two jobs in SCHED, so
+/// the third job is held in PRIORITY.
 fn push_after_three_jobs() -> (Host, [JobId; 3]) {
     let mut host = Host::new();
     let jobs = [(); 3].map(|()| submit(&mut host, 1));
@@ -81,7 +81,7 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     assert_eq!(held, 1);
 }
 
-/// The request `rest` removes our dependencies from held jobs. A job that is held in PRIORITY has no dependencies of
+/// The event `Rest` removes our dependencies from held jobs. A job that is held in PRIORITY has no dependencies of
 /// our plugin.
 #[test]
 fn removal_of_our_dependencies_ignores_a_job_held_in_priority() {
@@ -279,8 +279,8 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));
 }
 
-/// The reload found the job in SCHED without an association. The update brings an association with a full limit, which must not hold a job
-/// that is in SCHED already.
+/// After the reload, the job is in SCHED without an association. An update assigns an association whose limit is
+/// full. This limit must not hold the job, which is in SCHED already.
 #[test]
 fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() {
     let mut host = make_site(|_| ());
@@ -308,8 +308,8 @@ fn a_job_held_in_priority_gets_no_dependency_when_its_queue_changes() {
     assert_counters_and_holds(&host);
 }
 
-/// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority after the update, so the engine must
-/// post it.
+/// After a restart, the job has no association and stays in PRIORITY. Flux does not ask for the job's priority after
+/// the update. So the engine must post the priority.
 #[test]
 fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() {
     for was_sched in [true, false] {

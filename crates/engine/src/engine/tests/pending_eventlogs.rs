@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! No limit may be exceeded while eventlogs are unread after a reload, even if jobs are submitted, start and end meanwhile.
+//! After a reload, eventlogs are unread for some time. Meanwhile no limit may be exceeded, even if jobs are
+//! submitted, start and end.
 
 use super::examples::assert_no_drift;
 use super::host::Host;
@@ -63,7 +64,8 @@ fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unrea
     }
 }
 
-/// The eventlog would show the dependencies. A job past DEPEND has none, so its unreadable eventlog must not keep it in PRIORITY.
+/// The eventlog of this job cannot be read. A job past DEPEND has no dependencies, so the engine must not keep the
+/// job in PRIORITY.
 #[test]
 fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched() {
     let (own, wide) = (association(7, "A"), queue("q1"));
@@ -106,7 +108,8 @@ fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
     }
 }
 
-/// Headroom must go to a job that was held before the reload, although the engine cannot see yet which limits hold that job.
+/// Headroom must go to a job that was held before the reload, even if the engine has not read yet which limits hold
+/// the job.
 #[test]
 fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
@@ -155,8 +158,8 @@ fn push_two_users() -> Event<'static> {
     Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into())
 }
 
-/// Until the eventlog of a job in SCHED is read, the engine assumes that the job has a reservation. A job that was
-/// never held has no reservation.
+/// Until the eventlog of a job in SCHED is read, the engine assumes that the job has a reservation. Afterwards, a job
+/// that was never held has none.
 #[test]
 fn a_replayed_job_is_held_when_the_eventlogs_of_jobs_under_the_same_limit_are_read() {
     for was_held in [true, false] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities that are posted by id, without Flux's loop over all jobs. The loop would block other requests. A push posts the priorities of
-//! jobs without a priority in this way too.
+//! If Flux's loop over all jobs would block other requests for too long, the engine posts priorities one by one, by
+//! job id. After a push, jobs without a priority also get their priorities one by one.
 //! Rules: F16, F18, F19
 
 use super::host::Host;
@@ -90,8 +90,8 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     }
 }
 
-/// The data was pushed before the replay, so no limit holds the jobs. But Flux has not asked for their
-/// priorities since the reload, so the push must post the priorities.
+/// The data was pushed before the replay, so no limit holds the jobs. But Flux has not asked for their priorities
+/// since the reload, so the push must make the engine post these priorities.
 #[test]
 fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);
@@ -364,8 +364,8 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     }
 }
 
-/// At first, user 8 has more usage than user 7. The job of user 7 runs until user 7 has more usage. Then only
-/// the jobs of one user need new priorities.
+/// At first, user 8 has more usage than user 7. The job of user 7 runs until user 7 has more usage. To correct the
+/// order, the refresh needs to post only the priorities of one user.
 #[test]
 fn a_refresh_posts_only_priorities_that_change_the_order_of_jobs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
@@ -428,8 +428,8 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     }
 }
 
-/// Three events request all priorities: flux-accounting's reprioritize, a loop that another plugin starts,
-/// and changed settings. Each may post stale priorities at most once an hour.
+/// Three events make Flux ask for all priorities: flux-accounting's reprioritize, a loop that another plugin starts,
+/// and changed settings. After each of them, stale priorities may be posted at most once an hour.
 #[test]
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);
@@ -502,7 +502,8 @@ fn jobs_of_a_virtual_queue_and_its_parent_share_one_priority_order() {
                 host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
             }
         }
-        // The plugin requests the states of the queues again, because an hour has passed.
+        // The start of q2 makes the plugin request the states of the queues again. After an hour, a push may post
+        // stale priorities.
         host.set_queue_started("q2", true);
         host.now += 3_600.0;
         host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));

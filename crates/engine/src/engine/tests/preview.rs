@@ -36,7 +36,7 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
     (preview, before, list_priorities(host))
 }
 
-/// Checks a preview against the priorities before and after the commit.
+/// Checks a preview of a push against the priorities before and after the push is committed.
 fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
     for job in &preview.moves {
         assert_eq!([before[&job.id], after[&job.id]], job.priority.map(i64::from), "job {}", job.id);
@@ -221,7 +221,8 @@ fn a_preview_reports_an_invalid_tree() {
     assert!(fault.contains("nowhere"), "{fault}");
 }
 
-/// The preview must use the settings in force, and the ages and usages at the present time. Otherwise priorities would differ.
+/// The preview must use the current settings, and ages and usages at the present time. Otherwise it would show
+/// changed priorities.
 #[test]
 fn a_preview_of_an_unchanged_push_moves_no_job() {
     for (settings, rule) in [

@@ -224,8 +224,8 @@ impl World {
         }
     }
 
-    /// Returns true if running jobs can never exceed a limit. This is so if the scheduler starts each job at once, or
-    /// if running limits are strict. Otherwise jobs that were never held can start beyond a limit.
+    /// Returns true if running jobs never exceed a limit: the scheduler starts each job at once, or running limits
+    /// are strict. In other cases, jobs that were never held can start beyond a limit.
     fn are_running_limits_kept(&self) -> bool {
         self.site.is_eager || is_strict(&self.site.settings)
     }
@@ -304,8 +304,8 @@ fn any_site() -> impl Strategy<Value = Site> {
 /// Runs operations without other plugins and without changes of limits. Checks after each operation that no limit is exceeded and no job
 /// is stranded, and calls `observe`.
 fn run_without_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &World)) {
-    // A job at priority 0 loses its reservation. If running limits are not strict, an eager scheduler may later start the job beyond a
-    // limit, so such a history contains no operation that makes a priority 0.
+    // A job at priority 0 loses its reservation, and may start later beyond a limit if running limits are not strict.
+    // So an eager scheduler gets no operation here that makes a priority 0.
     let may_exceed = site.is_eager && !is_strict(&site.settings);
     let is_allowed = |op: &&Op| !(may_exceed && matches!(op, Op::Urgency(..) | Op::Weight(_)));
     let mut world = World::new(site);

@@ -121,7 +121,7 @@ fn the_reason_of_a_new_priority_names_all_changes_of_a_push() {
 fn a_later_refresh_gives_usage_not_shares_as_the_priority_reason() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);
     let [running_job, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
+    // The push changes shares in bank B, which has no pending jobs. Fair-shares in bank A do not change.
     let mut site = tree(Policy::Classic, host.now, leaves());
     host.send_event(Event::Policy(accounts(), site.clone()));
     host.run_until_idle();

@@ -122,8 +122,8 @@ fn count_stale(host: &Host) -> usize {
         .count()
 }
 
-/// At the next refresh no usage has changed. So the engine repeats Flux's loop over all pending jobs only because Flux
-/// refused it before.
+/// No usage changes before the second refresh. The second refresh must repeat the request for all priorities that
+/// Flux refused at the first refresh.
 #[test]
 fn a_refresh_repeats_the_reprioritization_refused_at_the_previous_refresh() {
     let mut host = make_host_with_live_fairshare(Policy::Classic);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The latest release time that `why` predicts for a held job. It must hold whichever jobs start before that time.
+//! `why` predicts the latest time at which a held job is released. The job must be released by that time, whichever
+//! jobs start before.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
@@ -40,8 +41,8 @@ fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     assert_eq!(predict_release(&host, held_job).latest, None);
 }
 
-/// If the job in SCHED does not start, the larger held job uses its headroom and is released first. So the
-/// release time of the smaller held job is unknown.
+/// If the job in SCHED does not start, the larger held job uses the headroom of that job and is released first. So
+/// the release time of the smaller held job is unknown.
 #[test]
 fn a_larger_held_job_may_be_released_first_with_more_headroom() {
     let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
@@ -96,7 +97,7 @@ fn why_predicts_no_time_if_two_jobs_end_together() {
     }
 }
 
-/// The limit of the bank has headroom now, but other associations may take this headroom at any time.
+/// The limit of the bank has headroom now, but jobs of other associations may take this headroom at any time.
 #[test]
 fn why_predicts_no_time_under_a_limit_over_a_scope() {
     let of_bank = |bank: &str| SiteLimit {
@@ -161,7 +162,7 @@ fn add_new_releases(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(J
     }
 }
 
-/// Returns the time at which the first running job ends, and the job. Returns `None` if no job runs.
+/// Returns the next time at which a running job ends, and this job. Returns `None` if no job runs.
 fn find_next_job_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));

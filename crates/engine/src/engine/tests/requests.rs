@@ -123,7 +123,8 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let one_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = || vec![record(one_association.clone(), "A")];
     assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
-    // If Flux replays a job before the data come, the engine has no history of the job.
+    // Flux replays this job before the first push. The engine has not validated the job, so it must read the
+    // eventlog.
     let mut engine = Engine::with_small_batches();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -249,7 +250,8 @@ fn the_engine_lists_users_whose_jobs_wait_for_a_push() {
     assert_eq!(waiting(&host), [8]);
 }
 
-/// The job has a reservation only under strict running limits. It gives the reservation back only at urgency 0.
+/// Without strict running limits, the job has no reservation. With strict running limits, the job loses its
+/// reservation when its urgency becomes 0.
 #[test]
 fn only_a_returned_reservation_starts_a_release_scan() {
     for (running, before, urgency, is_scanned) in [
@@ -303,7 +305,7 @@ fn moving_a_job_in_priority_to_a_full_queue_adds_no_dependency() {
     }
 }
 
-/// The engine has released the job, but Flux has not removed its dependency yet.
+/// The engine has released the job, but Flux has not removed the job's dependency yet.
 #[test]
 fn a_job_that_is_being_released_gets_no_dependency_when_its_queue_changes() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));

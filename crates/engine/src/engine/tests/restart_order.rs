@@ -10,8 +10,8 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-/// The largest number of jobs that get their priorities in Flux's loop. If there are more, `SLICE` jobs get their
-/// priorities in each reactor turn.
+/// The largest number of jobs that get their priorities in Flux's loop. If more jobs need a priority, the engine
+/// posts `SLICE` priorities in each reactor turn.
 const MAX_IN_LOOP: usize = 4;
 const SLICE: usize = 3;
 
@@ -61,7 +61,7 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
     assert_no_drift(&host);
 }
 
-/// For priorities in the upper half of the range, Flux searches its list from the other end.
+/// For priorities in the upper half of the range, Flux searches its list of pending jobs from the beginning.
 #[test]
 fn flux_gets_high_priorities_in_ascending_order_after_a_restart() {
     let (mut host, ids) = restart_and_push(11, [0.2, 0.9], i64::from(u32::MAX));

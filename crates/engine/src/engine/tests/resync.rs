@@ -49,7 +49,8 @@ fn a_comparison_looks_up_each_job_once_and_then_requests_all_priorities() {
     assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
 }
 
-/// Until the comparison ends, the engine may store jobs that Flux no longer has. So it releases no job.
+/// After a panic, the engine may store jobs that Flux no longer has. So it releases no job before it has compared its
+/// jobs with Flux.
 #[test]
 fn after_a_panic_a_release_scan_waits_for_the_comparison_with_flux() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
@@ -86,8 +87,8 @@ fn after_a_panic_the_engine_rereads_fluxs_jobs_and_drops_vanished_jobs() {
         host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap(),
     ];
     assert_eq!(host.state(held_job), Some(State::Depend));
-    // In Flux, one job ended and another started, but the engine got no callback. The report of the panic has the id of
-    // a job that does not exist.
+    // In Flux, one job ended and another started, but the engine got no callback. The panic is reported for a job
+    // that does not exist.
     host.jobs.remove(&gone_job);
     host.jobs.get_mut(&first_job).unwrap().state = State::Run;
     let effects = report_panic_to_engine(&mut host, Some(JobId(999)));
@@ -168,7 +169,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
         "a second request starts no second comparison"
     );
     assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
-    // The next panic makes the engine abandon the comparison with Flux again.
+    // After one more panic, the engine abandons this comparison with Flux too.
     assert!(has_log_effect_with_text(&report_panic_to_engine(&mut host, None), "cannot compare"));
 }
 
@@ -329,8 +330,8 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
     assert_eq!(host.refresh_at, Some(due));
 }
 
-/// The comparison with Flux includes jobs without an association. The comparison ends when the eventlog of the job is
-/// read, or when the job ends.
+/// After a panic, the engine also compares jobs without an association with Flux. The comparison ends when the job's
+/// eventlog is read, or when the job ends.
 #[test]
 fn the_comparison_with_flux_includes_jobs_without_an_association() {
     for ends in [false, true] {

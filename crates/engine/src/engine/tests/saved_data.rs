@@ -91,7 +91,7 @@ fn ended_job(id: u64) -> Job {
     Job { id: JobId(id), user: UserId(7), bank: "A".into(), queue: None, ran_on, start: NOW, limit: 0.0 }
 }
 
-/// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.
+/// `take` returns each ended job once. It returns `None` if more jobs have ended than the engine stores.
 #[test]
 fn an_ended_job_is_kept_until_the_snapshot_has_taken_it() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);

@@ -104,8 +104,8 @@ fn the_snapshot_contains_the_parents_of_banks() {
     }
 }
 
-/// The limit counts GPUs. Each job requests two GPUs, and one GPU is left. Each row has a limit, and says which jobs in
-/// `others` the limit holds.
+/// All limits count GPUs. One GPU is left under each limit, and each job in `others` requests two GPUs. Each row has
+/// a limit, and says which of these jobs the limit holds.
 #[test]
 fn a_scope_limit_counts_all_jobs_of_its_scope_and_no_others() {
     let association = || Target::Association(UserId(7), "A".into());

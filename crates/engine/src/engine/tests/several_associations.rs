@@ -31,7 +31,7 @@ fn a_push_releases_the_jobs_of_all_associations_in_one_reactor_turn() {
     for event in [Event::Associations(make_records(Limit(2))), Event::Reprioritize] {
         host.oracle.apply_event(&event);
         let effects = host.engine.handle(NOW, event);
-        // `apply_effects` carries out the effects of this turn, and runs no further turn.
+        // `apply_effects` carries out the effects of this turn. It does not run the next turn.
         host.apply_effects(effects);
     }
     assert!(held.iter().all(|id| host.state(*id) == Some(Sched)), "{held:?}");

@@ -35,7 +35,7 @@ pub struct HostJob {
     /// The time limit in seconds.
     pub limit: Option<f64>,
     pub priority: Option<i64>,
-    /// The priority in the last answer to Flux. Flux stores it when the callback has returned.
+    /// The priority in the last answer to Flux. Flux stores this priority when the callback has returned.
     pub answered: Option<i64>,
     pub dependencies: BTreeSet<String>,
     /// Whether the jobspec declares a dependency of another plugin.
@@ -44,7 +44,7 @@ pub struct HostJob {
     pub was_unreadable: bool,
     /// Whether the job was held in PRIORITY at any time since the plugin was loaded.
     pub was_held_in_priority: bool,
-    /// Whether the job has been in SCHED and still counts as scheduled.
+    /// Whether limits still count the job as scheduled after Flux sent it back from SCHED to PRIORITY.
     pub was_sched: bool,
     /// Whether the job is in PRIORITY without a priority.
     pub lacks_priority: bool,

@@ -46,7 +46,7 @@ fn each_active_job_counts_in_exactly_one_state() {
     assert_eq!(states(&host), [0, 2, 0, 0, 2, 0]);
     host.start_job(held_job);
     assert_eq!(states(&host), [1, 1, 0, 0, 2, 0]);
-    // Before the first push, all jobs are counted as waiting and none as pending.
+    // Before the first push, all four jobs wait for data. None of them counts as pending, held or blocked.
     let mut host = Host::new();
     for user in [5, 5, 6] {
         host.submit(HostJob::new(user)).unwrap();

@@ -75,7 +75,8 @@ fn each_queue_has_its_own_rule_for_running_limits() {
     )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let jobs = ["q2", "q2", "q1", "q1", "q2"].map(&mut in_queue);
-    // Only queue q1 has the strict rule. So only the job of queue q1 in SCHED takes headroom.
+    // Running limits are strict only in queue q1. So the job of q1 in SCHED takes headroom, and the jobs of q2 in
+    // SCHED do not.
     assert_eq!(list_states(&host, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     assert_no_drift(&host);
 }

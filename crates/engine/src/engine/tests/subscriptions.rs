@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Flux searches all subscriptions of a plugin whenever one ends, so the plugin subscribes to few jobs at a time. No event reports when
-//! another plugin unblocks an unsubscribed job. Such jobs must exceed no limit, and none may stay held without a reason.
+//! The plugin subscribes to few jobs at a time, because Flux searches all subscriptions of a plugin when one of them
+//! ends. No event reports when another plugin unblocks an unsubscribed job. Unsubscribed jobs must exceed no limit,
+//! and none of them may stay held without a reason.
 //! Rules: R11
 
 use super::examples::{assert_no_drift, make_site, submit};
@@ -158,8 +159,8 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_blocks_it() {
     }
 }
 
-/// The plugin added dependencies to these jobs before the reload. No event shows whether another plugin
-/// blocks them, so the engine holds and releases the jobs as if no other plugin did.
+/// The plugin added dependencies to these jobs before the reload. Afterwards it cannot subscribe to all of them. The
+/// engine handles a job without a subscription as if no other plugin blocked the job.
 #[test]
 fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own_association = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };

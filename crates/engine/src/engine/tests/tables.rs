@@ -15,7 +15,7 @@ const NINTH: Rule = Rule {
     caps: Caps::InAll(&[(Measure::Cores, |_| Limit(8))]),
 };
 
-/// The added limit must hold and release jobs as the other limits do.
+/// The ninth limit must hold and release jobs as the eight other limits do.
 #[test]
 fn a_new_counted_limit_needs_only_a_row_in_the_limit_table() {
     let counters = [RULES.counters, &[NINTH]].concat().leak();

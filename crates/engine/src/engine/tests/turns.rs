@@ -27,7 +27,8 @@ fn run_reactor_turn(host: &mut Host) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Timer(Timer::Turn))
 }
 
-/// A job that ends during Flux's loop over all jobs frees headroom. A release within the loop would move Flux's cursor.
+/// A job that ends during Flux's loop over all jobs frees headroom. The engine must release no job within the loop,
+/// because this would move Flux's cursor.
 #[test]
 fn a_job_end_releases_no_job_during_flux_reprioritization() {
     let (mut host, running, [held]) = make_host_with_held_jobs();
@@ -83,8 +84,8 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
-/// In flux-accounting's push, the record of the instance owner comes last, after the reprioritize. So a record of the owner can end a push,
-/// but not if other records follow.
+/// A push by flux-accounting ends with the record of the instance owner. If other records follow, the owner's record
+/// does not end the push.
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records =
@@ -167,8 +168,8 @@ fn a_job_update_in_priority_causes_no_lookup_of_the_urgency() {
     assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
 }
 
-/// While fair-share was not live, priorities were computed from pushed fair-shares. If they stayed, new jobs would be
-/// sorted among priorities of another scale.
+/// While live fair-share is off, priorities come from pushed fair-shares, which have another scale. When live
+/// fair-share is switched on, the engine must post all priorities again.
 #[test]
 fn all_priorities_are_posted_again_when_live_fair_share_is_enabled() {
     let mut host = Host::new();
@@ -201,8 +202,8 @@ fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
     assert_eq!(released_jobs(&run_reactor_turn(&mut host)), [second]);
 }
 
-/// The engine checks the job's limits when it reads the job's eventlog. Later, when the other plugin unblocks the
-/// job, the job goes to SCHED at once.
+/// The engine checks the job's limits when it has read the job's eventlog. When the plugin that blocks the job
+/// unblocks it, the job goes to SCHED at once.
 #[test]
 fn a_replayed_job_that_was_checked_is_not_checked_again() {
     let mut host = make_site(|_| ());

@@ -72,7 +72,7 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// A held job is not checked, because the release scan checks it later. A job that stays in its queue is not checked
+/// The release scan checks a held job later, so the update is accepted. A job that stays in its queue is not checked
 /// again.
 #[test]
 fn an_update_of_a_held_job_or_to_the_same_queue_is_always_accepted() {
@@ -124,8 +124,8 @@ fn an_unchecked_update_to_an_unknown_bank_is_logged_without_an_exception() {
     assert_eq!(answers::check(&host.engine.view()).drift, []);
 }
 
-/// The moved job was the last job of bank A with an unread eventlog, so the engine can now check the other jobs of
-/// the bank. It checks them in a later reactor turn, not among the effects of the update.
+/// Only the moved job had an unread eventlog in bank A. So the engine can check the other jobs of bank A after the
+/// move, in a later reactor turn.
 #[test]
 fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let accounts = |running_job| {

@@ -253,7 +253,7 @@ pub fn make_site(limits: [i64; 5]) -> Host {
     )
 }
 
-/// Submits jobs, and starts those that are to start. Returns the ids of the accepted jobs.
+/// Submits jobs. Starts a job if the first member of its tuple is true. Returns the ids of the accepted jobs.
 pub fn submit_all(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> Vec<JobId> {
     let mut ids = Vec::new();
     for (starts, nodes, at, user, limit) in jobs {
@@ -424,7 +424,8 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     }
 }
 
-/// The end of the running job releases only the first of three held jobs, so the answer suggests the cancellation only for that job.
+/// The end of the running job releases only the first of three held jobs. So the answers for the second and the third
+/// job do not suggest to cancel the running job.
 #[test]
 fn why_suggests_a_cancellation_only_if_it_would_release_the_job() {
     let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);

@@ -84,7 +84,7 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     assert_eq!(ask(&host, behind_job), ("needs-start".to_owned(), false, false));
     let blocked_job = host.submit(timed(50.0).blocked_by("afterany:1")).unwrap();
     assert_eq!(ask(&host, blocked_job), ("others".to_owned(), false, false));
-    // The held job is released when the job in SCHED starts. At urgency 0, the job in SCHED does not start.
+    // The held job is released when the job in SCHED starts. At urgency 0, the job in SCHED never starts.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
         let first_job = host.submit(timed(50.0)).unwrap();
@@ -205,8 +205,8 @@ fn why_suggests_no_bank_that_refuses_the_project() {
     }
 }
 
-/// Half of the held jobs ahead request all nodes, and the other half request all cores. Whenever a running job ends,
-/// the search tries all of these jobs and releases none. So `why` limits the number of tries.
+/// Half of the held jobs before this job request all nodes, and the other half request all cores. Whenever a running
+/// job ends, the search tries all of these jobs, but none can be released. So `why` limits the number of tries.
 #[test]
 fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();

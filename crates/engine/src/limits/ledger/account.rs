@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The counters and indexes of one association, which depend only on its live jobs.
+//! The counters and indexes of one association. They depend only on its active jobs.
 
 use super::super::line::HeldLine;
 use super::super::place::PositionsInScopes;
@@ -28,7 +28,7 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(in crate::limits) struct Account {
     pub usage: Usage,
-    /// The limit scopes in which the jobs of the association count too; `None` before its first job.
+    /// The limit scopes that count the jobs of the association. `None` if the association never had a job.
     pub scope_ids: Option<Box<ScopeIds>>,
     /// The association's positions in waiting lists.
     pub waiting: PositionsInScopes,
@@ -38,7 +38,7 @@ pub(in crate::limits) struct Account {
     pub latest_queue: Option<QueueName>,
     /// Jobs in DEPEND and PRIORITY.
     pub before_sched: BTreeSet<JobId>,
-    /// Jobs that limits count, sorted by their latest end.
+    /// Jobs that limits count, sorted by their expiration time.
     pub counted: BTreeSet<(LatestEnd, JobId)>,
     /// The number of replayed jobs whose eventlog is unread. While there are any, the headroom is unknown, and no job is released.
     pub unread: u64,

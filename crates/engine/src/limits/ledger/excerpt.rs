@@ -7,8 +7,8 @@ use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
 
-/// The position of a held job among the held jobs of its association, in the order of release. For a pending job, its position in its
-/// scheduler queue, by posted priority.
+/// The position of a job in a list. A held job has a position among the held jobs of its association, in the order of
+/// release. A pending job has a position in its scheduler queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PositionAmongJobs {
@@ -19,8 +19,9 @@ pub struct PositionAmongJobs {
 }
 
 impl Ledger {
-    /// Returns the held jobs of the association that may be released before job `id`, or take headroom that the job needs. These are all
-    /// jobs before it, and later jobs that request less or belong to another class. Returns `None` if there are more than `most`.
+    /// Returns the held jobs of the association that compete with job `id` for headroom. A competing job may be
+    /// released before job `id`, or may use headroom that job `id` needs. Returns `None` if there are more than
+    /// `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
         let own = Class::for_job(job);
@@ -73,7 +74,8 @@ impl Ledger {
 }
 
 impl Stage {
-    /// Returns the amount of `measure` that a job uses or reserves in this stage. Includes suspended reservations if `counts_suspended` is true.
+    /// Returns the amount of `measure` that a job uses or reserves under limits on this stage. Suspended reservations
+    /// are included only if `counts_suspended` is true.
     pub fn compute_used_or_reserved_amount(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
         let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
         let suspended = if counts_suspended { suspended } else { 0 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The latest ends of jobs, as values that can be sorted.
+//! The expiration time of a job, in a form that can be sorted.
 
 use super::Job;
 
-/// The time at which a job ends at the latest. An unknown time sorts last.
+/// The expiration time of a job. An unknown expiration time comes after all known times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::limits) struct LatestEnd(u64);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Counts all counters again from the live jobs, and compares them with the counters in use.
+//! Counts all jobs of the ledger again, and compares the result with the stored counters.
 
 use super::{Account, Ledger};
 use crate::accounts::AssociationId;
 use std::collections::BTreeSet;
 
 impl Ledger {
-    /// Recounts all counters from the live jobs.
+    /// Recounts all counters from the jobs in the ledger.
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
@@ -66,7 +66,7 @@ impl Ledger {
         let wrong = from_accounts.symmetric_difference(&from_scopes);
         drift.extend(wrong.map(|(id, _, of)| (*of, format!("since when it waits in {id:?}"))));
         drift.extend(self.overtaken.drift(&self.accounts));
-        // The counters of an association without live jobs must be 0.
+        // An association without jobs in the ledger must have counters of 0.
         let stale = self
             .accounts
             .iter()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers about one association: the use of its limits, the positions of its held jobs, and the rivals of a job.
+//! Tests of answers about one association: the use of its limits, the positions of its held jobs, and the jobs that
+//! compete with a job for headroom.
 
 use super::*;
 use crate::ids::{Measure, Stage};
 use proptest::prelude::*;
 
-/// One job runs, one is in SCHED, one has reservations for SCHED and RUN, and one is held.
+/// One job runs, one job is in SCHED, one job is released and has reservations, and one job is held.
 #[test]
 fn the_use_of_a_limit_includes_reservations() {
     let mut book = make_book_with_running_limit(5);
@@ -97,8 +98,8 @@ fn any_held_job() -> impl Strategy<Value = HeldJob> {
 }
 
 proptest! {
-    /// The rivals of a job are all earlier jobs, and later jobs that request less or belong to another class. A blocked job is no rival of
-    /// an unblocked job.
+    /// All earlier jobs compete with a job. Later jobs compete if they request less or belong to another class. A
+    /// blocked job does not compete with an unblocked job.
     #[test]
     fn competitors_of_a_job_are_all_jobs_that_may_be_released_first(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = make_book_with_running_limit(0);

@@ -63,7 +63,8 @@ enum Op {
     /// In each scope, this number of jobs takes headroom.
     TakeHeadroom(u64),
     ChangePriorities,
-    /// Runs several scans. Each scan begins with the association of one user. No job of the users in the set is released.
+    /// Runs one scan for each entry of the list. The scan begins with the association of the user in the entry. No
+    /// scan releases jobs of the users in the second field.
     Scans(Vec<(u32, Candidates)>, BTreeSet<u32>),
     /// Computes all positions in waiting lists again, then runs a scan for each association with held jobs.
     ScanAll,
@@ -90,7 +91,7 @@ struct World {
     ledger: Ledger,
     /// True if each scan visits all associations.
     visits_all: bool,
-    /// Priorities are computed from this number and the job ids, so they change when it increases.
+    /// The priority of each job is a function of its id and of this number. A larger number changes all priorities.
     shift: u64,
     /// The number of comparisons in all scans until now.
     comparisons: usize,
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// Moves a released job to its next state. The id of the job determines what happens to the job.
+    /// Moves a released job to its next state. The test chooses the next state by the job id.
     fn advance_released_job(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}

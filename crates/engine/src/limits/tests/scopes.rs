@@ -67,8 +67,8 @@ fn make_held_job_of_user(book: &Book, user: u32) -> Job {
     job
 }
 
-/// Puts associations with outdated positions into their waiting lists. All jobs have the same priority. Returns the
-/// jobs whose priorities determine the positions.
+/// Puts associations with outdated positions into their waiting lists, with the same priority for all jobs. Returns
+/// the jobs whose priorities determine the positions.
 fn place_associations(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor) -> Vec<JobId> {
     let unplaced_associations = cursor.unplaced(ledger, book);
     let heads: Vec<JobId> = unplaced_associations.iter().flat_map(Unplaced::heads).collect();
@@ -138,8 +138,8 @@ fn removing_an_uncounted_job_keeps_the_position_of_its_association() {
     }
 }
 
-/// If a scan releases no job of a waiting association, a different scope may hold the jobs. So the positions of the
-/// association are computed again.
+/// A scan may release no job of a waiting association, because a different scope holds its jobs. The positions of the
+/// association must then be computed again.
 #[test]
 fn positions_are_recomputed_if_a_scan_releases_no_job_of_an_association() {
     let (book, mut ledger) = make_site();

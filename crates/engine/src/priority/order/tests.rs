@@ -41,7 +41,7 @@ fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, dept
         && take_head(sort_ids(&after, |job| job.posted)) == take_head(sort_ids(&after, |job| job.current))
 }
 
-/// Returns true if, after the posts, no stale priority of the first `depth` jobs was computed with other weights.
+/// Returns true if none of the first `depth` jobs keeps an incomparable stale priority after the plan is applied.
 fn are_first_priorities_comparable(
     jobs: &[PendingJob],
     is_posted: impl Fn(&PendingJob) -> bool,
@@ -52,7 +52,7 @@ fn are_first_priorities_comparable(
     jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || is_posted(job))
 }
 
-/// Tries all sets of jobs, and returns the size of the smallest whose posts give a correct order.
+/// Tries all sets of jobs to post. Returns the number of jobs in the smallest set that gives a correct order.
 fn find_smallest_number_of_posts(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
@@ -235,8 +235,8 @@ fn a_moved_job_is_compared_with_its_new_queue() {
     assert_eq!(list_posts(&pending), [0u64; 0]);
 }
 
-/// All priorities rise or fall by the same amount, so the order is correct already. The plan must still post
-/// priorities at the head of the queue that were computed with other weights.
+/// All priorities rise or fall by the same amount, so the order is correct already. The plan must still post the
+/// incomparable priorities at the head of the queue.
 #[test]
 fn a_posting_plan_posts_priorities_on_an_old_scale_for_head_jobs() {
     let risen_jobs = [
@@ -308,8 +308,8 @@ fn a_posting_plan_reports_the_correct_depth_if_holds_use_all_posts() {
     assert_eq!((plan.jobs_to_post, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
-/// Returns `count` jobs with ids from `first` on. Their order by current priority is the reverse of their order by posted priority. To
-/// correct the first N places, a plan must post N jobs.
+/// Returns `count` jobs with ids from `first` on. Their order by current priority is the reverse of their order by
+/// posted priority. A plan must post N jobs to correct the first N jobs of the queue.
 fn reversed_jobs(first: u64, count: u64, base: u32) -> Vec<PendingJob> {
     (0..count).map(|at| make_job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
@@ -374,8 +374,8 @@ proptest! {
         let stale_count = jobs.iter().filter(|job| job.is_stale() && !is_posted(job)).count();
         prop_assert_eq!(stale_count, plan.stale);
         let is_ordered = jobs.is_empty() || sort_ids(&jobs, |job| job.posted) == sort_ids(&jobs, |job| job.current);
-        // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited: its new
-        // priority may overtake stale priorities.
+        // If the order is correct, a plan posts nothing. The exception is a stale job whose posted or current
+        // priority is 0 or the maximum.
         if !refreshes_stale && is_ordered && !jobs.iter().any(PendingJob::must_be_posted) {
             prop_assert_eq!(plan.jobs_to_post, []);
         }

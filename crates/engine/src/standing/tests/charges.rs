@@ -148,8 +148,9 @@ fn a_pushed_rule_charges_jobs_for_the_dominant_resource() {
     let totals = Resources { nodes: 10, cores: 5, gpus: 4 };
     let rule = ChargeByChange { since: T0 + 100.0, charge_by: ChargeBy::Max, totals };
     push(&mut standing, weights, Charges { factors: Vec::new(), rules: vec![rule] });
-    // The sum of the charges is 1 + 4 * 0.5 = 3. The dominant resource is the cores, because 4 of 5 cores are in use.
-    // 4/5 of 10 nodes, times 0.5, is 4.
+    // The sum of the charges is 1 + 4 * 0.5 = 3. The dominant resource is the cores, because the job has 4 of the
+    // site's 5 cores. The site has 10 nodes, and a core has the weight 0.5.
+    // The dominant charge is therefore 4 / 5 * 0.5 * 10 = 4.
     assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 4.0 * 100.0));
     push(&mut standing, weights, Charges::default());
     assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 3.0 * 100.0));

@@ -239,7 +239,8 @@ fn a_job_with_a_late_end_report_is_not_taken_for_an_evicted_job() {
     standing.usages.track_start(&make_job(6)).expect("a job");
     standing.usages.track_end(&make_job(6), T0 + 60.0).expect("an end");
     assert_eq!(used(&standing), 165.0, "job 6 ended after the evicted jobs");
-    // The pushed usage includes only some of the evicted jobs, so the usage does not change. The second push has no usage.
+    // The first push includes all evicted jobs, and sets the usage to 90. The second push includes only some of the
+    // evicted jobs, so the engine keeps the usage of the first push.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
     plain.associations[0].usage = Some(90.0);
     standing.push(plain.clone()).expect("a site");

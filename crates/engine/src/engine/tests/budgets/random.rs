@@ -223,9 +223,8 @@ impl World {
             }
             Action::Mode(mode) => self.set_mode(*mode),
             Action::Charge(factor) => {
-                // Set the clock later than all changes and all starts of jobs. Otherwise the change could
-                // come before the last pushed change (F24). It could also apply to ended jobs whose queues
-                // the snapshot did not store before the change (F25).
+                // The change must be later than the last pushed change (F24), and later than the starts of all jobs
+                // (F25).
                 let records = self.host.oracle.budgets.records.iter().map(|record| record.ran.0);
                 let starts = records.chain(self.host.jobs.values().filter_map(|job| job.started));
                 let changes = self.host.oracle.budgets.charges.iter().map(|(since, _)| *since);
@@ -267,13 +266,13 @@ impl World {
     }
 
     /// Applies an action, and checks B9: no job is released, and no job enters SCHED, unless the job fits into all
-    /// its budgets. Checks also that the spent and committed amounts otherwise increase only by pushes, by updates of
-    /// jobs, and when a window begins or ends.
+    /// its budgets. Also checks that only pushes, updates of jobs, and the beginning or end of a window increase the
+    /// amount of an overspent budget.
     fn step(&mut self, action: &Action) {
         let (before, committed, windows) =
             (self.balances(), self.committed_jobs(), self.list_passed_window_bounds());
         self.apply(action);
-        // The engine applies a change of the window only at its next event.
+        // If the window of a budget has begun or ended, the engine applies this at its next event.
         self.host.advance_time_and_refresh(0.0);
         let after = self.balances();
         let newly: Vec<JobId> = self.committed_jobs().difference(&committed).copied().collect();

@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use crate::limits::{Admission, Job, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The stage that a job has reached. A job goes back only when it is held in PRIORITY.
+/// The stage that a job has reached. Only a job that is held in PRIORITY returns to an earlier stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     New,

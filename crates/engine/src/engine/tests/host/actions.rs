@@ -82,7 +82,8 @@ impl Host {
         }
     }
 
-    /// Starts a job that is held in SCHED. The scheduler had allocated its resources before the engine held the job.
+    /// Starts a job that is held in SCHED. The scheduler allocated the job's resources before the engine held the
+    /// job.
     pub fn start_held_job(&mut self, id: JobId) {
         let job = self.jobs.get_mut(&id).unwrap();
         assert_eq!(job.state, State::Sched, "job {id} can take resources in SCHED only");
@@ -243,7 +244,7 @@ impl Host {
             }
             if !is_reload && state == State::Sched {
                 let job = self.jobs.get_mut(id).unwrap();
-                // A restart sets all priorities to -1, so Flux acts on each answer.
+                // After a restart, no job has a priority. So each answer of the engine changes the priority.
                 (job.state, job.priority) = (State::Priority, None);
                 let urgency = job.urgency;
                 let answer = self.run_callback(*id, |facts| Event::Priority(facts.id, urgency));

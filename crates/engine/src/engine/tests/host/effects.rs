@@ -206,7 +206,7 @@ impl Host {
                 // The engine may also subscribe to one running job, to learn when its expiration changes.
                 assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux searches all subscriptions");
             }
-            // After a panic the engine does not know its subscriptions, so it may end a subscription that it does not have.
+            // After a panic, the engine may end a subscription that the plugin does not have.
             Effect::Unsubscribe(id) => {
                 let was = self.subscribed.remove(id);
                 assert!(was || self.engine.view().needs_comparison(), "job {id} was not subscribed to");
@@ -222,8 +222,8 @@ impl Host {
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
             Effect::Arm(Timer::Queues) => self.queue_timer = Some(false),
             Effect::ArmIn(Timer::Queues, seconds) => self.queue_timer = Some(*seconds == 0.0),
-            // The host does not answer. So the engine assumes that the scheduler has a separate list of jobs for each
-            // queue.
+            // The model host does not answer this request. The engine then assumes that the scheduler has a separate
+            // list of jobs for each queue.
             Effect::AskScheduler => {}
             Effect::AskQueues(names) => self.queues_asked = Some(names.clone()),
             Effect::ArmIn(Timer::TimeLeft, seconds) => self.time_left_at = Some(self.now + seconds),

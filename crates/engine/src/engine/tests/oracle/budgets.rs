@@ -156,8 +156,8 @@ impl Oracle {
             let Some(of) = self.association(job) else { return false };
             let starts_here = |start: f64| match window {
                 Some(window) => is_in(window, start),
-                // If no window is in force, a started job counts if no window has begun or ended since its
-                // start.
+                // Without a current window, a started job counts if no window has begun or ended since the job
+                // started.
                 None => {
                     let windows = self.list_windows_of_budget(budget);
                     let boundaries = windows.iter().flat_map(|it| [it.start as f64, it.end as f64]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides whether a job of the host is held, released, or on its way to SCHED.
+//! Decides whether a job of the model host is held, released, or on its way to SCHED.
 
 use super::super::site::HostJob;
 use super::{Oracle, is_ours};

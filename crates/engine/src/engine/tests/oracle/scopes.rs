@@ -105,8 +105,8 @@ impl Oracle {
         false
     }
 
-    /// Returns true if a limit applies to the jobs of an association. A limit with a named target replaces the limit on each association, bank or
-    /// user.
+    /// Returns true if a limit applies to the jobs of an association. For example, a limit on bank A takes precedence
+    /// over a limit on each bank.
     pub(super) fn applies_to(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
         let named = |target: Target| {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
@@ -161,8 +161,8 @@ impl Oracle {
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
 
-    /// Returns the site limits that the jobs of the host exceed. If `is_eager`, the scheduler starts all jobs at once,
-    /// and limits on running jobs are checked too.
+    /// Returns the site limits that the jobs of the model host exceed. Checks limits on running jobs only if
+    /// `is_eager` is true: the scheduler then starts all jobs at once.
     pub fn find_exceeded_scopes(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
         let mut overfull = Vec::new();
         for record in self.associations.values() {
@@ -257,7 +257,7 @@ impl Oracle {
             && self.counts_jobs_of_both_associations(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
-    /// Counts an overtaking for each held job that shares a limit with job `id`, which took headroom.
+    /// Adds 1 to the number of overtakings of each held job that shares a limit with job `id`.
     pub fn count_overtakings(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let mut overtakes = std::mem::take(&mut self.overtakes);
         overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_held(job)));

@@ -72,8 +72,8 @@ fn make_seed_inputs() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input with `run`, and returns numbers that stand for what happened. For each operation, one number stands
-/// for the operation and its effect on one job. Another number stands for the operation and the states of all jobs.
+/// Runs one input with `run`. Returns hashes of the operations and of the states of jobs after them. The fuzzer keeps
+/// an input that gives a new hash.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,

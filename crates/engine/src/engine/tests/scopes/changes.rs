@@ -72,7 +72,7 @@ fn a_job_update_moves_counts_unless_the_new_limit_scope_is_full() {
     assert_eq!(used, [1, 2, 1]);
 }
 
-/// The user has no other job in bank A, so the counter of the bank has no entry for the user yet.
+/// The user has no other job in bank A, so the bank's limit has counted no job of this user yet.
 #[test]
 fn a_moved_job_counts_in_a_bank_without_jobs_of_its_user() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);
@@ -274,8 +274,8 @@ fn a_replay_removes_satisfied_limit_dependencies_for_any_order_of_eventlogs() {
     }
 }
 
-/// A scan must count the reservations of the previous scan. These depend on the urgencies of the released jobs, which the engine looks up
-/// first.
+/// Each scan must count the reservations of the previous scan. Before, the engine looks up the urgencies of the
+/// released jobs, because the reservations depend on them.
 #[test]
 fn a_scan_of_an_association_ends_before_the_next_begins() {
     let with_running_limit = |user: u32, running: i64| {

@@ -18,8 +18,8 @@ fn gpu_limit(target: Target, cap: i64) -> SiteLimit {
     limit(target, None, "run-sched-gpus", cap)
 }
 
-/// Submits `OVERTAKEN` + 2 jobs. Each job starts and ends before the next, and the first `OVERTAKEN` jobs are
-/// not held.
+/// Submits `OVERTAKEN` + 2 jobs. Each job starts and ends before the next job is submitted. The first `OVERTAKEN`
+/// jobs are not held.
 fn submit_overtaking_jobs(host: &mut Host, make: impl Fn() -> HostJob) {
     for nth in 0..OVERTAKEN + 2 {
         let id = host.submit(make()).unwrap();
@@ -133,8 +133,8 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
     (host, running, wide)
 }
 
-/// After each change, another limit scope has no headroom for the job that requests four GPUs. Only this scope reserves
-/// headroom for the job. Jobs in the other scope are released.
+/// First the bank's limit holds the job that requests four GPUs, then the user's limit, then the bank's limit again.
+/// Only the limit that holds the job reserves headroom for it.
 #[test]
 fn only_the_scope_that_holds_the_overtaken_job_reserves_headroom_for_it() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
@@ -248,7 +248,8 @@ fn a_limit_with_headroom_for_the_overtaken_job_reserves_no_headroom() {
     assert_counters_and_holds(&host);
 }
 
-/// Smaller jobs fill both banks. First the inner bank reserves headroom for the wide job, then the outer bank does.
+/// Smaller jobs fill both banks. First the limit of the inner bank keeps headroom for the wide job, then the limit of
+/// the outer bank does.
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(bank_target("science"), 6)];

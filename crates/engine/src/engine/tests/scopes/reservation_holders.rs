@@ -24,7 +24,7 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
-/// While a limit of its own association holds the job, the job cannot use headroom that a scope reserves.
+/// While a limit of the job's own association holds the job, no scope keeps headroom for the job.
 #[test]
 fn a_job_held_by_its_own_association_loses_its_headroom_reservation() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);

@@ -99,7 +99,8 @@ fn held_jobs_in_a_stopped_queue_are_released_up_to_the_limit() {
         assert_eq!((hold.used, hold.reserved > 0), (hold.reserved, true));
         let frees = hold.frees.iter().map(|it| (it.id, it.amount, it.state.as_ref())).collect::<Vec<_>>();
         assert_eq!(frees, [(released_job[0], hold.reserved, "sched")]);
-        // Only jobs outside stopped queues can take the headroom of a suspended reservation.
+        // A job outside stopped queues can take the headroom of a suspended reservation. A job in a stopped queue
+        // cannot.
         let outside_job = host.submit(make_job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(outside_job), Some(State::Sched));
         host.end_job(outside_job);
@@ -120,7 +121,6 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
             let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
             let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(shared_limit()), SitePart::default()));
-            // The old plugin does not ask for the states of queues after the queue is stopped.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
             host.oracle.stopped = host.stopped.clone();
             host.replay_jobs(is_reload, engine);
@@ -131,7 +131,7 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     }
 }
 
-/// The released job moves into a queue that the engine has stored as stopped, and back.
+/// The released job moves into a stopped queue and back.
 #[test]
 fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_moves_out() {
     let (mut host, released_job, next_job) = submit_released_and_held(shared_limit(), None, 8);
