@@ -160,7 +160,7 @@ impl Run {
         }
         // If the clock was set back, the job may end later than `now`. The usage until the end of the job is then added too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
-        // Rounding may lead out of this range: times have seven digits after the decimal point, durations more.
+        // The elapsed time may be negative or above `expected`, because times are rounded more than durations.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
     }
 }

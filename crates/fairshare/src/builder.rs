@@ -166,7 +166,8 @@ fn format_number(number: f64) -> String {
     if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 
-/// Returns the row numbers of the banks, sorted by name. Also returns a list with the row of the bank for each name number.
+/// Returns the row numbers of the banks, sorted by name. The second list has one element for each stored name: the
+/// row of the bank with this name.
 fn sort_banks_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
     for row in 0..banks.len() {
@@ -231,7 +232,8 @@ fn order_breadth_first(
     Err(TreeError::Cycle(names.get(banks.name[find_cycle(above, by_name, &order)]).into()))
 }
 
-/// Returns the row of a bank that is its own ancestor. Each bank that the root does not reach has such an ancestor.
+/// Returns the row of a bank that is its own ancestor. If a bank is not below the root, one of its ancestors is its
+/// own ancestor.
 fn find_cycle(above: &[u32], by_name: &[u32], reached: &[u32]) -> usize {
     let mut seen = vec![false; above.len()];
     for &row in reached {

@@ -89,7 +89,7 @@ impl<'a> ChargedFairshares<'a> {
     fn compute_by_formula(&self, formula: &dyn Formula, path: &[NodeId], recorded: f64, usage: f64) -> f64 {
         let ChargedFairshares { tree, ranking, .. } = self;
         let initial = ranking.policy.initial_usage(&ranking.options);
-        // The initial usage of a node is not added to its banks.
+        // The initial usage of a node is not added to the banks above the node.
         let counted = |usage: f64| if initial == Some(usage) { 0.0 } else { usage };
         let more = UsageChange { own: usage - recorded, above: counted(usage) - counted(recorded) };
         formula::charged_factor(formula, tree, &ranking.sums, path, more)
@@ -193,8 +193,8 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
         return true;
     }
     let (a, b) = (scale / a, scale / b);
-    // Weights above `highest` count as equal. The tolerances here are about a thousand times larger than the
-    // tolerance of any ranking policy.
+    // All values above `highest` are treated as equal. Both tolerances are about a thousand times larger than those
+    // of any ranking policy.
     let highest = 1e17;
     (a > highest && b > highest)
         || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))

@@ -129,7 +129,7 @@ impl ChargeHistory {
         })
     }
 
-    /// Returns the factor that was in force at `time` for jobs of `queue`; 1 before the first change.
+    /// Returns the charge factor of `queue` at `time`. Returns 1 before the first change.
     pub fn factor(&self, queue: Option<&str>, time: f64) -> f64 {
         let changes = queue.and_then(|queue| self.queues.get(queue)).map_or(&[][..], Vec::as_slice);
         let later = changes.partition_point(|(since, _)| *since <= time);

@@ -25,9 +25,9 @@ pub(super) struct Step {
     pub norm_usage: f64,
     /// The usage of all siblings that have their own shares, this node included, as a fraction of the site's usage.
     pub siblings_norm_usage: f64,
-    /// True if the nearest bank above the node that has its own shares is the root.
+    /// True if the node competes for the shares of the root.
     pub below_root: bool,
-    /// The [`InheritedFormulaValues`] of the nearest bank above the node that has its own shares.
+    /// The values of the bank under which the node competes.
     pub parent: InheritedFormulaValues,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Step {
 pub(super) trait Formula {
     /// Returns the [`InheritedFormulaValues`] of the root.
     fn root(&self) -> InheritedFormulaValues;
-    /// Returns the numbers of a node other than the root.
+    /// Computes the [`InheritedFormulaValues`] of a node below the root.
     fn step(&self, step: &Step) -> InheritedFormulaValues;
     /// Computes the fair-share of a node from its [`InheritedFormulaValues`].
     fn factor(&self, numbers: InheritedFormulaValues) -> f64;
@@ -70,7 +70,7 @@ pub(super) fn compute_all(
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
-/// Computes the [`InheritedFormulaValues`] of `node`. `banks` has the numbers of all banks.
+/// Computes the [`InheritedFormulaValues`] of `node`. `banks` has the values of all banks.
 pub(super) fn node_numbers(
     formula: &dyn Formula,
     tree: &Tree,

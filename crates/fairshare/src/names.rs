@@ -86,7 +86,7 @@ impl Interner {
         &self.names
     }
 
-    /// Returns all names that were added. Returns `None` if there are too many names for a u32.
+    /// Returns all names that were added. Returns `None` if more names were added than a u32 can count.
     pub fn finish(mut self) -> Option<Names> {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();

@@ -103,7 +103,7 @@ impl Options {
         uses(policy) || !Policy::ALL.into_iter().any(uses)
     }
 
-    /// Returns the options for a tree in which all usages are multiplied by `factor`.
+    /// Returns options for a tree whose usages were multiplied by `factor`: multiplies `pbs_min_usage` by `factor`.
     pub fn scaled(self, factor: f64) -> Options {
         Options { pbs_min_usage: self.pbs_min_usage * factor, ..self }
     }

@@ -121,7 +121,8 @@ impl Ranking {
         self.rank.get(node.index()).copied().filter(|&rank| rank > 0)
     }
 
-    /// Returns the fair-share, 0 to 1; `None` for nodes without a rank (formula policies also rank banks).
+    /// Returns the fair-share, from 0 to 1. Returns `None` for inactive associations. Banks have a fair-share only
+    /// under formula policies.
     pub fn fairshare(&self, node: NodeId) -> Option<f64> {
         if self.factor.is_empty() {
             return self.rank(node).map(|rank| f64::from(rank) / self.ranked() as f64);

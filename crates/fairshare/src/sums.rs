@@ -8,8 +8,8 @@ use super::names::bytes;
 use super::tree::{Flags, NodeId, Tree};
 use super::{InactiveUsage, Options};
 
-/// Columns with one entry per bank of a tree. Values are added in node order, so the order of the input does
-/// not change rounding errors.
+/// Columns with one entry per bank of a tree. Sums are computed in node order, so the order of the input does not
+/// change rounding errors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// Usage of the bank and of all nodes below.

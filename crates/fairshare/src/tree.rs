@@ -20,7 +20,8 @@ pub const MAX_USAGE: f64 = 1e298;
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// Returns the index of the node, 0 to [`Tree::len`] - 1, for columns of the caller.
+    /// Returns the index of the node, from 0 to [`Tree::len`] - 1. Callers can use it as an index into their own
+    /// lists.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -69,7 +70,7 @@ pub struct Tree {
     pub(super) flags: Vec<Flags>,
     pub(super) name: Vec<u32>,
     pub(super) list: Vec<u32>,
-    /// The index of the first association of each bank, and finally the number of associations.
+    /// For each bank, the index of its first association. The last element is the number of associations.
     pub(super) leaf_start: Vec<u32>,
     /// For each bank, the bank number of its first child bank. The last element is the number of banks.
     pub(super) bank_start: Vec<u32>,
@@ -222,9 +223,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces the usage of a node, and returns true if the usage changed. Limits `usage` to 0 to
-    /// [`MAX_USAGE`], and replaces NaN by 0.
-    /// If the input has no usage for an association, `pbs` still adds the minimum usage to the new usage.
+    /// Replaces the usage of a node, and returns true if the usage changed. A usage above [`MAX_USAGE`] is replaced
+    /// by [`MAX_USAGE`]. A negative usage or NaN is replaced by 0. If no usage was recorded for an association, `pbs`
+    /// still adds the minimum usage to `usage`.
     pub fn accrue(&mut self, node: NodeId, usage: f64) -> bool {
         let usage = if usage > 0.0 { usage.min(MAX_USAGE) } else { 0.0 };
         self.usage.get_mut(node.index()).is_some_and(|own| std::mem::replace(own, usage) != usage)

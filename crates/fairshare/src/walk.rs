@@ -14,8 +14,8 @@ pub(super) trait SiblingRule {
     fn is_equal(&self, a: f64, b: f64) -> bool;
     /// True if the policy may treat different values as tied.
     const APPROXIMATE: bool;
-    /// Matters only for a bank that is tied with the sibling before it. If true, the first association in the
-    /// bank has the same rank as the association before the bank.
+    /// If true, the first association in a bank shares the rank of the association before the bank. This applies only
+    /// if the bank is tied with the sibling before it.
     const BANK_INHERITS_TIE: bool;
     /// If true, the children of equal banks are sorted in one list, as if the banks were one bank. If false,
     /// equal banks are visited in the order of the input. A bank without ranked associations then separates
@@ -98,8 +98,8 @@ impl Visit {
                 self.advance_frame(after);
                 self.open_frame(rule, tree, frame_start, is_tied && R::BANK_INHERITS_TIE);
             } else {
-                // If BANK_INHERITS_TIE is false, only two associations can be tied. Among equal siblings,
-                // associations come before banks, so the sibling before this association is not a bank.
+                // If BANK_INHERITS_TIE is false, associations can be tied only with associations. The sibling before
+                // this association is not a bank, because associations come before banks that are equal to them.
                 if !is_tied {
                     current = left;
                 }
@@ -185,7 +185,7 @@ impl Visit {
     }
 }
 
-/// If siblings are equal for the rule, moves the associations among them before the banks.
+/// Among siblings that `rule` treats as equal, moves the associations before the banks.
 fn move_tied_associations_before_banks<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
     let equal = |a: &Entry, b: &Entry| rule.is_equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {

@@ -56,10 +56,11 @@ pub struct Comparison {
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
-    /// The children of the common ancestor on the paths to the two associations. Under rank policies, the
-    /// values of these children give the order, unless the children are tied banks.
+    /// The two nodes directly below the common ancestor, one on the path to each association. Under rank policies,
+    /// the values of these two nodes decide the order, unless the nodes are tied banks.
     pub fork: (Level, Level),
-    /// Under rank policies, the two nodes whose values give the order of the associations.
+    /// The two nodes whose values decide the order under a rank policy. The first node is on the path to the first
+    /// association, and the second node is on the path to the second association.
     pub decisive: (Level, Level),
     /// Under rank policies, true if the policy treats the values of the nodes in [`Comparison::decisive`] as
     /// equal.
@@ -156,8 +157,8 @@ impl Ranking {
         if tree.is_bank(node) { self.sums.usage_of(tree, node) } else { self.counted_usage(tree, node) }
     }
 
-    /// Returns the sum of the usages that commands show for a node and its siblings. The stored sums cannot
-    /// be used: they lack the minimum usage of `pbs`, and nodes with parent shares under Slurm's formulas.
+    /// Returns the sum of the usages that commands show for a node and its siblings. The stored sums differ: under
+    /// `pbs` they exclude the minimum usage, and under Slurm's formulas they exclude nodes with parent shares.
     fn sum_usage_of_node_and_siblings(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
         let mut stack = vec![tree.bank_node(self.sums.find_bank_where_node_competes(tree, node))];

@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 /// The key of the array of changes of charge factors.
 pub const CHARGES: &str = "charges";
 
-/// The key of the array of changes of the resources that jobs are charged for.
+/// The key of the array of [`ChargeRuleChange`]s.
 pub const CHARGE_BY: &str = "charge_by";
 
 /// A change of the resources that jobs are charged for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChargeRuleChange {
-    /// The time at which the rule takes effect, in seconds since the epoch.
+    /// The time at which this change takes effect, in seconds since the epoch.
     pub since: f64,
     /// `sum` or `max`.
     pub charge_by: String,

@@ -34,7 +34,7 @@ const PLACE: &str = "fairshare";
 pub struct Setting {
     /// The key.
     pub name: &'static str,
-    /// The default, as in TOML.
+    /// The default value in TOML syntax.
     pub default: &'static str,
     /// The description in the documents, without markup.
     pub doc: &'static str,

@@ -179,7 +179,7 @@ pub fn read_policy_update(payload: Option<&str>, reader: &mut Reader) -> Read<(P
 /// The options of a staged push, from `policy_begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StagedPushOptions {
-    /// True if the commit only reports the differences.
+    /// True if `policy_commit` reports the differences and changes nothing.
     pub dry_run: bool,
     /// True if switches that the push does not contain keep their values.
     pub keeps_config: bool,
@@ -239,7 +239,7 @@ pub fn read_push_number(payload: Option<&str>) -> Read<u64> {
     value.get().parse().map_err(|_| type_error())
 }
 
-/// Reads the payload of `policy_part`: some of the arrays, or parts of them.
+/// Reads the payload of `policy_part`: arrays of a site document, or parts of these arrays.
 pub fn read_policy_part(payload: Option<&str>, reader: &mut Reader) -> Read<Push> {
     read_part(&read_object(payload)?, reader)
 }

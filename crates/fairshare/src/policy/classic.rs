@@ -17,7 +17,7 @@ impl Policy {
 /// A ranking policy of Slurm with effective usages.
 pub(super) struct SlurmPolicy {
     pub(super) name: &'static str,
-    /// Computes the effective usage of a node from the formula's input and from the node's normalized shares.
+    /// Computes the effective usage of a node. The arguments are the [`Step`] of the node and its normalized shares.
     pub(super) effective_usage: EffectiveUsage,
 }
 

@@ -25,7 +25,7 @@ fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent_ratio = parent.effective_usage / parent.norm_shares;
     let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
     let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
-    // Comparing both ratios with 1 makes their logarithms unnecessary for most nodes.
+    // These comparisons avoid the logarithm below for most nodes.
     let has_same_direction =
         (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
     let damped_ratio = if has_same_direction {

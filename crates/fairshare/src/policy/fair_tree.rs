@@ -43,7 +43,8 @@ impl RankingPolicy for FairTree {
         true
     }
 
-    /// Slurm divides by the usage of the parent bank, which may have its own usage in addition to that of its children.
+    /// Slurm divides the usage of a node by the usage of its parent bank. The parent bank may also have usage of its
+    /// own.
     fn usage_divisors<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.total
     }

@@ -84,7 +84,8 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         self.formula(&Options::default()).is_none()
     }
 
-    /// Returns the target of a node. Siblings may be sorted by usage / target.
+    /// Returns the target of a node. Under policies that sort siblings by usage / target, the usage of the node is
+    /// divided by this number. By default, the target is the node's shares.
     fn target(&self, detail: &NodeDetail) -> f64 {
         match detail.shares {
             Shares::Count(shares) => shares as f64,
@@ -177,7 +178,8 @@ impl Policy {
         self.0.compares_quotients()
     }
 
-    /// Returns the target of a node. Siblings may be sorted by usage / target.
+    /// Returns the target of a node. Under policies that sort siblings by usage / target, the usage of the node is
+    /// divided by this number.
     pub fn target(self, detail: &NodeDetail) -> f64 {
         self.0.target(detail)
     }

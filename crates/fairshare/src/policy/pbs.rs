@@ -184,9 +184,8 @@ pub(crate) fn compare_usage_relative_to_target(a: (f64, f64), b: (f64, f64)) -> 
 
 impl Ranking {
     /// Returns the order in which OpenPBS's scheduler visits the associations if it has no job sort formula. Returns
-    /// `None` if the policy is not `pbs`.
-    /// If an association and a bank are equal siblings, the association has the same rank as the best association in
-    /// the bank. [`Ranking::compare_by_pbs_walk`] alone would give no order, because it is not transitive.
+    /// `None` if the policy is not `pbs`. If an association and a bank are equal siblings, the association has the
+    /// same rank as the best association in the bank.
     pub fn pbs_walk(&self, tree: &Tree) -> Option<PbsWalk> {
         if !self.policy.is_ordered_by_pbs_walk() {
             return None;
@@ -265,8 +264,8 @@ impl SiblingRule for UsageOverTarget<'_> {
 
     fn value(&self, tree: &Tree, _: &Sums, node: NodeId, _: u32) -> f64 {
         let ratio = self.0.usage_over_target(tree, node).unwrap_or(f64::INFINITY);
-        // A smaller quotient must sort first. Subtracting the bits, unlike subtracting the values, maps
-        // different numbers to different numbers.
+        // A smaller quotient must give a larger value, so its bits are subtracted from the bits of infinity. A
+        // subtraction of the quotients themselves would round.
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
     }
 

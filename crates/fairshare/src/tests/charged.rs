@@ -91,8 +91,7 @@ fn usage_quotients_count_as_near_if_their_level_values_could_tie() {
         // the second row only one quotient is above 1e17.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
-        // If a is 0, the first quotient is infinite. An infinite quotient is only near to quotients above
-        // 1e17.
+        // A usage of 0 has an infinite quotient. `is_near` treats only quotients above 1e17 as equal to it.
         (0.0, 1e-18, 1.0, true),
         (0.0, 1.0, 1.0, false),
         (1.0, 0.0, 1.0, false),

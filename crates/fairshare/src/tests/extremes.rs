@@ -99,6 +99,6 @@ fn a_ranking_needs_at_most_100_bytes_of_memory_for_each_leaf() {
     assert!(names >= LEAVES * "user".len());
     let per_leaf = (columns + ranking.memory()) as f64 / LEAVES as f64;
     assert!(per_leaf <= 100.0, "{per_leaf} bytes per leaf");
-    // If `memory` left out a column, the result would be smaller.
+    // A smaller number would mean that `Tree::memory` or `Ranking::memory` leaves out a column.
     assert!(per_leaf >= 45.0, "{per_leaf} bytes per leaf");
 }

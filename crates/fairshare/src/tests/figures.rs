@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares rankings, usages of jobs and memory sizes with numbers computed by hand.
+//! Compares results with numbers that were computed by hand: rankings, the usages of jobs, and the memory of trees.
 
 use super::super::outlook::Overtake;
 use super::super::policy::pbs;
@@ -35,13 +35,13 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         // With a usage below 2, x would also come first.
         ((1, 8.0), (1, 2.0), x(Some(5), Some(2.0))),
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
-        // Neither usage nor shares can beat a user without usage.
+        // If a user has no usage, no change of shares or usage puts another user first.
         ((1, 8.0), (1, 0.0), x(None, None)),
         ((2, 8.0), (3, 0.0), x(None, None)),
         // A user without shares cannot come first by a smaller usage.
         ((0, 8.0), (1, 2.0), x(Some(5), None)),
         ((0, 0.0), (1, 2.0), x(Some(1), None)),
-        // From 9e15 on f64 has no next integer.
+        // Above 9e15, an f64 cannot represent every integer.
         (
             (1, 1.0),
             (8_999_999_999_999_999, 1.0),
@@ -54,7 +54,7 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
             assert_eq!(find_overtake_of_two_users(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
-        // Formula policies combine the values of all levels, so `overtake` returns no change.
+        // `overtake` does not support formula policies.
         assert_eq!(find_overtake_of_two_users(Policy::Classic, own, other), None);
     }
     let swapped = find_overtake_of_two_users(Policy::FairTree, (1, 2.0), (1, 8.0));
@@ -133,7 +133,7 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
         let detail = ranking.detail(&tree, tree.leaf(user, bank).expect("leaf"));
         (detail.norm_shares, detail.effective_usage)
     };
-    // OpenPBS shows no usage for an association that sums exclude.
+    // Under `pbs`, the usage is 0 if the association is excluded from the sums.
     for (options, usage) in [(&Options::default(), 2.0), (&ignoring, 0.0)] {
         let ranking = tree.rank(Policy::Pbs, options).expect("a ranking");
         assert_eq!(ranking.usage(&tree, tree.leaf("y", "A").expect("leaf")), usage);
@@ -343,7 +343,7 @@ fn accrue_limits_a_usage_to_the_valid_range() {
     }
 }
 
-/// 3 banks and 4 associations are 7 nodes in each column.
+/// The tree has 3 banks and 4 associations, so each column has 7 entries.
 #[test]
 fn memory_of_a_tree_includes_all_its_columns() {
     let tree = make_tree("root - 1\nA root 1\nB root 1", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");

@@ -191,7 +191,8 @@ proptest! {
 
     #[test]
     fn scaling_the_shares_of_siblings_does_not_change_fair_shares(
-        // All shares are numbers. With parent shares, a node would also compete with nodes whose shares are not scaled.
+        // No node has parent shares, because the children of such a node would compete with nodes whose shares are
+        // not scaled.
         site in any_site(Kind::Counted),
         (options, bank, scale) in (any_options(), any::<prop::sample::Index>(), 2..1000u64),
     ) {

@@ -32,7 +32,7 @@ impl Node {
             + self.children.iter().map(Node::count_ranked).sum::<usize>()
     }
 
-    /// Returns true if the children compete under a bank further up.
+    /// Returns true if this is a bank with parent shares. Its children compete under a bank above it.
     fn vanishes(&self) -> bool {
         self.is_bank && self.shares == Shares::Parent
     }

@@ -46,7 +46,8 @@ pub struct AssociationRecord<S = String> {
     pub bank: S,
     /// The user's default bank.
     pub def_bank: S,
-    /// The fair-share, from 0 to 1. It is `None` only in the snapshot, which stores it in another chunk.
+    /// The fair-share, from 0 to 1. Only records in the snapshot have no fair-share, because the snapshot stores
+    /// fair-shares in other chunks.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub fairshare: Option<f64>,
     /// Cap on running jobs.
@@ -67,7 +68,7 @@ pub struct AssociationRecord<S = String> {
     pub def_project: S,
     /// 0 if the association is disabled.
     pub active: i64,
-    /// The user's name. Siblings with equal values are sorted by name.
+    /// The user's name. Tied siblings are sorted by this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<S>,
     /// The shares among the siblings in the bank.
@@ -93,7 +94,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
     type Accepted = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const TABLE: &'static str = "association_table";
-    /// A supported database may lack a column only if the field has a substitute.
+    /// A supported database may lack a column only if this column's field has a substitute value.
     const FIELDS: &'static [Field] = &[
         Field::new("userid", Kind::UserId),
         Field::new("bank", Kind::Name),

@@ -69,9 +69,9 @@ pub struct BudgetRecord {
     pub name: String,
     /// The unit of the budget.
     pub unit: BudgetUnit,
-    /// The start of the window, in seconds since the epoch.
+    /// The start of the budget's window, in seconds since the epoch.
     pub start: i64,
-    /// The end of the window, in seconds since the epoch. The window does not include this time.
+    /// The end of the budget's window, in seconds since the epoch. The window does not include this time.
     pub end: i64,
     /// The sum of the deposits in unit-milliseconds. Corrections can make it negative.
     pub deposited: i64,
@@ -117,7 +117,8 @@ impl From<&Budget> for BudgetRecord {
     }
 }
 
-/// Reads the array. The engine checks over all parts of a push that windows of the same target and unit do not overlap.
+/// Reads the array of budgets. Windows of the same target and unit must not overlap; the engine checks this for all
+/// parts of the push together.
 pub fn read_budgets(array: &RawValue) -> Read<Vec<Budget>> {
     let remedy = "\"flux fairshare budget log\" lists the deposits";
     read_records(array, BUDGETS, BUDGETS, |record| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The records of limits over limit scopes.
+//! The records of limits that the site sets on an association, a bank, a user or a queue.
 
 use fairshare_engine::accounts::{SiteLimit, Target};
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ pub struct LimitRecord {
     /// Name of the queue; empty means all queues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
-    /// If it is `given`, running jobs are counted with their allocated resources; otherwise with the
-    /// resources of their jobspec.
+    /// How running jobs are counted: by their allocated resources if the value is `given`, else by the resources of
+    /// their jobspec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<String>,
     /// The limits, by the name of the limited amount, such as `run-jobs`.
