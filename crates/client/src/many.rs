@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Open requests. The caller gives each request a value of type `T`.
 #[derive(Debug)]
 pub struct Requests<'a, T> {
-    /// Borrowed exclusively, because responses to other requests are dropped.
+    /// An exclusive borrow: another call on the connection would drop the responses to these requests.
     flux: &'a mut Flux,
     waiting: HashMap<u32, (&'static str, T)>,
 }

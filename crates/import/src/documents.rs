@@ -53,8 +53,8 @@ struct Keys {
 /// Detects the format of a JSON document. Returns `None` if the document contains no tree.
 pub(super) fn detect_format(text: &str) -> Option<Format> {
     let Ok(keys) = serde_json::from_str::<Keys>(text) else {
-        // The text has a syntax error. The format is guessed here, and its reader then reports the position. In
-        // the output of sshare, "shares" is the first key.
+        // The text has a syntax error, so this code guesses the format. The reader of this format then reports the
+        // position of the error. In the output of sshare, "shares" is the first key.
         let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
         let of_sshare = start.starts_with("\"shares\"");
         return Some(if of_sshare { Format::SshareJson } else { Format::Tree });

@@ -4,7 +4,7 @@
 use super::*;
 use fairshare::{Shares, Tree};
 
-/// Returns a tree as lines "depth name shares usage". Siblings are in list order.
+/// Returns the nodes of a tree in input order, each as a line "depth name shares usage".
 fn to_lines(builder: Builder) -> Vec<String> {
     let tree = builder.build().expect("a tree");
     let line = |(node, depth)| {

@@ -252,9 +252,7 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // A refresh can change the next start if a pending job fits or has priority 0. It can also change the
-        // next start if jobs are held until running jobs have less time left. In all other cases, only the
-        // last refresh before `next` has an effect.
+        // If `may_change_next_start` is false, only the last refresh before `next` is run.
         let may_change_next_start = waiting > 0
             && (self.updates_time_left
                 || self.jobs_with_priority_0 > 0
@@ -263,8 +261,8 @@ impl<'a> Host<'a> {
         Some(at + skipped * period)
     }
 
-    /// Runs the refresh of the time `at`. A refresh without pending jobs may run after later events, because the
-    /// usage at a given time does not depend on when it is computed.
+    /// Runs the refresh that was planned for the time `at`. If no job is pending, later events may have been processed
+    /// already. This does no harm: the usage at time `at` does not depend on when it is computed.
     fn refresh_at(&mut self, at: f64) {
         self.refresh = None;
         self.refreshes += 1;

@@ -258,8 +258,8 @@ mod tests {
             trace.jobs()[0]
         };
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
-        // The last job starts at time 30, before the first job, which has the same size. The job with two cores
-        // is ignored, because its size differs.
+        // The first and the last job have the same size, and the last job starts earlier, at time 30. The job with two
+        // cores is ignored, because its size differs.
         assert_eq!(find_longest_time_overtaken(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
         assert_eq!(find_longest_time_overtaken(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
         assert_eq!(

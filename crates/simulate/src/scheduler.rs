@@ -85,11 +85,12 @@ impl Queue {
 pub(super) struct Cluster {
     pub(super) cores: u64,
     pub(super) free: u64,
-    /// The running jobs: the latest time at which each ends, and its cores.
+    /// The running jobs. The key is the latest end time of a job with the job's index, the value is the job's number of
+    /// cores.
     ends: BTreeMap<(Time, JobIndex), u32>,
 }
 
-/// The latest time at which the first pending job starts, and the number of cores that it leaves free at that time.
+/// The latest time at which the first pending job starts, and the number of cores that are still free after that start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) start: f64,

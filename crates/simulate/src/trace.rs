@@ -34,7 +34,7 @@ pub struct Party {
     pub queue: Option<QueueName>,
 }
 
-/// The mean values by which histories are compared.
+/// Mean values of a job history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Seconds between two submissions.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the spent amounts of budgets from the records of ended jobs.
 //!
-//! Charges are whole unit-milliseconds, so their sum does not depend on the order of the records. A record counts if the watermark
-//! of its association covers the job, or if a push lacks the association. The plugin adds all other jobs, so each job counts once.
-//! Running jobs count in the rate, which is an estimate.
+//! Charges are whole unit-milliseconds, so their sum does not depend on the order of the records. A record counts
+//! if its job ended at or before the time `counted_until` of its association, or if a push does not contain the
+//! association. The plugin adds all other jobs, so each job counts once. Running jobs count in the rate, which is
+//! an estimate.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,8 +29,8 @@ pub struct Budgets {
     pub all: Vec<BudgetRecord>,
     /// The amount that each budget in `all` has spent in the last 24 hours.
     pub last_day: Vec<i64>,
-    /// Messages about records that do not count, and about budgets whose stored amount is larger than the
-    /// amount that the records give.
+    /// Messages about records that do not count, and about budgets whose stored amount is larger than the amount
+    /// computed from the records.
     pub notes: Vec<String>,
 }
 
@@ -63,8 +64,9 @@ pub fn estimate_budget_end(not_spent: i64, rate: i64, end: i64, now: f64) -> Opt
 }
 
 impl Budgets {
-    /// Counts the records that the watermarks in `data` cover, at the time `now` in seconds since the epoch. Without `data`, reads
-    /// the watermarks that a push would send now. The rates and `last_day` include the jobs in `running`.
+    /// Counts the records of jobs that ended at or before the time `counted_until` of their association in `data`.
+    /// `now` is in seconds since the epoch. Without `data`, uses the data that a push would send now. The rates
+    /// and `last_day` include the jobs in `running`.
     pub fn count(
         snapshot: &Snapshot<'_>,
         data: Option<&PolicyData>,
@@ -154,7 +156,7 @@ impl Budgets {
 /// valid user id, whose budgets are not sent.
 pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> Result<Vec<String>> {
     let Budgets { all, mut notes, .. } = Budgets::count(snapshot, Some(data), &[], now)?;
-    // The plugin rejects a push that has budgets but no tree, because the tree has the watermarks.
+    // The plugin rejects a push that has budgets but no tree.
     if data.tree.is_none() && !all.is_empty() {
         notes.push("budgets are not sent, because the banks and associations form no tree".to_owned());
         return Ok(notes);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts usage with continuous decay, in addition to the bins.
 //!
-//! The usage in the database decays at period boundaries only, while the plugin decays usage continuously
-//! (F4).
+//! The usage in the database decays at period boundaries only, while the plugin decays usage continuously (F4).
 //! Pushing the stored usage would raise the usage of idle users at each push, and lower it after each boundary.
-//! Therefore the exact rule also counts usage with continuous decay, and a push contains that usage.
+//! Therefore the usage rule `exact` also counts usage with continuous decay, and a push contains that usage.
 //!
 //! The usage is stored by bin, as of the start of the bin's period, and decays like the bins. It is dropped together
 //! with its bin, and changes only if the bin changes.
@@ -38,7 +37,8 @@ pub(super) fn count_bins(
         if let Some(value) = values.get_mut(job.age as usize) {
             let period_start = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
             let used = job.continuous * growth_factor(run, job.ended - period_start);
-            // If flux-accounting counted this job in another period, the sum could be negative.
+            // `job.continuous` is negative if the job's usage moves from this bin to another bin. A bin must not
+            // become negative.
             *value =
                 (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
         }
@@ -53,8 +53,8 @@ pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous>
     marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)
 }
 
-/// Estimates the usage with continuous decay from bins that another program counted. The current bin is as of the end
-/// of its newest job. Older bins last decayed at the start of the current period.
+/// Estimates the usage with continuous decay from bins that another program counted. The usage of the current bin
+/// is as of the end of the association's newest job. Older bins last decayed at the start of the current period.
 fn estimate_usage_from_stored_bins(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {

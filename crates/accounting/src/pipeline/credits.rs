@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counts the credits of associations.
 //!
-//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage of all
-//! credits again. A credit counts as if a job had ended at the time of the credit. The usage of an
-//! association is the sum of its bins and its credits, but at least 0. So it does not depend on earlier runs.
+//! Bins contain jobs only, because flux-accounting's programs read them. A credit counts as if a job had ended at
+//! the time of the credit. The usage of an association is the sum of its bins and its credits, but at least 0.
+//! Each run computes the usage of all credits again.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,9 @@ impl<'a> Credits<'a> {
     }
 }
 
-/// Returns the credit that changes the usage of an association to `amount` at the time `now`, in seconds since the epoch. The caller
-/// sets the fields that describe the credit. Jobs that are on record count as in the next run of the exact rule.
+/// Returns the credit that changes the usage of an association to `amount` at the time `now`, in seconds since the
+/// epoch. The caller sets the fields that describe the credit. The credit takes all jobs on record into account,
+/// also jobs that no sync has counted yet.
 pub fn set_usage(snapshot: &Snapshot<'_>, user: &str, bank: &str, amount: f64, now: f64) -> Result<Credit> {
     snapshot.check_usage_schema()?;
     let mut credits = snapshot.credits()?;

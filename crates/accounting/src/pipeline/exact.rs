@@ -59,7 +59,7 @@ pub(super) fn plan_run(
     plan_with(snapshot, snapshot.usage_settings()?, now, recount, &snapshot.credits()?, &[], progress)
 }
 
-/// Plans a run. Uses these settings and credits instead of those in the database, and also counts the running jobs.
+/// Plans a run with `settings` and `credits` in place of the stored ones. Also counts the jobs in `running`.
 pub(super) fn plan_with(
     snapshot: &Snapshot<'_>,
     settings: UsageSettings,
@@ -297,15 +297,15 @@ impl Run<'_> {
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
     }
 
-    /// Returns true if, since the last run of the exact rule, another program has counted jobs of the association or
-    /// removed their usage.
+    /// Returns true if, since the last run with the usage rule `exact`, another program has counted jobs of the
+    /// association or removed their usage.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         self.marks.is_none()
             || self.known.get(at).is_none_or(|known| *known != self.read_stored_newest_end(at))
     }
 
-    /// Returns true if flux-accounting counted the job in bin 0 after the last run of the exact rule, and bin 0 now
-    /// belongs to a later period. This happens because flux-accounting skips the first boundary.
+    /// Returns true if flux-accounting counted the job in bin 0, but bin 0 belongs to an earlier period than the
+    /// job. This happens because flux-accounting does not shift the bins at the first boundary.
     pub(super) fn was_counted_in_older_bin(&self, at: usize, ended: f64) -> bool {
         let has_same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
         let is_counted = ended > self.known_newest(at) && ended <= self.read_stored_newest_end(at);

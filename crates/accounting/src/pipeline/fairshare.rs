@@ -21,7 +21,7 @@ pub struct Ranked {
 pub struct Change {
     /// The association in the tree.
     pub node: NodeId,
-    /// Row and stored fair-share.
+    /// The association's row number and stored fair-share.
     pub stored: StoredAssociation,
     /// The computed fair-share.
     pub fairshare: f64,

@@ -23,8 +23,8 @@ const MAX_NAMES: usize = 10;
 pub(super) struct RecordSelection<'a> {
     tally: &'a mut Tally,
     accounts_by_job: AccountIndex<'a>,
-    /// For each association, true if flux-accounting has counted its jobs since the last sync, or if the state of the
-    /// last sync is lost. In this case, the sync counts every record that is newer than the association's newest
+    /// For each association, true if flux-accounting has counted its jobs since the last sync, or if the state of
+    /// the last sync is lost. If true, the sync counts each record that is newer than the association's newest
     /// counted job.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
@@ -35,8 +35,8 @@ pub(super) struct RecordSelection<'a> {
     names_banks: bool,
     /// True if the associations and the `ignore_older_than` of their banks are the same as in the last sync.
     is_same: bool,
-    /// For each association, whether its jobs without a bank are counted. `None` if the stored state of the last sync
-    /// is known.
+    /// For each association, true if its stored usage includes jobs without a bank. The run determines these flags
+    /// only if the state of the last sync is lost.
     nameless: Option<Vec<bool>>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> RecordSelection<'a> {
     }
 
     pub(super) fn read_records(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<()> {
-        // Rows of earlier runs that are already counted in this run. The loop below skips these rows.
+        // Rows of the records in `unplaced` that this run has already counted. The loop below skips these rows.
         let mut rows_read = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
@@ -146,7 +146,7 @@ impl<'a> RecordSelection<'a> {
         let Some(ran_on) = ran_on else { return self.add_unreadable_record(job.id) };
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
-        // If the clock was set back during the job, or if the record lacks the end, the difference is negative.
+        // If the clock was set back during the job, or if the record lacks the end, `ended` is before `started`.
         let seconds = (ended - started).max(0.0);
         let rate = compute_usage_rate_of_job(run.settings, &job, ran_on, started);
         let usage = round5(rate * seconds);
@@ -168,14 +168,15 @@ impl<'a> RecordSelection<'a> {
         self.jobs.push(CountedJob { group, age, ended, usage, continuous });
     }
 
-    /// Returns true if flux-accounting never counts this record. flux-accounting skips a record that names no bank.
-    /// It also skips the record of a job that ended before the newest job that the last sync counted.
+    /// Returns true if flux-accounting never counts this record. flux-accounting skips a record that names no
+    /// bank. flux-accounting also skips the record of a job that ended before the newest job that the last sync
+    /// counted.
     ///
-    /// After `clear-usage`, flux-accounting counts old records again. `is_same` is false in this case. A second
-    /// `clear-usage` with the same time is not detected.
+    /// After `flux account clear-usage`, flux-accounting counts old records again. This function detects
+    /// `clear-usage` by the new `ignore_older_than` of the bank, but not a second `clear-usage` with the same
+    /// time.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
-        // If the stored end is earlier than the end that the last sync stored, `clear-usage` has removed the usage of
-        // the counted jobs.
+        // After `clear-usage`, the stored end of the newest counted job is 0, so `was_read` is false.
         let was_read = run.start.last_row.is_some() && run.read_stored_newest_end(at) >= run.known_newest(at);
         let is_late = self.is_same && was_read && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);

@@ -31,7 +31,7 @@ pub struct Difference {
     pub stored: f64,
     /// The recounted usage.
     pub recounted: f64,
-    /// True if the next run of the exact rule stores the recounted usage.
+    /// True if the next sync with the usage rule `exact` stores the recounted usage.
     pub is_due: bool,
 }
 

@@ -17,8 +17,8 @@ pub struct RecordRemovalResult {
     pub before: f64,
 }
 
-/// Removes the records of jobs that ended before `before`. A record stays if its period is still stored, or if the job may have
-/// started in a window of a budget that is not over.
+/// Removes the records of jobs that ended before `before`. A record stays if its period is still stored. A record
+/// also stays if its job may have started in a budget's window that has not ended.
 pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<RecordRemovalResult> {
     snapshot.check_usage_schema()?;
     let requested = before;
@@ -33,7 +33,8 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<RecordRem
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());
         let row = row.map(|id| snapshot.find_row_of_job(id)).transpose()?.flatten();
         snapshot.remove_jobs_before(before)?;
-        // If the record that `marks` names was removed, the marks must name an earlier record.
+        // `marks` names the last counted record. If this record was removed, `marks` must name an earlier record
+        // that still exists.
         if let Some((marks, row)) = marks.zip(row) {
             let last_job = snapshot.find_last_job_up_to_row(row)?;
             if last_job != marks.last_job {

@@ -30,8 +30,8 @@ pub(super) struct Start {
     /// True if another program set the end of an association's newest counted job to an earlier time. The run must
     /// then read the records of earlier runs again.
     pub(super) uncounted: bool,
-    /// True if another program has counted jobs since the last run of the exact rule. The bins may then be in
-    /// flux-accounting's form.
+    /// True if another program has counted jobs since the last run with the usage rule `exact`. Bin 0 may then
+    /// also include the usage of older bins.
     pub(super) take_over: bool,
 }
 
@@ -109,8 +109,8 @@ fn find_period_of_last_run(marks: &Marks, settings: &UsageSettings, periods: Per
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
-/// Returns the newest period of the usage that flux-accounting has stored. Period 0 begins at the stored end of the
-/// half-life period. Before that time, the newest period is the current period.
+/// Returns the period that flux-accounting's bin 0 belongs to. This is period 0, which begins at
+/// `end_half_life_period`, or the current period if it is earlier.
 fn find_period_in_flux_accounting(current: i64) -> i64 {
     current.min(0)
 }

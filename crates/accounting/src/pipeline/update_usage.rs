@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reproduces the usage rule of flux-accounting's `update-usage`, including its faults, so that `compare` and
-//! `recount` can show the difference. The exact rule is in `exact`.
+//! `recount` can show the difference. The module `exact` contains this program's own rule.
 
 /// The usage of one association in one half-life period, as flux-accounting stores it.
 #[derive(Clone, Copy, Debug, PartialEq)]

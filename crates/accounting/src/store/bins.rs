@@ -26,7 +26,7 @@ pub struct StoredBin {
 pub struct Bins {
     /// The bins of each association, by its index in the ledger.
     pub by_account: Vec<Vec<StoredBin>>,
-    /// Bins of users that are no longer in the bank of the bin. Rows with invalid numbers are left out.
+    /// Bins of pairs of user and bank that are no longer associations. Rows with invalid numbers are left out.
     pub removed: Vec<Vec<StoredBin>>,
     /// Number of bins that are columns of the factor table; 0 if bins are rows.
     columns: usize,
@@ -43,7 +43,7 @@ pub struct UsageChanges {
     pub bins: Vec<(usize, i64, f64)>,
     /// Changed bins of (user, bank) pairs that are no longer associations, with their new values.
     pub removed: Vec<(StoredBin, f64)>,
-    /// Association and first period of bins that are deleted.
+    /// Associations whose old bins are deleted, each with the first period of the deleted bins.
     pub dropped: Vec<(usize, i64)>,
     /// New usage of banks, each with the index of its bank.
     pub banks: Vec<(usize, f64)>,

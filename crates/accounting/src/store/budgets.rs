@@ -121,8 +121,9 @@ impl Snapshot<'_> {
         write().map_err(|error| self.sqlite_error(&error))
     }
 
-    /// Returns the amount that the last sync stored as spent from a budget in its window, in unit-milliseconds. The flag is true if
-    /// the amount is final, because scrub has removed records. Returns `None` if the last sync did not have this budget.
+    /// Returns the spent amount of a budget as the last sync stored it, in unit-milliseconds. Also returns true if
+    /// the amount is final: scrub may have removed the records from which it was computed. Returns `None` if the
+    /// last sync did not have this budget.
     pub fn read_spent_amount(&self, budget: &BudgetRecord) -> StoreResult<Option<(i64, bool)>> {
         let Some(table) = self.table("fairshare_spent_table")? else { return Ok(None) };
         let BudgetRecord { scope, name, unit, start, .. } = budget;

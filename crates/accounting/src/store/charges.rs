@@ -110,8 +110,8 @@ impl Snapshot<'_> {
         let counted = self.marks()?.map_or(0.0, |marks| marks.ran);
         let seen: ChargeHistory = reported.changes.iter().cloned().collect();
         let mut history = stored.clone();
-        // A plugin that was reloaded has not seen earlier changes. For example, the configuration of a queue
-        // may have lost a stored factor before the load.
+        // A reloaded plugin reports no changes from before its load. For example, the factor of a queue may have
+        // been removed from Flux's configuration before.
         let seen = match reported.seen_since {
             Some(since) => stored.append_later_history(&seen, since),
             None => seen,

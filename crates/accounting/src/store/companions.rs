@@ -140,8 +140,8 @@ mod tests {
         let Some(user) = change_owner(&journal) else { return };
         let (other, interrupted) = (user + 1, Reason::ReadOnly(INTERRUPTED));
         let foreign = Some(Reason::Beside { suffix: "-journal", user });
-        // Each row has the owner of the database and the caller. Then follow the reasons against reading and writing,
-        // and the open modes with a journal and with a write-ahead log.
+        // Each row has four parts: the owner of the database; the caller; the reasons why the caller can't read
+        // and can't write; and the open mode with a rollback journal and with a write-ahead log.
         let rows = [
             (user, user, [None, None], [OpenMode::ReadWrite; 2]),
             (0, user, [None, None], [OpenMode::ReadWrite; 2]),

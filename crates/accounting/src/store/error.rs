@@ -29,9 +29,9 @@ pub struct StoreError {
 /// State of a file after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// The access was only to read, so the file is unchanged.
+    /// The failed access was a read, so the file is unchanged.
     Alone,
-    /// The access was to write, and the file is unchanged.
+    /// The failed access was a write, and the file is unchanged.
     Unchanged,
     /// The file has all changes or none. SQLite appends a commit to a write-ahead log. If the system fails to
     /// confirm that the log is on disk, the next program that opens the database may find the commit.
@@ -44,7 +44,7 @@ pub enum Reason {
     /// The file does not exist.
     #[error("no such file")]
     Missing,
-    /// The user has no permission to read the file; with the text of the system.
+    /// The user has no permission to read the file. The value is the system's error text.
     #[error("can't be read: {0}")]
     Denied(String),
     /// The system can't open or read the file for another reason.
@@ -67,7 +67,7 @@ pub enum Reason {
         /// Size of the file, in bytes.
         found: u64,
     },
-    /// SQLite finds the content of the file inconsistent; with the text of SQLite.
+    /// SQLite finds the content of the file inconsistent. The value is SQLite's error text.
     #[error("damaged: {0}")]
     Damaged(String),
     /// The file can't be written.
@@ -98,7 +98,7 @@ pub enum Reason {
     /// A text document has an invalid format.
     #[error("{0}")]
     Format(String),
-    /// Another error; with the text of SQLite.
+    /// Another error. The value is SQLite's error text.
     #[error("{0}")]
     Sqlite(String),
 }

@@ -15,7 +15,7 @@ use fairshare::periods::Weights;
 pub struct UsageSettings {
     /// Stored end of the half-life period. Boundaries are whole half-lives before and after it.
     pub period_end: f64,
-    /// Half-life in seconds: the distance of two boundaries.
+    /// Half-life in seconds. This is the time between two period boundaries.
     pub half_life: f64,
     /// Seconds after which usage is dropped.
     pub reset_period: f64,
@@ -392,8 +392,8 @@ impl Snapshot<'_> {
 const NUMBERS: &str = "priority_decay_half_life priority_usage_reset_period decay_factor node_weight \
     core_weight gpu_weight reconfigure_time";
 
-/// Finds associations by user and bank. A search is fastest for rows in the order of the ledger, which most
-/// tables have.
+/// Finds associations by user and bank. A search is fastest if the caller searches in the order of
+/// [`Ledger::accounts`].
 pub(super) struct AccountFinder<'a> {
     ledger: &'a Ledger,
     last: usize,

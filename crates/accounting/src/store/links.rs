@@ -39,7 +39,8 @@ mod tests {
         symlink(&first, &second).unwrap();
         let own = std::fs::metadata(&file).unwrap().uid();
         assert_eq!([&file, &first, &second].map(|path| find_link_of_other_user(path, own)), [None; 3]);
-        // The links belong to `own`. For another user the links are foreign, unless the tests run as root.
+        // To the user `own + 1`, the links of the user `own` belong to another user. Links of root are always
+        // accepted.
         let found = [&file, &first, &second].map(|path| find_link_of_other_user(path, own + 1));
         assert_eq!(found, [None, Some(own), Some(own)].map(|user| user.filter(|user| *user != 0)));
         // As root, the test can give the link to another user.

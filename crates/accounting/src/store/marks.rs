@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Stores the state of the exact rule between two runs: the period of the stored bins, and the records that
-//! are counted. The state is one row of an additional table that flux-accounting ignores.
+//! Stores the state of the usage rule `exact` between two runs: the period of the stored bins, and the records
+//! that are counted. The state is one row of an additional table that flux-accounting ignores.
 //!
 //! Records are counted in the order in which they were added to the `jobs` table. The last counted record
 //! therefore separates counted from new records, even if the record of an old job is added late. The marks
@@ -87,8 +87,8 @@ const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period,
 const NEW_COLUMNS: [&str; 2] = ["continuous", "credits"];
 
 impl Marks {
-    /// Returns the key of an association (FNV-1a). The probability of a collision among a million is one in forty
-    /// million.
+    /// Returns the key of an association (FNV-1a). The probability that two of a million keys are equal is one in
+    /// forty million.
     pub fn key(user: &str, bank: &str) -> u64 {
         let letters = user.bytes().chain([0xff]).chain(bank.bytes());
         letters.fold(0xcbf2_9ce4_8422_2325, |hash, letter| {
@@ -156,7 +156,7 @@ fn read_u64_values(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }
 
-/// Reads entries of a key, a number and a list of bins.
+/// Decodes the words that [`write_bins`] encodes: for each association its key, a usage, and its usage by period.
 fn read_bins(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, f64, Vec<f64>)> {
     std::iter::from_fn(move || {
         let (key, number, length) = (words.next()?, words.next()?, words.next()?);

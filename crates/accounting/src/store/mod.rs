@@ -4,7 +4,8 @@
 //! A [`Database`] provides [`Snapshot`]s. A snapshot is one transaction for all reads and writes. Dropping it leaves
 //! the file unchanged. All SQL is in this module.
 //!
-//! The schema has changed 38 times. `schema.rs` lists the columns that are needed and the substitutes for newer ones.
+//! The schema has changed 38 times. `schema.rs` lists the columns that are needed, and substitutes for columns
+//! that older schemas lack.
 
 mod bins;
 mod budgets;
@@ -97,7 +98,7 @@ pub struct Snapshot<'a> {
     unlocked: Option<Stamp>,
 }
 
-/// Size and modification time of a file that is read without locks. While they are unchanged, the content is too.
+/// Size and modification time of a file that is read without locks. A write to the file changes them.
 type Stamp = (u64, Option<SystemTime>);
 
 impl Database {
@@ -191,7 +192,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Opens a connection for a reader. Returns the stamp of the file if it is read without locks.
+/// Opens a connection for a reader. Also returns the [`Stamp`] of the file if the connection reads without locks.
 ///
 /// A reader may have to roll back an interrupted write, so the connection has write access if that is safe. SQLite
 /// falls back to read-only if the system denies it, and `query_only` prevents all other writes.
@@ -245,9 +246,9 @@ fn needs_write_ahead_log(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Opens a database in WAL mode (flux-accounting's default) for users that may not or should not create files
-/// next to the database. SQLite reads such a database only as immutable, which is valid only while no log
-/// exists. Therefore the stamp of the file is compared again after reading.
+/// Opens a database in WAL mode (flux-accounting's default) for users that may not or should not create files next
+/// to the database. SQLite reads such a database only as immutable, which is valid only while no log exists.
+/// Therefore the [`Stamp`] of the file is compared again after reading.
 fn connect_without_log(
     path: &Path,
     file: &DatabaseFile,
@@ -260,7 +261,7 @@ fn connect_without_log(
             "the database is in WAL mode, so reading it needs write permission for its directory".to_owned(),
         ));
     }
-    // A URI must not start with two slashes. A canonical path does not.
+    // In a URI, two slashes after `file:` would begin a host name. A canonical path begins with one slash.
     let mut uri = "file:".to_owned();
     for byte in file.path.as_os_str().as_bytes() {
         match byte {
@@ -317,7 +318,7 @@ fn check_file_before_open(path: &Path) -> StoreResult<(DatabaseFile, Journal)> {
     };
     let database =
         DatabaseFile { path: real, owner: metadata.uid(), own: rustix::process::geteuid().as_raw() };
-    // While a journal or a log exists, the size of the file has no meaning.
+    // While a journal or a write-ahead log exists, the file may be shorter than its header states.
     let has_companion = ["-journal", "-wal"].iter().any(|suffix| database.has_companion(suffix));
     let (expected, found) = (expected_size(&head).unwrap_or(512), metadata.len());
     if found < expected && !has_companion {

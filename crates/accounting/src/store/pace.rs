@@ -77,7 +77,7 @@ impl Pace {
     }
 
     /// Returns the decay for an association whose oldest stored period is `oldest`. The number of periods is the
-    /// number of stored rows, because flux-accounting's programs round it differently.
+    /// number of the association's stored rows.
     pub fn for_rows(self, oldest: Option<i64>) -> Pace {
         let rows = oldest.and_then(|oldest| u32::try_from(oldest.saturating_add(1)).ok());
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
@@ -89,8 +89,7 @@ impl Pace {
         Pace { periods: self.periods.max(self.longest), ..self }
     }
 
-    /// Returns the usage that remains of the bins after the boundaries in `due` and the next `crossed`
-    /// boundaries.
+    /// Returns the usage that remains of the bins after `self.due + crossed` period boundaries.
     pub fn remaining_later(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
         self.remaining(bins, self.due.saturating_add(crossed))
     }

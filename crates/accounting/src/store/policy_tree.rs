@@ -73,8 +73,8 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// Returns the time of the last count by the exact rule, in seconds since the epoch. Returns `None` if the exact
-    /// rule has not counted, or if flux-accounting has counted later.
+    /// Returns the time of the last count with the usage rule `exact`, in seconds since the epoch. Returns `None`
+    /// if there was no such count, or if flux-accounting has counted later.
     pub fn find_last_count_time(&self, now: f64) -> StoreResult<Option<f64>> {
         let (marks, pace) = (self.marks()?, self.pace()?);
         self.last_count(marks.as_ref(), &pace, now)
@@ -150,8 +150,9 @@ impl Snapshot<'_> {
         Ok(cut_offs)
     }
 
-    /// Returns the time up to which the stored usages ignore all jobs. If `reconfigure_time` has not changed since
-    /// the last sync, this is the time `since` that the last sync stored. Otherwise, this is `reconfigure_time`.
+    /// Returns the cut-off of the site: jobs that ended at or before this time do not count. If `reconfigure_time`
+    /// has changed since the last sync, returns `reconfigure_time`. Otherwise, returns the cut-off that the last
+    /// sync stored.
     fn site_cut_off(&self, marks: Option<&Marks>) -> StoreResult<f64> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;
@@ -188,8 +189,7 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
 /// Decays the stored usage of each leaf to `now`, beginning at the end of its newest job or at the last
 /// boundary, whichever is later.
 ///
-/// flux-accounting does not store the time of its last count. If an association is idle, the end of its
-/// newest job does not change, and its stored usage decays at each new boundary. So the result never rises.
+/// flux-accounting does not store the time of its last count, so the decay begins at one of these times.
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
@@ -211,8 +211,7 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
 /// If `newest` is much later than the sync that counted the job, a clock was wrong. The function then returns the
 /// time of the sync, because the plugin ignores all jobs that end before the returned time.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
-    // If the last sync stored another time than `newest`, another program stored `newest` and may have counted until
-    // `now`.
+    // If another program stored `newest`, the time of that program's last count is unknown. Then `now` is used.
     let own_marks = marks.filter(|marks| marks.newest(key) == newest);
     let counted = own_marks.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }

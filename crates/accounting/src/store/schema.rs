@@ -67,7 +67,7 @@ impl Table {
         }
     }
 
-    /// Returns a `SELECT` of these columns without historical rows, or an error that names missing columns without a
+    /// Returns a `SELECT` of `columns` that omits historical rows. The error names each missing column that has no
     /// substitute.
     pub(super) fn build_select(&self, columns: &[Column]) -> Result<String, String> {
         let mut missing = Vec::new();
@@ -106,7 +106,7 @@ impl Snapshot<'_> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
     }
 
-    /// Returns the table, and an SQL query of these columns. If the table is unusable, adds the reason to
+    /// Returns the table `name`, and an SQL query of `columns`. If the table is unusable, adds the reason to
     /// `faults` and returns `None`.
     pub(super) fn select_columns(
         &self,

@@ -9,7 +9,7 @@ use super::schema::{Column, Table};
 use super::{Marks, Snapshot, StoreResult};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
-/// The unchecked tree of the database, and its rows, to which fair-shares are written.
+/// The tree of the database, which is not checked yet, and the rows of its associations.
 #[derive(Debug)]
 pub struct StoredTree {
     /// Banks and associations in the order of the tables.

@@ -13,7 +13,7 @@ use fairshare_protocol::field::Kind;
 pub(super) struct QueryRow<'a, 'stmt> {
     pub(super) table: &'static str,
     pub(super) row: &'a Row<'stmt>,
-    /// Number of the row in the query, from 1. It identifies a row without a key.
+    /// Number of the row in the query, from 1. Error messages name a row without a key by this number.
     pub(super) number: usize,
     /// Names of the columns, in the order of the query.
     pub(super) columns: &'a [&'static str],

@@ -118,9 +118,8 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Document, String> {
     Ok(document)
 }
 
-/// Returns the name of the group of each row. pbsfs identifies groups by numbers, and two groups may have the
-/// same number. But each node comes right before its children, so the group is the ancestor of the row that
-/// has this number.
+/// Returns the name of each row's group. pbsfs prints only the number of the group. If several groups have this number,
+/// takes the group among the row's ancestors.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let numbers = group_all(rows.iter().map(|row| (row.id, row)));
     let mut path: Vec<&Row<'a>> = Vec::new();
@@ -174,7 +173,7 @@ fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     claimants
 }
 
-/// First words of what `pbsfs -g` prints about a node.
+/// The start of the first line that `pbsfs -g` prints about a node.
 pub(super) const ENTITY: &str = "fairshare entity:";
 
 fn add_single_nodes(

@@ -14,7 +14,8 @@ pub(super) const ALL: &str =
 pub(super) const ALL_OF_SACCTMGR: &str =
     "\"sacctmgr show assoc tree -P\" lists all users; run it without conditions such as user= and account=";
 
-/// The sum of the listed shares of an account, and a row that can prove that shares are missing.
+/// The sum of an account's listed shares, and one listed row. The NormShares of this row show whether shares are
+/// missing.
 #[derive(Clone, Copy)]
 struct Level {
     /// Sum of the listed shares.
@@ -55,20 +56,19 @@ pub(super) fn check_all_rows_present(sheet: &Sheet) -> Result<(), String> {
     let rule = find_rule(sheet);
     for (account, level) in sheet.accounts.iter().zip(&levels) {
         let Some((shares, norm)) = level.witness else { continue };
-        // Under Fair Tree, NormShares is the row's fraction of the shares at its level. Under the other policies it is
-        // that fraction times the NormShares of the account.
+        // Under Fair Tree, NormShares is the row's fraction of the shares at its level. Under the other policies, this
+        // fraction is multiplied by the NormShares of the parent account.
         let account_fraction = match (rule, account.printed.norm_shares, account.parent) {
             (Rule::FairTree, ..) | (_, _, None) => 1.0,
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
         };
-        // The smallest sum of shares for which Slurm prints these six decimals.
+        // The smallest sum of shares that is consistent with the printed NormShares of the row.
         let smallest_sum = shares as f64 * (account_fraction - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
         if (level.sum as f64) < smallest_sum * (1.0 - 1e-9) {
             let true_sum = (shares as f64 * account_fraction / norm).round();
             let (name, sum) = (&account.name, level.sum);
-            // If a row of the account were missing, the true sum would be larger than the sum of the listed
-            // shares.
+            // If `true_sum` is larger than `sum`, rows are missing. If not, the printed shares contradict NormShares.
             if true_sum <= sum as f64 {
                 let right = shares as f64 * account_fraction / sum as f64;
                 let text =

@@ -9,8 +9,8 @@ use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Document;
 use fairshare::Shares;
 
-/// The type of object that a line describes. `FromStr` ignores the case. Slurm has two names for a cluster
-/// and for an account.
+/// The type of object that a line describes. `FromStr` ignores the case, and accepts `machine` for a cluster and
+/// `project` for an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {
@@ -129,8 +129,8 @@ impl Scanner<'_> {
         Ok(value.trim().to_owned())
     }
 
-    /// Returns the position of the closing quote. `sacctmgr dump` does not escape quotes within a value. So this is the
-    /// first quote before an option or the end of the line, else the first quote before a colon, else the first quote.
+    /// Returns the position of the closing quote. A value may contain quotes that `sacctmgr dump` did not escape. So
+    /// this function prefers a quote before an option or the end of the line, then a quote before a colon.
     fn find_closing_quote(&self, quote: char) -> Option<usize> {
         let quotes = || {
             let rest = self.letters.iter().enumerate().skip(self.at + 1).take(MAX_VALUE_BYTES);

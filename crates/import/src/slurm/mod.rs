@@ -57,7 +57,8 @@ struct User {
     printed: Printed,
 }
 
-/// The formula policies of Slurm. Slurm's output does not always show which of the two policies was used.
+/// The policies of Slurm that compute fair-shares by a formula. Slurm's output does not always show which policy was
+/// used.
 pub const SLURM_FORMULAS: [Policy; 2] = [Policy::Classic, Policy::DepthOblivious];
 
 /// All rows of a document. Each account comes after its parent.
@@ -82,7 +83,7 @@ impl Sheet {
     /// `usages` are `user` or `user/account`.
     fn into_document(self, usages: &[(String, f64)]) -> Result<Document, String> {
         if self.accounts.is_empty() {
-            // Building the tree will return the error that there are no banks.
+            // `Builder::build` will reject this tree, because it has no banks.
             return Ok(Document::new(Builder::default(), Policy::FairTree));
         }
         complete::check_all_rows_present(&self)?;
@@ -192,9 +193,9 @@ impl Sheet {
 }
 
 impl Document {
-    /// Adds the values that Slurm printed for a row.
+    /// Adds the values that Slurm printed for a row to `claims`.
     fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
-        // Fair Tree ranks begin with 1, so Slurm had not computed a FairShare of 0 yet.
+        // Fair Tree never computes a FairShare of 0. Slurm prints 0 until it has computed the FairShare.
         let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
         self.uncomputed += usize::from(computed != printed.fairshare);
         let half_unit = precision.half_unit;
@@ -217,7 +218,7 @@ struct Precision {
     has_zero: bool,
 }
 
-/// The maximum number of names in a note.
+/// The maximum number of names that a message to the user lists.
 const MAX_LISTED: usize = 10;
 
 /// Returns a note about usages whose names are not in the tree, or `None` if `names` is empty.

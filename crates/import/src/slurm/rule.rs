@@ -51,9 +51,9 @@ pub(super) fn find_rule(sheet: &Sheet) -> Rule {
     }
 }
 
-/// The printed values of a user or account whose shares are a number. `level` is the index of the account
-/// under which the user or account competes.
+/// A user or account that has a number of shares, with the values that Slurm printed.
 struct Row {
+    /// The index of the account whose children this row competes with.
     level: usize,
     shares: u64,
     norm: Option<f64>,
@@ -89,8 +89,8 @@ fn sum_shares(sheet: &Sheet, rows: &[Row]) -> Vec<f64> {
     sums
 }
 
-/// Returns the share of `account` in the whole tree under a policy other than Fair Tree. Returns `None` if the sheet
-/// does not print it.
+/// Returns the share of `account` in the whole tree, for all policies except Fair Tree. Returns `None` if Slurm printed
+/// no NormShares for the account.
 fn find_fraction_of_tree(sheet: &Sheet, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
@@ -118,8 +118,8 @@ fn find_rule_by_norm_shares(sheet: &Sheet) -> Option<Rule> {
         (true, true) => None,
         (false, true) => Some(Rule::Formula),
         (true, false) => Some(Rule::FairTree),
-        // Some rows are missing, so the fractions can't be computed. But a product of fractions is never larger than
-        // the NormShares of the account.
+        // Some rows are missing, so the fractions are unknown. Only under Fair Tree can the NormShares of a row exceed
+        // the NormShares of its account.
         (false, false) if exceeds_account => Some(Rule::FairTree),
         (false, false) => None,
     }

@@ -5,8 +5,8 @@
 use super::{Account, Sheet};
 use fairshare::{Shares, group_all};
 
-/// Returns the indices of the accounts in the order of the document. Tied siblings are in the order in which
-/// Slurm visited them. The ranks of their users show this order.
+/// Returns the indices of the accounts in the order of the document, except that tied siblings are in the order in
+/// which Slurm visited them.
 pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
     let ranks = find_fairshare_range_of_accounts(sheet);
@@ -18,8 +18,8 @@ pub(super) fn find_visit_order(sheet: &Sheet) -> Vec<usize> {
     let tied = group_all(sheet.accounts.iter().enumerate().filter_map(tie));
     for positions in tied.into_values().filter(|positions| positions.len() > 1) {
         let mut accounts = positions.clone();
-        // The last user of one account and the first user of the next account may have the same rank. If both
-        // accounts therefore have the same best rank, their worst ranks decide.
+        // The last user of one account and the first user of the next account can have the same rank. If the best ranks
+        // of two accounts are equal, their worst ranks decide.
         accounts.sort_by(|a, b| {
             let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
             best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))

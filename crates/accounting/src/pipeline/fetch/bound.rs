@@ -17,16 +17,15 @@ const REWRITE_SECONDS: f64 = 600.0;
 /// Returns the end of the newest job on record. All jobs that ended before this time are on record too.
 pub fn find_end_of_last_recorded_job(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
     match snapshot.read_last_fetch_state()? {
-        // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
+        // The clock was set back after the last fetch. Jobs that ended since that fetch may have any end time.
         Some(marks) if marks.fetched > now => Ok(None),
         Some(marks) => snapshot.newest_inactive(marks.fetched),
         None => Ok(snapshot.newest_inactive(f64::INFINITY)?.filter(|newest| *newest <= now)),
     }
 }
 
-/// Returns the range of end times of jobs whose records were removed from the database. The range begins at the end
-/// of the oldest job that ever had a record, and ends at the end of the oldest job that has a record now. A job that
-/// ended before the range never had a record, so it is still fetched.
+/// Returns the range of end times of jobs whose records were removed from the database. The range begins at the
+/// end of the oldest job that ever had a record, and ends at the end of the oldest job that has a record now.
 pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(LastFetchState { fetched, oldest: Some(oldest) }) = snapshot.read_last_fetch_state()? else {
         return Ok(0.0..0.0);
@@ -37,8 +36,8 @@ pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64
     Ok(oldest..snapshot.oldest_inactive()?.map_or(recent, |kept| kept.min(recent)))
 }
 
-/// Stores that all jobs that ended before `now` are fetched, of which `new` records were new. Writes nothing if the
-/// stored time is recent, because each write wakes programs that watch the database.
+/// Stores `now` as the time of the last complete fetch. `new` is the number of new records. If there are none and
+/// the stored time is recent, writes nothing, because each write wakes programs that watch the database.
 pub fn record_fetch(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
     let before = snapshot.read_last_fetch_state()?;
     let known = before.and_then(|marks| marks.oldest);

@@ -125,8 +125,8 @@ fn fetch_page(
     Ok(page.jobs)
 }
 
-/// Returns the request for a page of jobs. A job without `t_inactive` never matches the constraint with `before`, so
-/// this constraint needs no `states`. This matters because Flux limits the number of comparisons to a million.
+/// Returns the request for a page of inactive jobs. Only inactive jobs have a `t_inactive`, so a constraint on
+/// `t_inactive` needs no second constraint on `states`.
 fn build_request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),
@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn fetch_pages_returns_each_job_once_if_many_end_together() {
-        // The ids are not in the order of the ends. Groups are smaller than a page, equal to it, or larger.
+        // The ids are not in the order of the ends. Each group of jobs with the same end is smaller than a page,
+        // as large as a page, or larger.
         let groups = [1, 2, 3, 4, 9, 1, 30, 2, 8];
         let ends: Vec<f64> = groups
             .iter()

@@ -11,7 +11,7 @@ use super::{Access, Database, END, H, Rule, Site};
 /// A time in the first period.
 const FIRST: f64 = END - H + 100.0;
 
-/// Returns the range of removed records, and then stores a fetch that found `new` jobs.
+/// Stores a fetch that found `new` jobs. Returns the range of removed records before this fetch.
 fn record_fetch(site: &Site, now: f64, new: u64) -> Range<f64> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
@@ -33,8 +33,8 @@ fn the_range_of_removed_records_ends_at_the_oldest_record() {
     site.run_sql("DELETE FROM jobs WHERE id = '1'");
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..FIRST + 5000.0);
     site.run_sql("DELETE FROM jobs");
-    // The records of jobs that ended a few minutes ago may still arrive. Therefore the range ends a few minutes
-    // before the fetch.
+    // The records of jobs that ended in the last `OVERLAP` seconds may still arrive. Therefore the range of
+    // removed records ends that long before the fetch.
     assert_eq!(record_fetch(&site, later + 3.0, 0), FIRST..later - fetch::OVERLAP);
     assert_eq!(record_fetch(&site, later - 2.0, 0), FIRST..later - 2.0 - fetch::OVERLAP);
     // Job 4 has the oldest end of all records, because the clock was far behind.

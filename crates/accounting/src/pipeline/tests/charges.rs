@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Charge factors of queues. The database and the plugin must count the same usage. The usage of a recorded
-//! job must keep the factor that applied when the job started.
+//! Tests of the charge factors of queues. The database and the plugin must count the same usage. A job is charged
+//! with the factor that its queue had when the job started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -143,8 +143,8 @@ fn a_job_is_charged_by_the_rule_that_applied_at_its_start() {
     assert_eq!(store(ChargeBy::Sum, 40, BEGIN), None);
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 100.0), Some(BEGIN + 100.0));
     assert_eq!(store(ChargeBy::Max, 5, BEGIN + 150.0), None);
-    // Each job has 1 node and 4 cores, and a core weighs 0.5. The sum is 1 + 0.5 * 4 = 3. The site has 10 nodes and 5
-    // cores, so the maximum is 0.5 * 4 / 5 * 10 = 4.
+    // Each job has 1 node and 4 cores, and a core weighs 0.5. Charged by the sum, a job costs 1 + 0.5 * 4 = 3.
+    // Charged by the maximum, a job costs 4: its 4 of 5 cores equal 8 of the site's 10 nodes, times 0.5.
     add_job(&site, 1, 1, None, (BEGIN + 99.0, BEGIN + 199.0));
     add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
     site.run(BEGIN + 300.0).expect("a run");
@@ -214,7 +214,7 @@ impl Job {
 #[derive(Clone, Debug)]
 enum Act {
     Configure([usize; 2]),
-    /// The resources that jobs are charged for from the next sync on, and the cores of the site.
+    /// The resources that jobs are charged for after the next sync, and the cores of the site.
     ChargeBy(ChargeBy, u64),
     /// Runs a sync, which also pushes.
     Sync,

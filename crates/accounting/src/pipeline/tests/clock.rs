@@ -61,8 +61,8 @@ fn a_recount_resets_the_time_of_the_newest_job_after_the_clock_was_ahead() {
     site.add_job(1, 1, "A", FIRST + 500.0, 10.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 5.0);
     site.run(FIRST + 501.0).expect("a run");
-    // The clock is corrected. An end that is only slightly in the future may come from another host's clock,
-    // so the recount keeps it.
+    // The clock is set back by 41 seconds. The clocks of two hosts may differ by this much, so the recount keeps
+    // the stored end of the newest job.
     site.recount(FIRST + 460.0).expect("a recount");
     assert_eq!(newest(), FIRST + 500.0);
     site.recount(FIRST + 10.0).expect("a recount");
@@ -122,8 +122,7 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
     assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
 }
 
-/// With an end of 9.2e18, rounding makes the half-life period begin after its own end. Each sync would then find that
-/// the last sync was in the future.
+/// If `end_half_life_period` is 9.2e18, rounding makes the half-life period begin after its own end.
 #[test]
 fn a_period_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");

@@ -91,8 +91,8 @@ fn credit_set_stores_and_pushes_the_given_usage() {
         pushed.iter().zip([500.0, 0.0, 7.0]).all(|(found, wanted)| is_close(*found, wanted)),
         "{pushed:?}"
     );
-    // If a job ended before the usage was set but is recorded later, its usage is added. Setting the usage
-    // again replaces both.
+    // The record of a job that ended before the usage was set arrives later. The job's usage is added to the set
+    // amount. Setting the usage again replaces this sum.
     site.add_job(3, 1, "A", END + 300.0, 10.0);
     site.run(now + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 510.0);
@@ -271,7 +271,7 @@ fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     proptest::collection::vec(entry, 0..25)
 }
 
-/// Generates the times of runs, in half-lives after the start. A run with `true` is a recount.
+/// Generates runs. Each run has a time, in half-lives after the start, and true if the run is a recount.
 fn any_run_times() -> impl Strategy<Value = Vec<(f64, bool)>> {
     proptest::collection::vec((0.0..6.0_f64, proptest::bool::weighted(0.2)), 0..8).prop_map(|mut runs| {
         runs.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Changes to the database between two runs by flux-accounting's programs, by administrators, or by the clock.
+//! Tests of changes between two runs: by flux-accounting's programs, by administrators, and of the clock.
 
 use std::time::Duration;
 
@@ -197,8 +197,7 @@ fn new_period_lengths_recount_all_usage_from_the_job_records() {
     assert_eq!(copy.bins(1), [0.0; 4], "flux-accounting drops the history");
     let tally = site.run(now + 5.0).expect("a run");
     assert!(tally.recounted.is_some());
-    // The boundaries are at END + 30 - 500, END + 30 - 1000 and so on. Job 2 ended in the last period before
-    // now, and job 1 in the period before.
+    // A period is now 500 s long. Bin 1 contains job 2, and bin 2 contains job 1.
     assert_eq!(site.bins(1), [0.0, 20.0, 20.0, 0.0]);
     let found: Vec<f64> = predicted.expect("usages").into_iter().map(|(_, _, usage)| usage).collect();
     assert_eq!(found, site.usages(), "the prediction before the change");
@@ -342,14 +341,15 @@ fn a_recount_removes_bins_beyond_the_reset_period() {
 
 #[test]
 fn recount_shows_which_differences_the_next_sync_will_correct() {
-    // flux-accounting skips the end of the first half-life period, so its next run would not correct the usage.
+    // END is the end of the first half-life period. flux-accounting does not decay usage at END, and a later sync
+    // would keep the undecayed usage. Therefore the second case ends before END.
     for (rule, now) in [(Rule::Exact, END + 2.0), (Rule::FluxAccounting, FIRST + 20.0)] {
         let site = Site::new("due");
         site.add_job(1, 1, "A", FIRST, 10.0);
         site.add_job(2, 2, "A", FIRST, 10.0);
         site.add_job(3, 3, "B", FIRST, 10.0);
         site.run_sync_with_usage_rule(rule, FIRST + 1.0).expect("a run");
-        // A job of the second user ends, and an administrator edits the usage of the third.
+        // A job of user 2 ends, and an administrator edits the usage of user 3.
         site.add_job(4, 2, "A", now - 1.0, 4.0);
         site.run_sql(
             "UPDATE job_usage_per_association_table SET value = value + 7 WHERE userid = 3 AND period = 0",

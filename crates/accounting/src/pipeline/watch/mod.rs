@@ -25,7 +25,7 @@ pub struct Done {
 
 /// The interface between a watch and its surroundings: the database, Flux and the user. Tests simulate these.
 pub trait World {
-    /// A value that differs if the database has changed.
+    /// A value that changes with each write to the database.
     type Stamp: Clone + PartialEq;
 
     /// Returns the time since an arbitrary instant. This time never decreases.

@@ -110,7 +110,8 @@ impl<S: Clone + PartialEq> Schedule<S> {
         if *database != last.database && now >= last.ended + pause {
             return Some(Cause::Database);
         }
-        // Flux purges old jobs, so the newest end may become earlier. Only a later end shows that a job has ended.
+        // If Flux purges the job that ended last, `newest` becomes earlier. Only a later end shows that a job has
+        // ended.
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }

@@ -18,13 +18,13 @@ enum TestEvent {
     Gone,
     Back,
     Asks,
-    /// All following steps fail with this text.
+    /// From now on, each step of the watch fails with this text.
     Fails(&'static str),
     Works,
-    /// All following steps succeed but report this text as their problem.
+    /// From now on, each step of the watch succeeds, but reports this text as a problem.
     Lacks(&'static str),
     Whole,
-    /// All following steps take this many seconds.
+    /// From now on, each step of the watch takes this many seconds.
     Takes(u64),
 }
 use TestEvent::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
