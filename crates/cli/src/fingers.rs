@@ -29,8 +29,8 @@ pub(super) const COMMANDS: &str = include_str!("commands.txt");
 /// The commands that replace `sacctmgr modify`. Each row begins with a key of sacctmgr, for example `grptres=cpu`.
 const SACCTMGR: &str = include_str!("sacctmgr.txt");
 
-/// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing. Each key, and each resource of a list, is a
-/// change of its own.
+/// Returns the hint for the arguments of `sacctmgr modify`, or `None` if they set nothing. The hint has a command for each key.
+/// If the value of a key is a list of resources, it has a command for each resource.
 fn translate_sacctmgr(arguments: &[OsString]) -> Option<String> {
     let words = convert_to_strings(arguments);
     let set = words.iter().skip_while(|word| !word.eq_ignore_ascii_case("set")).skip(1);
@@ -74,7 +74,7 @@ fn translate_change(words: &[String], key: &str, part: &str, reason: &str) -> Op
     let is_in_bank = is_user && typed.iter().any(|text| text.starts_with("account"));
     let column = 1 + usize::from(is_user) + usize::from(is_in_bank);
     let command = SACCTMGR.lines().skip(1).find(is_meant)?.split(" | ").nth(column)?;
-    // A placeholder stays if its value would be a list of names.
+    // If the user typed a list of names, the hint keeps the placeholder.
     let find_name = |what: &str| find_value(words, what, true).filter(|name| !name.contains(','));
     let own_name = |of_user: bool| find_value(words, "name", true).filter(|_| of_user == is_user);
     let number = part.rsplit('=').next()?.parse::<f64>().ok();
@@ -168,7 +168,7 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
         Some((_, rest)) => fill(rest),
         None => fill(piece),
     });
-    // sreport and sacct also work without a time. Here, a week is more useful than all records.
+    // If no start time was typed, the hint uses the last week.
     pieces.collect::<String>().replace("SINCE", "7d")
 }
 

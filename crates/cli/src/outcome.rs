@@ -39,8 +39,8 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// Adds to the text of a failure that all changes are stored, because the exit status does not show this. A closed
-/// pipe is reported as a success, so its text does not change.
+/// Appends "all changes are stored" to the text of a failure, because the exit status does not show this. Returns a closed pipe
+/// unchanged, because the command treats a closed pipe as a success.
 pub(crate) fn mark_stored(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),

@@ -210,7 +210,8 @@ fn check_refund(
     Ok((job, start))
 }
 
-/// Returns the window of a new deposit: the one that the options name, or that of an earlier deposit that includes the time `at`.
+/// Returns the window of a new deposit. With `--until`, the options name the window. Without it, returns the window of an earlier deposit
+/// that includes the time `at`.
 fn find_window(args: &Args, budget: &BudgetRecord, others: &[Deposit], at: f64) -> Result<(i64, i64)> {
     let BudgetRecord { scope, name, unit, .. } = budget;
     let Some(until) = &args.until else {
@@ -301,7 +302,7 @@ fn count_budgets(
     Ok(all.into_iter().zip(last_day).collect())
 }
 
-/// Warns about budgets that are in force and have nothing left.
+/// Warns about each budget that has nothing left in its current window.
 fn warn_of_used_up_budgets(budgets: &[(BudgetRecord, i64)], now: f64) {
     let used_up = budgets.iter().map(|(budget, _)| budget).filter(|it| budgets::is_used_up(it, now));
     for BudgetRecord { scope, name, unit, .. } in used_up {

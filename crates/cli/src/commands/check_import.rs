@@ -58,7 +58,7 @@ enum ValueMatch {
     Different,
 }
 
-/// The result of comparing all values under one policy and one set of options.
+/// The document's values, compared with the values that we compute with this policy and these options.
 struct Trial {
     policy: Policy,
     options: Options,
@@ -113,8 +113,8 @@ fn describe_uncomputed_fairshares(number: usize) -> String {
     )
 }
 
-/// Returns the policies to try, each with its options. This is the policy of the command line, or all policies that
-/// fit the document.
+/// Returns the policies to try, each with its options. If the command line names a policy, only this policy is tried. Otherwise, each
+/// policy is tried that may have computed the values of the document.
 fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
@@ -260,7 +260,7 @@ pub(super) struct CheckImportJsonFields {
     within_rounding: usize,
     /// The number of values that the scheduler had not computed yet when the document was exported.
     not_computed: usize,
-    /// Messages about input that is not in the tree.
+    /// Messages about parts of the document that are not in the tree.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: Vec<String>,
     /// For each kind of value, how many values of the document agree with our values.
@@ -271,7 +271,7 @@ pub(super) struct CheckImportJsonFields {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Agreement {
-    /// The number of values that agree with our values.
+    /// The number of values in the document that agree with the values that we compute.
     agree: usize,
     /// The number of compared values.
     of: usize,

@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Returns all policies. The policy of the system that the tree comes from is the first.
+/// Returns all policies. The first is the policy of the loaded site.
 fn all_policies(loaded: &Loaded) -> Vec<Policy> {
     let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
     std::iter::once(loaded.policy).chain(others).collect()
@@ -172,7 +172,7 @@ fn compare_many(
     Ok(Answer::Yes)
 }
 
-/// Returns the columns of associations: their place by each policy.
+/// Returns the columns of the table of associations: user, bank, and for each policy the association's place.
 pub(super) fn association_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
     let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
     named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Count))).collect()
@@ -184,7 +184,7 @@ pub(super) fn bank_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
     named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Mean))).collect()
 }
 
-/// The JSON document for two policies, without the rows.
+/// The JSON document of a comparison of two policies, except the lists of associations and banks.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct TwoPolicyReport {

@@ -243,8 +243,8 @@ impl NewCredit<'_> {
         Ok(NewCredit { user, bank, amount, number, reason, from, now })
     }
 
-    /// Returns a note if `credit` reduces usage and the caller gave no date. The note shows the command with a date.
-    /// `one` is the usage of one unit.
+    /// Returns a note if `credit` reduces usage and the caller gave no date. The note shows the command with a date. `one` is the usage of
+    /// one unit of the amount, for example of one node-hour.
     fn describe_undated_negative_credit(
         &self,
         args: &Args,
@@ -321,7 +321,8 @@ fn compute_usage_per_credit_unit(unit: CreditUnit, settings: &UsageSettings) -> 
     Ok(3600.0 * weight)
 }
 
-/// Returns the reason for the change of `what`. It is an error if there is none, or only a placeholder of a help text or hint.
+/// Returns the reason for the change of `what`. Returns an error if there is no reason, or only a word that a help text uses as a
+/// placeholder, such as TEXT.
 pub(super) fn parse_reason<'a>(reason: Option<&'a str>, what: &str) -> Result<&'a str> {
     let reason = reason.unwrap_or_default().trim();
     let bare = reason.trim_matches(|letter: char| !letter.is_alphanumeric());

@@ -64,7 +64,7 @@ struct PolledPlugin<'a> {
     args: &'a Args,
     flux: Option<Flux>,
     window: Window,
-    /// The time and the drift of the last recount.
+    /// The time of the last recount, and the number of counters that differed from the recount.
     recount: Option<(Instant, Option<usize>)>,
 }
 
@@ -102,8 +102,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     put(&text)?;
     while let Some(every) = args.every {
         std::thread::sleep(every.max(Duration::from_secs(1)));
-        // Continue after a failure. Otherwise the old file would say "up 1" indefinitely, and a full disk may
-        // have space later.
+        // Continue after a failed write. If the command ended, the old file would say "up 1" indefinitely.
         put(&source.poll_metrics()).unwrap_or_else(remark);
     }
     Ok(Answer::Yes)

@@ -208,7 +208,7 @@ fn set_job_urgencies_to_0(flux: &Flux, jobs: Vec<JobForHandOver>) -> Outcome {
         let (id, urgency) = (words.job(job.id.0), job.urgency.unwrap_or(16));
         let bank = job.bank.as_deref().unwrap_or_default();
         let text = format!("# {} in bank {bank}, held by {}", words.user(job.user.0), job.names.join(", "));
-        // A line break in a name would begin a command.
+        // A line break in a bank's name would end the comment, and a shell would run the text after it.
         say(printable(&text))?;
         if urgency == 0 {
             say(format_args!("# {id} had urgency 0 before"))?;

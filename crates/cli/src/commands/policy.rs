@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Returns `before` with the changes of `args`.
+/// Returns the stored policy `before` with the changes that `args` requests.
 fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy> {
     let policy = args.policy.unwrap_or(before.policy);
     let defaults = Options::default();
@@ -88,7 +88,8 @@ fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy> {
     Ok(SitePolicy { policy, options })
 }
 
-/// Returns an error if `site` can't rank the database, because update and sync would fail with this policy.
+/// Returns an error if the policy in `site` can't rank the banks and associations in the database. update and sync would fail with this
+/// policy.
 fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<()> {
     let path = args.database.path();
     let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;

@@ -110,7 +110,7 @@ pub(super) const COLUMNS: [Column<'static>; 6] = [
     column("due", "Due", Style::Flag),
 ];
 
-/// The JSON document without the differences.
+/// The members of the JSON document besides the list of differences between stored and recounted usage.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RecountJsonFields {

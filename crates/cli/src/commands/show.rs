@@ -153,7 +153,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::give_up() } else { Vec::new() };
-    // `loaded.pace` is set only if the tree is from a database. Fair-shares are stored only in a database.
+    // Only a database has stored fair-shares that can be stale. If the tree is from a database, `loaded.pace` is set.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
         ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };
@@ -212,7 +212,7 @@ fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result
         (true, false) => columns::document_columns(policy),
         (true, true) => columns::table_columns(policy, args.long, bars),
     };
-    // Without the rows of banks, only a column with the bank distinguishes the associations of a user.
+    // If the rows of banks are not shown, a column shows the bank of each association.
     if args.users_only && args.columns.is_empty() && args.output.is_table() {
         names.insert(1, "bank");
     }

@@ -23,8 +23,7 @@ use fairshare_accounting::store::{Access, SitePolicy};
 /// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
 /// Inactive associations keep their values. Prints nothing, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
-// In earlier versions, -n was --dry-run. A script that still uses -n must not write, so -n is not the short
-// form of --no-header.
+// In earlier versions, -n meant --dry-run. If -n meant --no-header now, an old script with -n would change the database.
 #[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     /// Write nothing; show whose fair-share would change
@@ -71,7 +70,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_finished_steps(done))
         .map_err(mending::pipeline_failure)?;
     if args.dry_run {
-        // Closes the snapshot before printing: an open snapshot blocks writers, and a pager may stay open for long.
+        // Close the database before printing. An open transaction blocks writers, and the user may read in the pager for long.
         drop(snapshot);
         drop(database);
         drop(progress);

@@ -137,7 +137,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Prints the users and banks that do not exist. Returns true if there are any.
+/// Prints the requested users and banks that do not exist. Returns true if there are any.
 fn print_unknown_names(args: &Args, unknown: &Unknown) -> bool {
     let named = |what: &'static str, names: &[String]| {
         for name in names {
@@ -389,7 +389,7 @@ pub(super) fn period_columns(unit: Unit) -> Vec<Column<'static>> {
 pub(super) struct UsageDecayFields {
     /// The length of a period in seconds.
     half_life: f64,
-    /// The same number as `half_life`, with the unit in its name.
+    /// The same number as `half_life`. The name of this member contains the unit.
     half_life_seconds: f64,
     /// The factor by which usage is multiplied at each period boundary.
     decay_factor: f64,

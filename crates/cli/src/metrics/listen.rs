@@ -119,7 +119,8 @@ fn request_metrics(requests: &Sender<Sender<Collected>>) -> io::Result<Collected
     answered.recv().map_err(|_| over())
 }
 
-/// A connection with one deadline for all reads or all writes. With a timeout per read, a slow client could keep it open.
+/// A connection with one deadline for all reads or all writes. With a timeout for each read, a slow client could keep the
+/// connection open indefinitely.
 struct TimedStream<'a> {
     client: &'a TcpStream,
     deadline: Instant,

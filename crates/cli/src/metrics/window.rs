@@ -50,7 +50,7 @@ pub(crate) struct BankShares {
 }
 
 impl Window {
-    /// Returns a time window without observations. It keeps the observations of the last `seconds` seconds.
+    /// Returns an empty window, which will keep the observations of the last `seconds` seconds.
     pub(crate) fn new(seconds: f64) -> Window {
         Window { seconds, observations: VecDeque::new() }
     }
@@ -65,8 +65,7 @@ impl Window {
         if self.observations.back().is_some_and(|last| last.when > stats.heading.now) {
             self.observations.clear();
         }
-        // If the last two observations are less than `finest` seconds apart, the new observation replaces the
-        // last one.
+        // If the last observation but one is younger than `finest` seconds, the new observation replaces the last one.
         let finest = self.seconds / MOST_OBSERVATIONS;
         if self.observations.iter().nth_back(1).is_some_and(|before| stats.heading.now - before.when < finest)
         {

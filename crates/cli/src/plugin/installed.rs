@@ -9,8 +9,7 @@ use fairshare_accounting::store::quote_for_shell;
 
 /// The file name of every multi-factor priority plugin.
 const NAME: &str = "mf_priority.so";
-/// The path of the sample configuration below the prefix. The installation writes into this file how Flux
-/// loads the plugin.
+/// The path of the sample configuration, relative to the installation prefix. This file names the plugin that Flux loads.
 const SAMPLE: &str = "share/flux-fairshare/flux-fairshare.toml";
 
 /// Returns the argument of "flux jobtap load" for the plugin. The argument is a path if flux-accounting's

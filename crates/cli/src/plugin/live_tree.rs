@@ -40,8 +40,8 @@ pub(crate) fn is_denied(flux: &Flux) -> bool {
     matches!(answer, Err(FluxError::Request { errno: libc::EPERM, .. }))
 }
 
-/// Fetches the policy and the half-life of the live tree, with one of its rows. Returns `None` if fair-share
-/// is not live, or if the caller may not read the tree.
+/// Fetches the policy, the half-life and one row of the live tree. Returns `None` if the plugin has no live tree, or if the
+/// caller may not read it.
 pub(crate) fn fetch_live_tree_settings(flux: &Flux) -> Option<TreePage> {
     ask(flux, "tree", &json!({"limit": 1})).ok()
 }

@@ -29,9 +29,9 @@ const MOST_QUEUES: usize = 100;
 pub(crate) struct StartFacts {
     /// When the scheduler expects the job to start, in seconds since the epoch.
     pub(crate) estimated_start: Option<f64>,
-    /// Why the job can never get the resources that it requests. `None` if it can, or if that is unknown.
+    /// Why the job can never get the resources that it requests. `None` if no such reason is known.
     pub(crate) never_fits: Option<String>,
-    /// Describes the nodes or cores that the job needs, and how many are free among those that satisfy its constraint. `None` if that is unknown.
+    /// Describes the nodes or cores that the job needs, and how many suitable nodes or cores are free. `None` if this is unknown.
     pub(crate) free_resources: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn is_pending(job: &Why) -> bool {
     !["run", "cleanup"].contains(&job.state.as_ref())
 }
 
-/// Returns what Flux reports about the start of a job; nothing if the job is not pending.
+/// Returns what Flux reports about the start of a job. If the job is not pending, does not ask Flux and returns empty facts.
 pub(crate) fn ask_flux_about_job_start(flux: &Flux, job: &Why) -> StartFacts {
     if !is_pending(job) {
         return StartFacts::default();
@@ -95,8 +95,8 @@ pub(crate) fn ask_flux_about_job_start(flux: &Flux, job: &Why) -> StartFacts {
     StartFacts { estimated_start, never_fits, free_resources }
 }
 
-/// Returns why the resources of a queue can never be enough for a request, or `None` if they are. Also describes the free resources.
-/// Returns `None` if Flux does not report the resources.
+/// Returns two texts: why the resources of a queue can never be enough for a request, and which of them are free now. Returns
+/// `None` if Flux does not report the resources.
 pub(crate) fn describe_resources(
     flux: &Flux,
     queue: Option<&str>,
@@ -160,8 +160,8 @@ impl ResourceRequest {
     }
 }
 
-/// Returns the number of resources of a kind that are within slots, in `vertices` and below. `is_in_slot` is
-/// true if `vertices` are within a slot. A count that is not a number is 0.
+/// Counts the resources of type `kind` that are in slots. Searches `vertices` and all vertices below them. `is_in_slot` is true
+/// if `vertices` themselves are in a slot. A count that is not a number is taken as 0.
 fn amount(vertices: Option<&Value>, kind: &str, is_in_slot: bool) -> u64 {
     let vertices = vertices.and_then(Value::as_array).into_iter().flatten();
     let amounts = vertices.map(|vertex| {
@@ -599,7 +599,7 @@ mod tests {
         let node = json!({"type": "node", "count": 3, "with": [socket]});
         let in_slot = shape(json!([{"type": "slot", "count": 2, "with": [node]}]));
         assert_eq!(in_slot.shapes, [NodeShape { count: 6, cores: 8, gpus: 0 }]);
-        // Flux does not count a core outside of slots, and a node that contains nodes is not a node of the job.
+        // Flux counts a core only if it is in a slot. If a node contains nodes, Flux counts only the inner nodes.
         let inner = json!({"type": "node", "count": 2, "with": [{"type": "slot", "count": 1, "with": [core(1)]}, core(9)]});
         let nested = shape(json!([{"type": "node", "count": 2, "with": [inner]}]));
         assert_eq!(nested.shapes, [NodeShape { count: 4, cores: 1, gpus: 0 }]);

@@ -102,7 +102,8 @@ fn has_accounting(directory: &Path) -> bool {
 /// Reads the path of the database from the file of flux-accounting's Python module, without running it. Returns `None` if the module is not
 /// found.
 fn read_module_path(commands: &[PathBuf]) -> Option<PathBuf> {
-    // The module and the commands have the same prefix, for example /usr/local/libexec/flux/cmd and /usr/local/lib/python3.11/site-packages.
+    // flux-accounting's Python module and commands have the same prefix, for example /usr/local/lib/python3.11/site-packages and
+    // /usr/local/libexec/flux/cmd.
     let prefixes = commands.iter().filter(|directory| has_accounting(directory));
     let libraries = prefixes.flat_map(|directory| {
         directory
@@ -165,7 +166,8 @@ mod tests {
     fn python_is_started_in_the_root_directory() {
         let room = tempfile::tempdir().expect("a directory");
         let flux = room.path().join("flux");
-        // Another process writes the program. If this process wrote it, children of other tests could still have it open for writing.
+        // A shell writes the program. If the test wrote the program itself, a child process of another test could hold the file open
+        // for writing, and the program would not start.
         let make = "printf '#!/bin/sh\\npwd >\"$0.started\"\\necho /nowhere.db\\n' >flux && chmod +x flux && touch flux-account.py";
         let made = Command::new("sh").args(["-c", make]).current_dir(room.path()).status();
         assert!(made.expect("sh runs").success());

@@ -44,7 +44,7 @@ pub(crate) fn option_values(options: &Options) -> OptionValues {
     options.settings().into_iter().map(|(name, text)| (name, value(text))).collect()
 }
 
-/// The source of the numbers in a document. Both members are missing for a file of another system.
+/// The source of the numbers in a document, and messages about its input.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SourceFacts {

@@ -111,7 +111,7 @@ fn setting_name(setting: &str) -> &str {
 /// Parses a number of seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
-    // The limit is a day, because SQLite stores the milliseconds in an int.
+    // The time must have a limit, because SQLite stores its milliseconds in an int. A day is enough.
     if !(0.0..=86_400.0).contains(&number) {
         return Err("expected 0 to 86400 seconds".to_owned());
     }

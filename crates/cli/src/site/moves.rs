@@ -136,8 +136,8 @@ impl<'a> Moves<'a> {
         ]
     }
 
-    /// Returns a row for each bank, which sums the place changes of the associations below the bank. If `moved_only`
-    /// is set, leaves out banks without place changes.
+    /// Returns a row for each bank. The row sums the places that the associations below the bank gain or lose. If `moved_only` is
+    /// set, leaves out banks whose associations all keep their places.
     fn bank_rows(&self, moved_only: bool) -> Rows<'_> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];
@@ -171,7 +171,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// The columns of the table of banks. Each row sums the place changes of the associations below a bank.
+/// The columns of the table of banks. Each row sums the places that the associations below a bank gain or lose.
 pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
     column("bank", "Bank", Style::Text),
     column("users", "Users", Style::Count),
@@ -180,7 +180,7 @@ pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
     column("change", "Places", Style::Count),
 ];
 
-/// The totals of the place changes of all associations.
+/// How many associations gain or lose places, and how similar the two rankings are.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RankChangeTotals {

@@ -12,7 +12,7 @@ pub(super) fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let discordant = sort_and_count_inversions(&mut seconds);
     let tied_second = count_tied_pairs(seconds.iter().copied());
     let comparable = (all_pairs - tied_first) as f64 * (all_pairs - tied_second) as f64;
-    // concordant = all - (tied in at least one order) - discordant
+    // All pairs that are neither tied in an order nor discordant are concordant.
     let difference = all_pairs as i128 - tied_first as i128 - tied_second as i128 + tied_both as i128
         - 2 * discordant as i128;
     (comparable > 0.0).then(|| difference as f64 / comparable.sqrt())

@@ -57,9 +57,8 @@ struct UnansweredRequests {
 }
 
 impl UnansweredRequests {
-    /// If the user's action `wish` needs data from the plugin, returns the question to send and marks it as
-    /// unanswered. Returns `None` if an earlier question for the same data is still unanswered. `width` is the width
-    /// of the terminal.
+    /// Returns the question that the user's action `wish` requires, and records it as unanswered. Returns `None` if no question is
+    /// required, or if an earlier question of the same kind is still unanswered. `width` is the width of the terminal.
     fn open(&mut self, wish: &Wish, width: u16) -> Option<Question> {
         match wish {
             Wish::Refresh if self.refresh.is_none() => {
@@ -83,7 +82,7 @@ impl UnansweredRequests {
 
 /// The time between two checks for replies.
 const TICK: Duration = Duration::from_millis(100);
-/// If an answer takes longer, the screen says that the plugin does not answer.
+/// After this time without an answer, the screen shows that the plugin does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows `first` on the whole screen and asks the plugin again after each `delay`, until the user quits.

@@ -25,7 +25,7 @@ pub(crate) struct Snapshot {
     pub(crate) cost: Vec<(String, String)>,
     /// Whether the plugin has more associations than the list `standings` contains.
     pub(crate) more_standings: bool,
-    /// Whether the plugin has more pending jobs than `jobs`.
+    /// Whether the plugin has more pending jobs than the list `jobs` contains.
     pub(crate) more_jobs: bool,
 }
 
@@ -88,7 +88,7 @@ impl TopPage {
         [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
 }
 
-/// The action that a key requests from the caller of the model.
+/// An action that the user requests with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,

@@ -27,7 +27,8 @@ struct ScreenColumn {
     width: usize,
     /// Whether the texts are aligned to the right.
     right: bool,
-    /// If the terminal is too narrow, columns with the largest number are left out first. Columns with 0 are always shown.
+    /// If the terminal is too narrow, the column with the largest `leave` is left out first. If `leave` is 0, the column is
+    /// always shown.
     leave: u8,
 }
 
@@ -38,7 +39,7 @@ type ScreenRow = Vec<Text>;
 struct Text {
     text: String,
     tone: Tone,
-    /// The usage and the share that a bar shows instead of the text.
+    /// A usage and a share. If they are set, the cell shows a bar of them and not `text`.
     bar: Option<(f64, f64)>,
 }
 
@@ -386,7 +387,7 @@ fn draw_table(
     model.left_out.clear();
     while needed(&columns) > room + 1 {
         let most = columns.iter().map(|column| column.leave).max().filter(|most| *most > 0);
-        // If several columns have the same number, the last of them is left out first.
+        // If several columns have the largest `leave`, the last of them is left out first.
         let Some(at) = columns.iter().rposition(|column| Some(column.leave) == most) else { break };
         let column = columns.remove(at);
         rows.iter_mut().for_each(|row| drop(row.remove(at)));

@@ -105,7 +105,7 @@ pub(crate) fn list_described_columns() -> impl Iterator<Item = (Column<'static>,
 
 /// Width of a bar, in cells.
 const BAR: usize = 20;
-/// Returns the columns that a table leaves out on a narrow terminal, in this order.
+/// Returns the columns that a table leaves out on a narrow terminal. The first column of the list is left out first.
 pub(crate) fn give_up() -> Vec<&'static str> {
     let keys = "bar active norm_usage norm_shares weight effective_usage level_fs fairshare_tree_usage \
         fairshare_perc served usage_over_perc shares walk";

@@ -229,7 +229,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
     let span: Span = text.trim().parse().map_err(|_| expected())?;
     let seconds = span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).map_err(|_| expected())?;
-    // The limit is 100 years, so that the sum with any date is a date.
+    // The limit is 100 years. A longer time after the present date could end beyond the last valid date.
     if !(0.0..=3.2e9).contains(&seconds) {
         return Err("expected a length of time from 0 to 100 years".to_owned());
     }

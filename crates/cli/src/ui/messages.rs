@@ -29,7 +29,7 @@ pub(crate) fn strip_error_number(text: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// If a clause of a message contains one of these texts, it suggests something that only administrators can do.
+/// If a clause of a message contains one of these texts, only administrators can do what the clause suggests.
 const ADMINISTRATION: &str = "flux account|flux jobtap|sqlite3 |read access|fairshare budget|fairshare limit|\
     fairshare policy|fairshare push|fairshare recount|fairshare sync|fairshare update";
 

@@ -10,8 +10,7 @@ use super::screen::Screen;
 /// Standard output, through a pager if the output does not fit the terminal.
 pub(crate) struct PagedOutput {
     out: Box<dyn Write>,
-    /// The text so far, and the number of rows of the terminal. The text is kept while it fits the terminal.
-    /// `None` if the output does not need a pager, or has one.
+    /// The text that is not written yet, and the number of rows of the terminal. `None` if the output needs no pager, or has one.
     waiting: Option<(Vec<u8>, usize)>,
     pager: Option<Child>,
 }

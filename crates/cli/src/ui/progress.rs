@@ -27,7 +27,7 @@ struct DelayedProgressBar {
 
 /// The bar appears after this time.
 const DELAY: Duration = Duration::from_secs(1);
-/// How often the bar is redrawn, also in phases without a count.
+/// The bar is redrawn at this interval, even if a phase reports no progress.
 const TICK: Duration = Duration::from_millis(100);
 /// The bar is updated after every 4,096 rows.
 const ROWS: u64 = 4096;
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Begins the next phase. `total` returns the number of steps, or 0 if it is unknown; it is called only if there is a bar.
+    /// Begins the next phase. `total` returns the number of steps, or 0 if the number is unknown. Without a bar, `total` is not called.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
         notify_watchdog();
         let Some(DelayedProgressBar { bar, .. }) = &self.shown else { return };
@@ -103,7 +103,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         let Some(shown) = &mut self.shown else { return };
-        // The thread must end first, or it could show the bar again.
+        // End the thread before the bar is cleared. Otherwise the thread could show the bar again.
         shown.cancel_delay = None;
         if let Some(thread) = shown.delay_thread.take() {
             let _ = thread.join();

@@ -108,7 +108,7 @@ pub(crate) struct Look<'a> {
     pub(crate) header: bool,
     /// Columns that a table leaves out, in this order, until it fits the terminal.
     pub(crate) give_up: &'a [&'a str],
-    /// The hint for a table that leaves out a column of a term, so that the shown terms do not add up.
+    /// The hint for a table that leaves out a term of a sum. It says that the shown terms do not add up to the sum.
     pub(crate) parts: &'a str,
 }
 

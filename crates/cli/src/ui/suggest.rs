@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Suggests a known name that is similar to the typed name.
 
-/// The least similarity of a suggestion, from 0 to 1, as in clap. Short names with two swapped letters are
-/// less similar than this, so names that differ by one slip are suggested too.
+/// The least similarity of a suggestion, from 0 to 1, as in clap. A name with a single typing error is suggested even if it is
+/// less similar.
 const ALIKE: f64 = 0.7;
 
 /// Returns `; did you mean "..."?`, or an empty text if no known name is similar.

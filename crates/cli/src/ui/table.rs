@@ -46,11 +46,11 @@ struct Lines {
 struct FormattedCell {
     end: usize,
     width: u32,
-    /// True if the text is a name in a tree. The lines of the tree before the name are drawn when the row is printed.
+    /// True if the text is the name of a node. The branches of the tree before the name are drawn when the row is printed.
     in_tree: bool,
 }
 
-/// The position of a row in the tree: its depth, and one bit per level that continues below the row.
+/// The position of a row in the tree: its depth, and a bit for each level. The bit is set if more siblings of this level follow.
 #[derive(Clone, Copy, Default)]
 struct TreePosition {
     depth: usize,
@@ -245,7 +245,7 @@ impl<'a> Table<'a> {
         if self.screen.has_tree_lines() { 2 } else { 1 }
     }
 
-    /// Returns the text before a name: tree lines, or spaces.
+    /// Returns the text before a name: the branches of the tree, or spaces.
     fn indentation(&self, place: TreePosition) -> String {
         let levels = place.depth.min(DEEPEST_INDENT);
         if !self.screen.has_tree_lines() {
@@ -422,7 +422,8 @@ fn shrink_name_columns(
     }
 }
 
-/// Determines which levels continue below each row. Visits the rows in reverse order, because the last row of a level ends the level.
+/// Determines, for each row, at which levels of the tree more siblings follow. Visits the last row first, because the result
+/// depends on the rows below.
 fn mark_levels_that_continue_below(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {

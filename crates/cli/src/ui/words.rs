@@ -53,7 +53,8 @@ impl<'a> Words<'a> {
         printable(name).into_owned()
     }
 
-    /// Replaces the numbers of jobs and users in a text of the plugin by job ids as Flux shows them and by names of users.
+    /// Shows the names of jobs and users in a text of the plugin: `job 123` gets the job id as Flux shows it, and `user 5` gets the user's
+    /// name.
     pub(crate) fn named(&self, text: &str) -> String {
         let mut named = String::new();
         let mut last = "";
@@ -72,7 +73,7 @@ impl<'a> Words<'a> {
         named
     }
 
-    /// Returns the note below a table that has columns of times.
+    /// Returns the sentence that names the time zone. Tables with times end with this sentence.
     pub(crate) fn make_time_zone_note(&self) -> String {
         make_time_zone_note(self.now, &self.zone)
     }
@@ -82,7 +83,8 @@ impl<'a> Words<'a> {
         moment(instant, self.now, &self.zone)
     }
 
-    /// Formats a time in the local time zone, with its distance from now. Only the first time has the name of the zone.
+    /// Formats a time in the local time zone, followed by `(in ...)`, `(... ago)` or `(now)`. Only the first call adds
+    /// the name of the time zone.
     pub(crate) fn when(&self, instant: f64) -> String {
         let mut time = self.format_time(instant);
         if !self.has_named_zone.replace(true) {

@@ -59,7 +59,7 @@ pub(crate) struct SubmitArgs {
     words: Vec<String>,
 }
 
-/// Returns the names of the queues for a rejection.
+/// Returns the names of the queues, for the message that a queue is invalid or missing.
 fn list_queues(queues: &Map<String, Value>) -> String {
     let names: Vec<&str> = queues.keys().map(String::as_str).collect();
     if names.is_empty() { "no queues".to_owned() } else { format!("queues: {}", names.join(", ")) }
@@ -93,7 +93,7 @@ fn parse_urgency(text: &str) -> Result<i64, String> {
 }
 
 impl SubmitArgs {
-    /// Parses the words after the options of the command itself.
+    /// Parses `words` as the options and arguments of `flux submit`.
     pub(crate) fn read(words: &[String]) -> Result<SubmitArgs> {
         let plain = |error: clap::Error| {
             let text = error.render().to_string();
@@ -138,8 +138,8 @@ impl SubmitArgs {
         Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(URGENCY_DEFAULT) })
     }
 
-    /// Returns the arguments for `flux submit` after the changes `options`. Returns `None` if the caller gave a
-    /// jobspec.
+    /// Returns the arguments of `flux submit` for this job, with `options` in place of the job's own values. Returns `None` if the caller
+    /// gave a jobspec.
     pub(crate) fn words_with(&self, options: &[String]) -> Option<Vec<String>> {
         let mut all: Vec<String> =
             options.iter().flat_map(|option| option.split(' ')).map(str::to_owned).collect();
@@ -243,7 +243,7 @@ fn read_jobspec(path: &str) -> Result<Value> {
     Ok(remove_unread_members(&jobspec))
 }
 
-/// Returns a jobspec without the members that the plugin does not read: an environment may exceed the longest request.
+/// Returns a jobspec with only the members that the plugin reads. A job's environment could make the request too long.
 fn remove_unread_members(jobspec: &Value) -> Value {
     let mut short = Map::new();
     for key in ["version", "resources"] {
@@ -308,8 +308,8 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
     Ok(())
 }
 
-/// Returns the text with which Flux rejects a job for its duration or size, by the limits in Flux's configuration. Limits of the queue go
-/// before limits of its parent queue and of the instance. Durations are exact; Flux rounds them to two digits.
+/// Returns the text with which Flux rejects a job for its duration or size, by the limits in Flux's configuration. Limits of the queue take
+/// precedence over limits of its parent queue and of the instance. The text has exact durations; Flux rounds them to two digits.
 pub(crate) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &Value) -> Option<String> {
     let queue = job.queue.as_ref().map(|queue| queue.as_str());
     let own = queue.and_then(|queue| config.get("queues")?.get(queue));

@@ -29,7 +29,7 @@ use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit};
 use suggestion::{Choices, Suggestion, replace_member};
 use text::{FluxAnswer, describe, explain_queue_refusal};
 
-/// The most queues that are tried to find those that a user may use.
+/// The highest number of queues that the command checks to find the queues that a user may use.
 const MOST_TRIED: usize = 32;
 
 /// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
@@ -203,8 +203,8 @@ impl Question<'_> {
         teller.line(&text, out)
     }
 
-    /// Replaces the list of all queues in the text of a refusal by the queues that the user may use, and by the command that names the
-    /// first of them. Returns the same text if there are none.
+    /// In the text of a refusal, replaces the list of all queues by the queues in `usable`, and adds a command with the first of these.
+    /// Returns `text` unchanged if `usable` is empty.
     fn replace_queue_list(&self, text: String, usable: &[String]) -> String {
         let (Some(first), Some((reason, _))) = (usable.first(), text.split_once(" (")) else { return text };
         let words = self.command.iter().copied().chain(["-q", first.as_str()]);

@@ -112,7 +112,8 @@ impl Choices {
         Some(json!(largest * unit))
     }
 
-    /// Returns a sentence about the change of `member` from its value in `before` to its value in `after`, which `option` sets.
+    /// Returns a sentence about the change of `member` from its value in `before` to its value in `after`. `option` is the option that sets
+    /// the new value.
     fn describe_change(
         &self,
         before: &Value,
@@ -157,7 +158,7 @@ impl Choices {
     }
 }
 
-/// Returns the first two words of a rejection, by which rejections of the same check are recognized.
+/// Returns the first two words of a rejection. Rejections of the same check begin with the same two words.
 fn kind(rejection: &str) -> Vec<&str> {
     rejection.split_whitespace().take(2).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Screens about jobs that are not submitted yet.
+//! Tests of the output about jobs that are not submitted yet.
 
 use super::text::{FluxAnswer, describe, explain_queue_refusal};
 use crate::plugin::scheduling::QueueState;

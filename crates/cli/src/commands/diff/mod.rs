@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
         let remaining = changed.saturating_sub(counted.len());
-        // If a push would change no record of this kind, the records differ only in their text, not in their values.
+        // If a push would change no record of this kind, the differences are only in the text form of equal values.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }

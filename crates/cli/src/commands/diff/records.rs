@@ -27,7 +27,7 @@ pub(super) enum RecordKind {
     Limit,
     Budget,
     Credit,
-    /// A switch, or a setting of the tree such as the ranking policy.
+    /// A setting of the plugin, such as the ranking policy.
     Setting,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct RecordId {
 /// The name of the field that is true if the bank is the user's default bank. The plugin does not report changes of this field.
 pub(super) const DEFAULT_BANK: &str = "is_default_bank";
 
-/// The fields of a tree that are compared as settings. The options of the tree are compared as settings too.
+/// The fields of a tree that are compared as records of the kind [`RecordKind::Setting`].
 const TREE_SETTINGS: [&str; 5] = ["policy", "half_life", "node_weight", "core_weight", "gpu_weight"];
 
 /// The fields of a record by name.
@@ -193,8 +193,8 @@ pub(super) fn collect_database_records(data: &PolicyData) -> BTreeMap<RecordId, 
     records.0
 }
 
-/// Returns the records of the plugin. `pages` is its live tree. `default_banks` are the default banks that a
-/// push would change. `configured` are the limits of Flux's configuration, which no push changes.
+/// Returns the records of the plugin. `pages` is the plugin's tree. `default_banks` are the default banks that a push would change.
+/// `configured` are the limits of Flux's configuration, which no push changes.
 pub(super) fn collect_plugin_records(
     state: &Snapshot,
     pages: &[TreePage],

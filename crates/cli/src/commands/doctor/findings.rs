@@ -54,7 +54,7 @@ pub(super) struct Finding {
     pub text: String,
     /// The command or action that solves the problem.
     pub remedy: String,
-    /// The first affected users, banks or queues; `count` is the number of all.
+    /// The first few affected users, banks or queues. `count` is the number of all affected users, banks or queues.
     pub whom: Vec<String>,
     pub count: usize,
 }
@@ -69,7 +69,7 @@ impl Finding {
         Finding { weight: Weight::Notice, ..Finding::action(code, text, remedy) }
     }
 
-    /// Adds the names `whom` to the finding. Returns `None` if there are no names.
+    /// Adds the affected users, banks or queues in `whom` to the finding. Returns `None` if `whom` is empty.
     fn with_names(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
         let mut whom: Vec<String> = whom.into_iter().collect();
         let count = whom.len();
@@ -268,7 +268,7 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
 }
 
 fn check_limits(data: &PolicyData) -> Vec<Finding> {
-    // flux-accounting ends jobs with this value, as its tests show.
+    // If `max_running_jobs` is -1, flux-accounting ends all jobs of the association. Its tests show this.
     let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
     let nothing = |record: &&AssociationRecord| {
         record.active != 0

@@ -53,8 +53,7 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
     ),
 ];
 
-/// Returns the manual's text about exit status 1. This is `usual` for most commands. Returns `None` if the command
-/// never exits with 1.
+/// Returns the manual's text about exit status 1, or `None` if the command never exits with 1. Most commands get the text in `usual`.
 pub(super) fn describe_exit_status_1<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
@@ -84,7 +83,7 @@ pub(super) fn list_sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)
     sections.into_iter().filter(|(_, entries)| !entries.is_empty()).collect()
 }
 
-/// Returns the examples of a command. The pages of some commands have none here, because their help has examples.
+/// Returns the examples of a command from `examples.txt`. The file has no examples of commands whose help has examples.
 pub(super) fn list_examples(command: &str) -> Vec<Entry> {
     let sections = parse_sections(include_str!("examples.txt")).into_iter();
     sections.filter(|(title, _)| *title == command).flat_map(|(_, entries)| entries).collect()

@@ -208,8 +208,8 @@ fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// Returns the definitions for completions. The program has its one-word name, because the scripts split the
-/// command line at spaces. Hidden commands are left out, and arguments have their possible values.
+/// Returns the definitions of commands for the completion scripts. The scripts split the command line at spaces, so the program's name must
+/// be one word. Hidden commands are left out, and arguments have their possible values.
 fn build_completion_definitions(definition: fn() -> Command) -> Command {
     let command = definition();
     let mut columns: Vec<PossibleValue> = Vec::new();

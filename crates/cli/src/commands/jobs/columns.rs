@@ -55,10 +55,10 @@ pub(in crate::commands) fn list_described_columns() -> impl Iterator<Item = (Col
     COLUMNS.iter().map(|(column, _, about)| (*column, *about))
 }
 
-/// The note if a table leaves out a term.
+/// The note that is printed if a table leaves out a term.
 pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";
 
-/// Returns the columns that a table leaves out if it is too wide, the first ones first.
+/// Returns the columns that a table leaves out if it is too wide, in the order in which they are left out.
 pub(super) fn give_up() -> Vec<&'static str> {
     let keys = "submitted queue_stopped userid cores nodes kept outcome when sum urgency exact size \
         age_offset age bank_term queue urgency_term state";
@@ -85,7 +85,7 @@ pub(super) struct Listing {
 pub(super) enum ChosenColumn {
     /// A fixed column, by its index.
     Fixed(usize),
-    /// The term with this index. The flag is true if the column shows the weighted term.
+    /// The term with this index. If the second field is true, the column shows the weighted term.
     Term(usize, bool),
 }
 

@@ -340,7 +340,7 @@ fn build_report<'a>(
 /// The column that shows whether the plugin uses these weights for new priorities.
 pub(super) const PRESENT: Column<'static> = column("present", "Present", Style::Flag);
 
-/// The number of jobs with the same weights.
+/// The column that shows how many jobs have the weights of the row.
 pub(super) const JOBS: Column<'static> = column("jobs", "Jobs", Style::Count);
 
 /// The job id in digits, in JSON.

@@ -292,7 +292,7 @@ fn add_association_name(said: &str, record: impl Fn(usize) -> Option<(String, St
     };
     let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
     let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
-    // The plugin may have added user id and bank, but never the name of the user.
+    // The plugin's text may end with the user id and the bank, but it never contains the user's name.
     let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
     let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
     format!("{bare} (user {name}{userid}{bank})")
@@ -353,7 +353,8 @@ impl Sending<'_> {
         self.send("rec_bank_update", &banks)?;
         self.send("rec_fac_update", &data.priority_factors)?;
         self.send("rec_config_update", &data.config)?;
-        // The owner's record is sent before reprioritize, because reprioritize looks up the record for the owner's waiting jobs.
+        // The record of the instance owner is sent before reprioritize, because reprioritize looks up this record for the owner's pending
+        // jobs.
         if let Some(owner) = owner {
             self.send("rec_update", std::slice::from_ref(owner))?;
         }

@@ -26,7 +26,7 @@ pub(crate) fn send(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
 ) -> Result<Option<PushChanges>> {
-    // Switches that were set at load or by another push are kept unless the database sets them.
+    // The plugin keeps settings that were made at load or by another push, unless the database sets them.
     send_push(flux, data, owner, r#"{"keep_config":true}"#)
 }
 
@@ -53,8 +53,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     let push: BeginPushAnswer = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
-        // The result does not matter. If the plugin refused a part, it has already ended the push. Otherwise
-        // it drops the staged push after a minute.
+        // A failure of `policy_abort` is ignored, because the plugin drops an unfinished push after a minute.
         let _ = flux.rpc(&method_topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;
@@ -98,7 +97,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Sends an array, even if empty, so that the plugin removes all other records of this kind.
+    /// Sends the records of one kind. Also sends an empty list, so that the plugin removes its old records of this kind.
     fn send_array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<()> {
         let size = self.push.max_records.clamp(1, RECORDS);
         let mut remaining = records;
@@ -113,7 +112,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Sends an array of records that most sites do not have, unless it is empty.
+    /// Sends the records of one kind. If there are none, sends nothing.
     fn send_records<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<()> {
         if records.is_empty() { Ok(()) } else { self.send_array(key, records) }
     }
@@ -166,7 +165,7 @@ pub(in crate::commands) struct PushDocument<'a> {
     sent: SentRecords,
     /// The bank of the instance owner's record, if the database had none and the command added it.
     owner: Option<&'a str>,
-    /// The changes; null for flux-accounting's plugin.
+    /// The changes that the push made; null for flux-accounting's plugin.
     changes: Option<&'a PushChanges>,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The usage of associations and banks in each half-life period, as the database stores it.
 //!
-//! This module also predicts when the usage of an association's worst level has decayed to the level's share. The
-//! worst level is the level of the tree that lowers the association's fair-share most.
+//! This module also finds the level of the tree that lowers an association's fair-share most. It predicts when the usage of
+//! this level is back at its share.
 
 use serde::Serialize;
 
@@ -17,10 +17,10 @@ use std::time::Duration;
 
 /// A page contains at most this many usage values of banks. It has one value for each bank and period.
 const MOST: usize = 1_000_000;
-/// The greatest number of values of associations: one value for each association and period.
+/// A page contains at most this many usage values of associations. It has one value for each association and period.
 const MOST_OF_USERS: usize = 2_000_000;
 
-/// The usage by period that the database stores. It includes the decay at each counted boundary.
+/// The usage by period that the database stores. It includes the decay up to the last count of usage.
 #[derive(Default)]
 pub(super) struct Bins {
     /// For each association, its stored usage as pairs of period and usage. The present period is 0.
@@ -57,7 +57,7 @@ pub(super) struct BankBins {
     from: Vec<Number>,
     /// Seconds in a period.
     length: Number,
-    /// By period and bank: usage of all associations below the bank in that period, before decay.
+    /// For each period and bank, the usage of all associations below the bank, without decay.
     banks: Vec<Vec<Number>>,
     /// The usage of each association in each period, as the database stores it. Empty if the page would be too large.
     users: Vec<Vec<Number>>,
@@ -68,7 +68,7 @@ impl Bins {
     pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
-        // Until the next count, period 0 of the database can be earlier than the present period.
+        // Period 0 of the database was current at the last count of usage. It may have ended since.
         let began = StoredPeriods::read(&snapshot, now)
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |stored| stored.start(0));
         let pace = Pace { due: StoredPeriods::count_due_boundaries(&snapshot, now), ..pace };
@@ -180,7 +180,7 @@ impl UsageDecayRule {
 pub(super) struct Outlook {
     /// The level.
     pub(super) lost: NodeId,
-    /// The usage at which the level would have exactly its share; `None` if no usage would.
+    /// The usage at which the level would have used exactly its share. `None` if no such usage exists.
     pub(super) even_usage: Option<f64>,
     /// Seconds until the usage of the level has decayed to `even_usage`, if nobody adds usage. `None` if this never
     /// happens or is unknown.
@@ -196,7 +196,7 @@ pub(super) fn find_level_that_lowers_fairshare_most(
     forgetting: UsageDecayRule,
     now: f64,
 ) -> Option<Outlook> {
-    // Formula policies do not compare usage with a share, and an explanation would visit all siblings.
+    // A policy that computes fair-shares with a formula does not compare usage with a share.
     if !ranking.policy().is_rank() {
         return None;
     }

@@ -19,14 +19,13 @@ use fairshare_accounting::store::Database;
 /// The page shows at most this many time steps and leaves out the oldest steps. With more steps, the bars would be
 /// too thin.
 const MOST: usize = 400;
-/// A page contains at most this many numbers about associations. Each association has three numbers for each time
-/// step.
+/// A page contains at most this many values of associations. It has three values for each association and time step.
 const MOST_OF_USERS: usize = 300_000;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
-/// The length of a time step depends on the length of the report. Each row has the longest report, in seconds, and
-/// its time step.
+/// Time steps are longer in reports that cover more time. Each row has a length of a report, in seconds, and the time step
+/// for reports up to this length.
 const STEPS: [(f64, TimeStep); 4] = [
     (4.0 * DAY, TimeStep::Hour),
     (120.0 * DAY, TimeStep::Day),

@@ -56,15 +56,15 @@ pub(in crate::commands) struct Document<'a> {
     budgets: Vec<ReportedBudget>,
 }
 
-/// A budget in one of its windows, in the form of a push, but with the names of users.
+/// A budget in one of its windows. Its record names users instead of giving their ids.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ReportedBudget {
     #[serde(flatten)]
     #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub(super) budget: BudgetRecord,
-    /// The time until which the budget lasts at the rate of the last seven days, in seconds since the epoch; `null` outside of the
-    /// window and if nothing is left.
+    /// The time until which the budget lasts at the rate of the last seven days, in seconds since the epoch. `null` outside of the
+    /// window, or if nothing is left.
     pub(super) lasts_until: Option<Number>,
 }
 
@@ -80,13 +80,13 @@ struct Compared {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DecayDocument {
-    /// Continuous decay with this half-life; otherwise usage decays at period boundaries.
+    /// The half-life, in seconds, if usage decays continuously; null if usage decays at period boundaries.
     half_life: Option<Number>,
     period: Option<Number>,
     factor: Option<Number>,
     /// The number of half-life periods for which a bank's usage is kept.
     periods: Option<u32>,
-    /// The number of past boundaries at which the stored usage has not been decayed yet.
+    /// The number of past period boundaries for which the stored usage has not been decayed yet.
     due: Option<u32>,
     next: Option<Number>,
 }
@@ -129,9 +129,9 @@ struct Users<'a> {
     periods: Vec<u32>,
     /// The level that lowers the fair-share most: index of a bank, -1 for the association itself, `null` for none.
     lost: Vec<Option<i64>>,
-    /// The usage at which the level in `lost` would have used exactly its share.
+    /// The usage at which the level that lowers the fair-share most would have used exactly its share.
     even_usage: Vec<Option<Number>>,
-    /// Seconds until the usage of the level `lost` has decayed to `even_usage`.
+    /// Seconds until the usage of this level has decayed to `even_usage`.
     even_in: Vec<Option<Number>>,
 }
 

@@ -174,13 +174,13 @@ fn a_report_begins_with_the_period_that_the_next_sync_counts() {
     let database = make_three_user_site(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
     let began = || report_data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
-    // flux-accounting has decayed usage at a boundary after our last run, so the stored period is outdated.
+    // flux-accounting has decayed usage at a period boundary after our last sync. The period that our sync stored is outdated.
     store_period_of_last_usage_run(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
     store_period_of_last_usage_run(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
-    // The database stores no period of the last sync. The stored usage has not decayed at the last two period
-    // boundaries.
+    // Without the table `fairshare_usage_marks`, the database has no record of our sync. The stored usage lacks the decay at
+    // the last two period boundaries.
     database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
     let end = next - 3.0 * week;
     database.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?1", [end]).expect("a time");
@@ -339,7 +339,7 @@ fn numbers_of_a_report_are_short_and_valid_json() {
         (-2.0, "-2"),
         (1.0 / 3.0, "0.3333333"),
         (12_345_678.9, "12345679"),
-        // A time keeps all digits of its whole seconds.
+        // A time has more than seven digits before the point. All of them are written.
         (1_763_862_401.4, "1763862401"),
         (1e-9 / 3.0, "3.333333e-10"),
         (5e-324, "5e-324"),

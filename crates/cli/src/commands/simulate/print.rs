@@ -198,8 +198,8 @@ pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'sta
     columns
 }
 
-/// Returns the report: the facts, a row for each scenario, and rows for groups. If `by` is `None`, the groups are banks and
-/// sizes; if `people` is false, numbers have full precision.
+/// Returns the report. It has a row for each scenario, and a row for each group of jobs. If `by` is `None`, jobs are grouped by
+/// bank and by size. If `people` is false, numbers have full precision.
 fn build_report<'a>(
     results: &'a [ScenarioResult],
     facts: &SimulationJsonFields,

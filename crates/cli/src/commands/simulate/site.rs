@@ -158,8 +158,8 @@ pub(super) fn list_expired_budgets(budgets: &[BudgetRecord], begin: f64) -> impl
     })
 }
 
-/// Clears all usage and all spent amounts of budgets at `now`, the beginning of the history. If the first window of a budget begins later,
-/// it begins at `now` instead. Also clears projects, which do not affect priorities, limits or usage.
+/// Clears all usage, all spent amounts of budgets, and all projects. If the first window of a budget begins after `now`, moves
+/// its beginning to `now`, which is the beginning of the history.
 pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();
@@ -194,7 +194,7 @@ fn make_empty_site(site: &SitePolicy) -> PolicyData {
             core_weight: 1.0,
             gpu_weight: 0.0,
         }),
-        // With zero_score = hold, a job with score 0 would never start: a simulation has no administrator.
+        // With zero_score = hold, a job with score 0 could wait until the end of the simulation.
         config: ConfigRecord { zero_score: Some("floor".to_owned()), ..ConfigRecord::default() },
         ..PolicyData::default()
     }

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
     }
 
-    /// Without the limit, ten megabytes of compressed input took ten gigabytes of memory.
+    /// Without a limit on the length of a line, ten megabytes of compressed input took ten gigabytes of memory.
     #[test]
     fn a_trace_line_of_unlimited_length_is_reported_and_not_stored() {
         struct Endless(u64);

@@ -163,8 +163,8 @@ impl TextPrinter<'_> {
         format!("{scope} {name}: {amounts}{from} until {}{runway}.", self.words.format_time(end))
     }
 
-    /// Returns the levels from the root down; if `long`, with the siblings that the answer contains. The order is
-    /// depth-first: the siblings of a level follow the subtree of its node.
+    /// Returns a row for each level, from the root down. If `long` is set, also returns a row for each sibling in the answer.
+    /// The siblings of a node come after the rows below the node.
     fn make_level_rows(&self, association: &AssociationStanding, long: bool) -> Rows<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {

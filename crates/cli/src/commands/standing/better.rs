@@ -4,8 +4,8 @@
 use crate::ui::figures::{number, ordinal};
 use fairshare_engine::engine::answers::AssociationStanding;
 
-/// Returns a sentence that advises the best ranked bank with headroom for one more job, if this bank is ranked above the default bank.
-/// Otherwise advises the default bank, provided that this bank and another one have headroom.
+/// Returns a sentence that recommends a bank for the user's next job: the best ranked bank with headroom. Returns `None` if no
+/// bank can be recommended.
 pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let default = associations.iter().find(|association| association.is_default)?;
     let now = default.rank?.place;

@@ -31,7 +31,7 @@ pub(super) struct UserTotal {
     usage: f64,
     /// The time at which half of the usage is left; null if usage does not decay.
     half_at: Option<f64>,
-    /// The time at which less than 1 % of the usage is left, or at which sync has dropped all of it, whichever is earlier.
+    /// The time at which less than 1 % of the usage is left. If sync drops the usage earlier, this is the time of the drop.
     gone_at: Option<f64>,
     /// The nodes times the run times of the jobs that Flux lists, without decay, weights, charge factors and credits.
     undecayed_node_seconds: f64,
@@ -39,7 +39,7 @@ pub(super) struct UserTotal {
     listed_jobs: usize,
     /// The earliest end of a listed job; null if no listed job has ended.
     since: Option<f64>,
-    /// The latest end of these jobs; null if one of them runs, or if none has ended.
+    /// The latest end of a listed job; null if a listed job still runs, or if no listed job has ended.
     last_end: Option<f64>,
 }
 
@@ -88,7 +88,7 @@ impl UserTotal {
 }
 
 impl TextPrinter<'_> {
-    /// Prints the total usage of the user whose associations `standing` lists, the rules of its decay, and when it will have expired.
+    /// Prints the total usage of the user whose associations `standing` lists. Also prints how and until when this usage decays.
     pub(super) fn print_total(
         &self,
         total: &UserTotal,

@@ -54,7 +54,7 @@ pub(crate) struct Args {
 
 /// Prefix of the plugin's name.
 const PLUGIN: &str = "mf_priority";
-/// Flux's own priority plugin, which it loads first.
+/// Flux's own priority plugin. Flux loads it before all other plugins.
 const DEFAULT_PLUGIN: &str = ".priority-default";
 /// How long `status` waits for a locked database.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
@@ -63,7 +63,7 @@ const DATABASE_WAIT: Duration = Duration::from_secs(2);
 struct StatusContext {
     /// Other priority plugins that are loaded.
     others: Vec<String>,
-    /// The time of the last sync, `None` if there was none; or the reason why the database can't be read.
+    /// The time of the last sync, or `None` if there was no sync. The error is the reason why the database can't be read.
     last_sync: Result<Option<f64>, String>,
     /// The settings and the first rows of the live tree; `None` if the plugin has no live tree.
     tree: Option<TreePage>,
@@ -239,7 +239,7 @@ fn print_summary(
         "configured",
         format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
     )?;
-    // Counters belong to associations: before the first push there are none, even if jobs run.
+    // Before the first push, the plugin has no associations and counts no jobs, even if jobs run.
     let is_unknown = state.generation == Some(0);
     if is_unknown {
         line("jobs", "unknown before the first push".to_owned())?;
@@ -338,7 +338,7 @@ pub(super) struct StatusJsonFields<'a> {
     updated: Option<f64>,
     /// The age of the data in seconds.
     age: Option<f64>,
-    /// The same number as `age`, with the unit in its name.
+    /// The same number as `age`. The name of this member contains the unit.
     age_seconds: Option<f64>,
     /// The sender of the last push.
     pushed_by: Option<String>,
@@ -346,7 +346,7 @@ pub(super) struct StatusJsonFields<'a> {
     /// The time of the last sync in seconds since the epoch.
     last_sync: Option<f64>,
     other_priority_plugins: &'a [String],
-    /// The ranking policy of the live tree; null if fair-share is not live.
+    /// The ranking policy of the live tree; null if the plugin has no live tree.
     policy: Option<&'a str>,
     /// The half-life of usage in the live tree; 0 if usage does not decay.
     half_life_seconds: Option<f64>,

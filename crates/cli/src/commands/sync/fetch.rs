@@ -24,7 +24,7 @@ use fairshare_engine::engine::answers::{ChargeRecord, ChargeStats};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Bytes of text that are kept in memory before the database is locked.
+/// About this many bytes of records are fetched into memory before sync locks the database.
 const MEMORY: usize = 64 << 20;
 /// A message names at most this many unreadable records.
 const NAMED: usize = 10;
@@ -66,7 +66,7 @@ impl Fetch<'_> {
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            // Computed on demand, because the computation reads all records.
+            // The range of removed records is determined only when it is needed, because this reads all records.
             let mut removed = None;
             let stored = |id: u64, ended: f64| {
                 if snapshot.find_row_of_job(&id.to_string())?.is_some() {
@@ -186,14 +186,13 @@ pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Opt
     if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges(fetch)? {
         return Ok(None);
     }
-    // The rule "max" compares a job's resources with the resources of the site. So this rule is returned only
-    // together with the resources of the site.
+    // The rule "max" needs the resources of the site. If Flux does not report them, no rule is returned.
     let totals = site_resources(flux);
     let rule = match charge_by {
         ChargeBy::Sum => Some((ChargeBy::Sum, totals.unwrap_or_default())),
         ChargeBy::Max => totals.map(|totals| (ChargeBy::Max, totals)),
     };
-    // If this project's plugin does not answer, the time of a change is unknown, and the time of this sync is stored.
+    // Our plugin reports when a charge factor changed. Without its answer, the time of this sync is stored instead.
     let stats: Stats = ask_flux(flux, "job-manager.mf_priority.stats", &json!({})).unwrap_or_default();
     let to_change = |ChargeRecord { queue, since, factor }: ChargeRecord| ChargeChange {
         queue: queue.into(),

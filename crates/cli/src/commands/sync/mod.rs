@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let verbose = args.verbose || stderr().is_terminal();
     if verbose {
-        // The results are stored: a closed standard error is not a failure.
+        // The results are already stored, so a failure to print the summary is ignored.
         let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summarize_steps(args, &done));
     }
     if args.includes(Step::Push) {
@@ -75,8 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// "account-priority-update" do one after the other. Stores everything in one transaction: if sync fails, the database is
 /// unchanged. Prints only warnings, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
-// In earlier versions, -n was --dry-run. A script that still uses -n must not write, so -n is not the short
-// form of --no-header.
+// In earlier versions, -n meant --dry-run. If -n meant --no-header now, an old script with -n would change the database.
 #[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -108,7 +108,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Returns an error if usage was not counted. A sync counts the fetched records when the clock has passed the last count.
+    /// Returns an error if usage was not counted.
     pub(super) fn check_usage_was_counted(&self) -> Result<()> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());

@@ -166,7 +166,7 @@ pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
     column("fairshare", "NewFairShare", Style::Fraction),
 ];
 
-/// The JSON document if usage was counted, without the changes.
+/// The members of the JSON document besides the list of changes, if sync counted usage.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::commands) struct SyncJsonFields {

@@ -55,7 +55,8 @@ fn run_step(
         let is_other = has_changed(sent.take(), &data);
         let generation = push::send_data(&push, &data)?;
         *sent = Some(data);
-        // A push that only repeats decayed usage is not logged.
+        // A regular push is logged only if more than decay has changed the data. A push after a start, a failure or a request is
+        // always logged.
         if is_other || !matches!(cause, Cause::Time | Cause::Jobs | Cause::Database) {
             news.push(
                 generation.map_or("sent".to_owned(), |generation| format!("sent generation {generation}")),

@@ -24,7 +24,7 @@ use fairshare::Policy;
 use fairshare_accounting::pipeline::report::By;
 use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, Standings, Why};
 
-/// A document that contains only rows has no other members.
+/// The additional members of a document whose only member is the list of rows.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct NoJsonFields {}
@@ -326,8 +326,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     ];
     let mut schemas: BTreeMap<&str, Value> =
         forms.into_iter().map(|(command, forms)| (command, forms.schema(command))).collect();
-    // Commands print each time and each job id twice, once in a readable form. The schemas need these additional
-    // members.
+    // For a time or a job id, the JSON output has a second member with its readable form. The schemas need these members.
     for (command, schema) in &mut schemas {
         match *command {
             "push" | "why" | "what-if" | "standing" | "check" => add_schemas_of_readable_members(schema),
@@ -340,7 +339,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     standing["properties"].as_object_mut().expect("an object").remove("next");
     standing["required"].as_array_mut().expect("an array").retain(|key| key != "next");
     standing["$defs"]["AssociationStanding"]["properties"]["user"] = json!({"type": "string"});
-    // The command adds the remaining amount of a budget, and the time until which it lasts.
+    // The command adds two members to a budget: the remaining amount, and the time until which the budget lasts.
     for key in ["left", "lasts_until"] {
         standing["$defs"]["BudgetShown"]["properties"][key] = json!({"type": ["number", "null"]});
     }

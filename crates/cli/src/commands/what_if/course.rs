@@ -52,7 +52,7 @@ impl UsageDecay {
     }
 }
 
-/// The recorded usage of associations by period, by (user, bank).
+/// For each user and bank, the recorded usage as pairs of period and usage.
 type PeriodUsages = HashMap<(String, String), Vec<(i64, f64)>>;
 
 /// One step of a forecast.
@@ -112,8 +112,8 @@ impl Forecast {
         Ok(Forecast { named, resting, now, pace })
     }
 
-    /// Decays the usage of idle associations step by step, over `length` seconds, and ranks the tree at each step. Afterwards `tree` and
-    /// `ranking` are those of the last step.
+    /// Decays the usage of idle associations step by step, over `length` seconds, and ranks the tree at each step. At the end,
+    /// `tree` has the decayed usage, and `ranking` is its ranking.
     pub(super) fn follow(&self, tree: &mut Tree, ranking: &mut Ranking, length: f64) -> Result<UserSteps> {
         let start: Vec<f64> = self.resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
         let of = match self.named.as_slice() {
@@ -154,7 +154,7 @@ impl Forecast {
                 // Usage changes only at the boundaries of half-life periods.
                 let crossed = pace.count_period_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
-                // The step is slightly after the boundary, so that rounding can't put it before the boundary.
+                // A step is slightly after its period boundary. Otherwise rounding could put the step before the boundary.
                 let first = pace.next_boundary(self.now) - self.now + 0.001;
                 let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
@@ -181,7 +181,7 @@ impl Forecast {
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
                 let pace = pace.for_rows(own.iter().map(|(period, _)| *period).max());
                 let recorded = pace.remaining(own, 0);
-                // Credits may subtract more than all other usage.
+                // If credits are larger than the usage of jobs, the sum is negative.
                 let later = pace.remaining_later(own, crossed).max(0.0);
                 // Usage that the database does not assign to a period counts as usage of the present period.
                 if recorded > 0.0 && recorded <= used {

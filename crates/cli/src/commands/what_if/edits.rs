@@ -127,7 +127,7 @@ impl FromStr for NewUser {
 fn make_rows_of_tree(tree: &Tree) -> Builder {
     let mut builder = Builder::default();
     let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
-    // Banks and associations have separate indices, so the order of each list is kept.
+    // Sort the banks into their order in the input, and the associations into theirs.
     nodes.sort_unstable_by_key(|&node| tree.find_input_index(node));
     for node in nodes {
         let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));

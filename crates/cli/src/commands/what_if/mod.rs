@@ -40,7 +40,7 @@ use fairshare_protocol::records::FactorRecord;
 /// answers, running jobs count in both orders, and the order now is that of show; jobs that ended after the last sync count only now.
 /// --weight and --submit ask the plugin about jobs instead of users.
 #[derive(Debug, clap::Args)]
-// --usage is a change here, so it can't be an alias of --usage-file.
+// In this command, --usage changes usage. Therefore it can't be an alias of --usage-file.
 #[command(mut_arg("usage_file", |list| list.alias(None).alias("usages")))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -122,13 +122,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         Some(Err(_)) => args.input.load(&args.rules, &mut progress)?,
         _ => args.input.load_live_or_given_tree(&args.rules, &args.instance, &mut progress)?,
     };
-    // The usage of a database has no running jobs.
+    // Usage from a database does not include running jobs, so they are left out.
     let running = running.and_then(Result::ok).filter(|_| loaded.is_live());
     let options = loaded.options;
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
     let policy = args.policy.choose_policy_for_tree(&loaded)?;
-    // If the document does not state its policy, the given policy also ranks the tree without the changes.
+    // If the document does not state its policy, the rankings before and after the changes use the policy of --policy.
     let policy_before = if loaded.lacks_policy() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;
@@ -276,7 +276,8 @@ pub(super) struct WhatIfJsonFields<'a> {
 }
 
 impl Args {
-    /// Returns a note with the commands that put changes in force; `None` if there are none. A change is the name of the changed setting, and the command.
+    /// Returns a note with the commands that apply the changes to the site, or `None` if `changes` is empty. Each change has the
+    /// name of a setting and the command that sets it.
     fn list_commands_that_apply_changes(&self, changes: &[(&str, String)]) -> Option<String> {
         let has_half_life = changes.iter().any(|(name, _)| *name == "half-life");
         let last =

@@ -106,7 +106,7 @@ impl Site<'_> {
         }
     }
 
-    /// Describes the two levels whose values decide the order.
+    /// Describes the two nodes whose values decide which of the compared nodes is ahead.
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
         let (one, other) = (self.full_name(fork.0.node), self.full_name(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {

@@ -52,9 +52,9 @@ pub(in crate::commands) struct ComparedNodes<'a> {
     verdict: Option<&'static str>,
     /// The lowest bank above both nodes.
     ancestor: &'a str,
-    /// The two levels directly below `ancestor`, one on the path to each node.
+    /// The two children of `ancestor` on the paths to the first node and to the second node.
     fork: [NodeLevel<'a>; 2],
-    /// The levels whose values decide the order.
+    /// The two nodes whose values decide which of the compared nodes is ahead.
     decisive: [NodeLevel<'a>; 2],
     associations: [ExplainedNode<'a>; 2],
 }
@@ -91,7 +91,7 @@ struct NodeLevel<'a> {
     norm_usage: Number,
     /// The usage that the policy compares with the shares.
     effective_usage: Number,
-    /// The usage that the node adds to the bank above; under `pbs`, without the minimum usage.
+    /// The usage that the node adds to the bank above. Under the policy `pbs`, an association with the minimum usage adds 0.
     counted_usage: Number,
     /// The sum of `counted_usage` of the node and its siblings.
     counted_sibling_usage: Number,

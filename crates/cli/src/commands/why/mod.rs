@@ -145,7 +145,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Answers a guest who may read neither the live tree nor the database: with their own standing, or with the reason why not.
+/// Answers a guest who may read neither the live tree nor the database. Prints the guest's own standing, or returns the reason
+/// of the refusal.
 fn print_answer_for_guest(args: &Args, denied: String, progress: Progress) -> Outcome {
     drop(progress);
     let name = args.first.split('/').next().unwrap_or_default();

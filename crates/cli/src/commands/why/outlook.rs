@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Explains which node is directly ahead of a user, and which changes would reverse the order. Also shows how usage
-//! decays.
+//! Explains which user or bank is directly ahead of the given one, and which changes would reverse their order. Also shows how
+//! usage decays.
 
 use std::io::{self, Write};
 
@@ -116,7 +116,8 @@ impl Site<'_> {
         text.chars().all(plain).then_some(text)
     }
 
-    /// Prints when the usage of the level `lost` is back at its share, if the users in it are idle.
+    /// Prints when the usage of the level `lost` is back at its share, if all users of this level are idle. `lost` is the level
+    /// that lowers the fair-share most.
     pub(super) fn print_when_usage_equals_share(
         &self,
         lost: Option<&Level>,
@@ -206,7 +207,7 @@ impl Site<'_> {
         let all: Vec<(i64, f64)> = bins.iter().map(|bin| (bin.period, bin.usage)).collect();
         let mut rows: Vec<Vec<Cell>> =
             all.iter().map(|bin| row(self.period(&pace, bin.0, next), &[*bin])).collect();
-        // Credits may subtract more than all other usage.
+        // If credits are larger than the usage of jobs, the sum is negative.
         let together = row("together".to_owned(), &all).into_iter().map(|cell| match cell {
             Cell::Number(usage) => Cell::Number(usage.max(0.0)),
             cell => cell,
@@ -217,7 +218,7 @@ impl Site<'_> {
 
     /// Returns the dates between which the jobs of a period ended.
     fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
-        // Until the next count, period 0 of the database can be earlier than the present period.
+        // Period 0 of the database was current at the last count of usage. It may have ended since.
         let periods_ago = period + i64::from(pace.due);
         let end = next - periods_ago as f64 * pace.period;
         let begin = date(end - pace.period, pace.half_life());
@@ -251,7 +252,7 @@ pub(crate) fn find_time_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    // Decay that is due but not stored yet may already lower the usage enough.
+    // The database may not have stored the latest decay. With this decay, the usage may already be at most `wanted`.
     if pace.due > 0 && pace.remaining_later(bins, 0) <= wanted {
         return Some(0.0);
     }

@@ -219,7 +219,7 @@ impl Site<'_> {
         if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
     }
 
-    /// Returns false for nodes that the options leave out of all sums.
+    /// Returns false for an inactive node if the options of the ranking policy ignore the usage of inactive nodes.
     pub(super) fn counts(&self, node: NodeId) -> bool {
         self.tree.is_active(node) || self.ranking.options().inactive_usage == InactiveUsage::Count
     }

@@ -37,7 +37,7 @@ impl Clients {
     pub(crate) fn seat(&self, client: &Arc<TcpStream>) -> Seat<'_> {
         let mut all = self.all();
         while all.seated >= MOST {
-            // The client's thread ends when its read returns.
+            // Shutting down the connection ends the client's thread.
             if let Some((_, longest)) = all.silent.pop_front() {
                 let _ = longest.shutdown(Shutdown::Both);
             }

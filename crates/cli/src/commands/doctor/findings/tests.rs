@@ -108,7 +108,7 @@ fn doctor_finds_old_usage_and_overdue_decay() {
     let mut old = make_checked_database_data(healthy_site());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(finding_codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
-    // The stored end of the period is the start of the present one, except in a site's first period.
+    // The stored `end_half_life_period` is the start of the current period, except in a site's first period.
     let mut within = make_checked_database_data(healthy_site());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);

@@ -108,7 +108,7 @@ pub(super) fn describe_which_job_is_ahead<'a>(
     }
 }
 
-/// Describes whether the scheduler compares jobs of the two queues; `None` for jobs of one queue.
+/// Describes whether the scheduler compares jobs of the two queues. Returns `None` if both jobs are in one queue.
 fn describe_queues(a: &Why, b: &Why) -> Option<String> {
     let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
     if one == other {

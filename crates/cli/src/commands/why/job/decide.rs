@@ -32,12 +32,12 @@ pub(crate) enum Cause {
     Unpriced,
     /// Urgency 0 holds the second job, or urgency 31 puts the first job ahead of all other jobs.
     Urgency,
-    /// A score of 0 holds the second job. If the jobs swapped the terms at these indices, their order would be
-    /// reversed.
+    /// The second job is held because its score is 0. Swapping the values of the terms with these indices would put the second
+    /// job ahead.
     Score(Vec<usize>),
-    /// Swapping the terms with these indices reverses the order.
+    /// Swapping the values of the terms with these indices would put the second job ahead.
     Terms(Vec<usize>),
-    /// The second job's queue has a largest priority, so swapping terms can't put the second job ahead.
+    /// The queue of the second job limits priorities. Because of this limit, swapping terms can't put the second job ahead.
     #[strum(serialize = "max-priority")]
     MaxPriority,
     /// The weights of the terms changed between the two priorities, so swapping the values of terms can't reverse the
@@ -172,8 +172,8 @@ fn is_ahead(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
-/// Returns the terms whose swapped values reverse the order, or `None`. The terms are sorted by how much a swap changes the difference of
-/// the scores; the first one is tried, then the first two, and so on.
+/// Returns terms whose values the jobs must swap to reverse their order, or `None` if no swap reverses it. First tries the term
+/// with the largest effect, then the two terms with the largest effects, and so on.
 fn find_fewest_swaps(
     ahead: &PostedPriority,
     behind: &PostedPriority,
@@ -213,8 +213,8 @@ pub(super) fn swap_terms(posted: [&PostedPriority; 2], most: [Option<u32>; 2], t
     })
 }
 
-/// Returns the index of the first level at which the paths of two associations differ. Also returns the side
-/// that is ahead at this level, or `None` if neither side is ahead.
+/// Returns the index of the first level at which the paths of two associations differ. Also returns which association is ahead
+/// at this level, or `None` if neither is ahead.
 pub(crate) fn find_diverging_level(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
     let at = a
         .iter()

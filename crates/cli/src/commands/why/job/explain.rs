@@ -80,7 +80,7 @@ impl TextPrinter<'_> {
         history.map_or(Ok(()), |history| self.explain_history(history, out))
     }
 
-    /// Prints the place of a pending job, and when the scheduler expects it to start; nothing if the job can never run.
+    /// Prints the place of a pending job, and when the scheduler expects it to start. Prints nothing if the job can never run.
     fn print_place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
         if !is_pending(job) || start.never_fits.is_some() {
             return Ok(());

@@ -60,7 +60,7 @@ pub(super) enum WaitCause {
     Priority,
     /// Urgency 0.
     Urgency,
-    /// Priority 0, but the urgency was not 0.
+    /// The priority of the job was 0, although its urgency was not 0.
     PriorityZero,
     /// The scheduler had no resources for the job.
     Resources,
@@ -143,7 +143,7 @@ struct Reader {
     urgency: i64,
     /// The indexes of the dependencies that are not removed.
     open: Vec<usize>,
-    /// The reason for the next priority, if an event before the priority shows the reason.
+    /// The reason for the job's next priority, if an earlier event of the eventlog shows this reason.
     next_cause: Option<Note>,
     /// The fair-share in the last memo event.
     fairshare: Option<f64>,
@@ -453,8 +453,7 @@ impl TextPrinter<'_> {
         Rows { key: "holds", columns, rows: Box::new(rows) }
     }
 
-    /// Returns the priorities as rows, at most the last [`MOST_ROWS`]. Successive priorities that were only
-    /// recomputed share a row.
+    /// Returns at most the last [`MOST_ROWS`] priorities as rows. Successive priorities with the cause "recomputed" share a row.
     fn past_priorities<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
         let mut rows: Vec<(&PastJobPriority, usize, Option<u64>)> = Vec::new();
         for priority in &history.priorities {

@@ -32,8 +32,7 @@ use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use history::{ask_history, look_up_ended_job};
 
-/// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
-/// ambiguity.
+/// Returns true if a text is a job id. Returns false for an id that could also be a user name.
 pub(super) fn is_job(text: &str) -> bool {
     let rest = text.strip_prefix('f').unwrap_or_default();
     // The smallest id of a job that was submitted after the first millisecond of the instance.
@@ -157,8 +156,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     print(args, &flux, document, &text)
 }
 
-/// Prints an ended job, or two jobs of which at least one has ended. In the JSON document, `jobs` replace the
-/// jobs of `answer`, which is the plugin's answer.
+/// Prints an ended job, or two jobs of which at least one has ended. The JSON document is the plugin's `answer`, but its list of
+/// jobs is `jobs`.
 fn explain_ended_jobs(args: &Args, flux: &Flux, mut answer: Value, jobs: &[RequestedJob]) -> Outcome {
     let screen = args.screen.screen();
     let words = Words::for_flux_instance(flux, now());

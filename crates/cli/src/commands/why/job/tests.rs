@@ -509,8 +509,8 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
         decide(&read_job(make_held_job(2, 5001, "chem")), &read_job(make_held_job(3, 5001, "chem"))).cause,
         Cause::Neither
     );
-    // Three terms differ equally. If the jobs swap one of these terms, the order stays the same. If they swap two
-    // terms, the order is reversed.
+    // The three terms have equal effects. Swapping the values of one term does not reverse the order of the jobs. Swapping the
+    // values of two terms reverses it.
     let three = |value: f64| make_priority(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(
         verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
@@ -520,19 +520,18 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
     let other = make_priority(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
     let other = plain(2, other);
     assert_eq!(verdict(&a, &other), (Side::Second, Cause::Weights));
-    // A largest priority that the job does not reach has no effect.
+    // If the job's priority is below the maximum of its queue, the maximum has no effect.
     let mut below = a.clone();
     below.queue_rules.max_priority = Some(4_000_000);
     assert_eq!(verdict(&below, &other), (Side::Second, Cause::Weights));
-    // Two priorities that are lowered to the highest possible value are equal, so the job ids decide.
+    // Both jobs get the highest possible priority. Their priorities are equal, so the job with the smaller id is ahead.
     let mut most = [terms(60_000.0, 0.0), terms(70_000.0, 0.0)];
     for price in &mut most {
         (price["priority"], price["outcome"]) = (json!(4_294_967_294u64), json!("lowered"));
     }
     let [one, other] = most;
     assert_eq!(verdict(&plain(1, one), &plain(2, other)), (Side::First, Cause::Id));
-    // The queue's largest priority lowers the priority of the second job, so swapping terms can't put the second job
-    // ahead.
+    // The queue limits the priority of the second job to 10. Because of this limit, swapping terms can't put that job ahead.
     let mut lowered = plain(2, {
         let mut price = terms(0.9, 1.0);
         (price["priority"], price["outcome"]) = (json!(10), json!("lowered-in-queue"));
@@ -544,8 +543,8 @@ fn why_names_the_cause_that_decides_between_two_jobs() {
 
 #[test]
 fn why_does_not_count_the_age_of_a_job_whose_score_is_0() {
-    // If the jobs swap their fair-shares, the fair-share term of the first job is below 0. Age does not count in this
-    // case, so the priority of this job is 0.
+    // If the jobs swap their fair-shares, the fair-share term of the first job is below 0. The first job then has priority 0,
+    // whatever its age is.
     let terms = |fairshare: f64, age: f64| make_priority(&[("fairshare", fairshare, 10), ("age", age, 100)]);
     let [a, b] = [(1, terms(0.4, 1.0)), (2, terms(-0.5, 0.5))]
         .map(|(id, price)| read_job(make_pending_job(id, 5001, "chem", price)));
@@ -554,7 +553,7 @@ fn why_does_not_count_the_age_of_a_job_whose_score_is_0() {
 }
 
 proptest::proptest! {
-    /// After two jobs swap values of factors, `why` computes the priorities that the plugin would post for these values.
+    /// If two jobs swap the values of factors, `why` computes the same priorities as the plugin.
     #[test]
     fn why_computes_priorities_by_the_formula_of_the_plugin(
         values in proptest::collection::vec((-3.0..3.0, -3.0..3.0), FACTORS.len()),
