@@ -25,7 +25,7 @@ const ERROR_MAX: usize = 159;
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     raw: *mut sys::flux_plugin_arg_t,
-    /// IN, or `None` if the callback has no arguments.
+    /// The object IN; `None` if the callback has no arguments.
     input: Option<Json<'a>>,
 }
 
@@ -211,9 +211,9 @@ impl<'a> Args<'a> {
         unsafe { sys::flux_jobtap_error(plugin.as_ptr(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 
-    /// Merges the members of `object`, which serializes as a JSON object, into the answer.
+    /// Adds the members of `object`, which serializes as a JSON object, to the answer.
     ///
-    /// The members go through a JSON text, because this crate makes jansson values only with jansson's parser (see
+    /// The object is first written as JSON text, because this crate makes jansson values only by parsing (see
     /// docs/evidence/less.md).
     pub fn add_to_answer<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
         let text = serde_json::to_string(object).map_err(|error| BadArgs(error.to_string()))?;
@@ -265,7 +265,7 @@ impl Plugin {
             return Err(Error::from_errno(call));
         }
         let args = LookedUpArgs(args);
-        // SAFETY: `args` owns the arguments, and destroys them after the read or when the read panics.
+        // SAFETY: `args` owns the arguments until the end of this function, also if `read` panics.
         read(unsafe { Args::borrow(args.0) }).map_err(|_| Error { call, errno: EPROTO })
     }
 }

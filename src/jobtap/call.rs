@@ -233,8 +233,9 @@ impl Plugin {
         Error::check_rc("flux_jobtap_reprioritize_job", rc)
     }
 
-    /// Calls `done` when the job manager has sent the events posted so far to the KVS. The job manager commits events
-    /// in batches. It answers every submission, even one without jobs, after it has sent the open batch.
+    /// Calls `done` when the job manager has sent all events posted so far to the KVS. The job manager sends its events
+    /// in batches, and answers a submission only after the batch is sent. So this function submits an empty list of
+    /// jobs.
     pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         self.send_request(c"job-manager.submit", "{\"jobs\":[]}", done, arg)
     }

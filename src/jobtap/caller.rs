@@ -20,7 +20,7 @@ pub enum Role {
     Owner,
     /// The instance owner and users with the `admin` role.
     Admin,
-    /// All users of the instance. The method may answer each user differently: see [`Request::caller`].
+    /// All users of the instance. The answer may depend on the user: see [`Request::caller`].
     Guest,
 }
 

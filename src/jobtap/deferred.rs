@@ -61,10 +61,10 @@ impl Drop for Deferred {
 /// `msg` lives for `'a`.
 pub(super) unsafe fn decode_request<'a>(plugin: Plugin, msg: *const sys::flux_msg_t) -> Result<Request<'a>> {
     let mut payload: *const c_char = null();
-    // SAFETY: contract of this function. The payload is part of the message. A null pointer for the topic means that no
-    // topic is returned.
+    // SAFETY: the message lives for `'a`, and the payload is part of the message. With a null pointer for the topic,
+    // Flux returns no topic.
     let rc = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
-    // SAFETY: contract of this function.
+    // SAFETY: the message lives for `'a`.
     let caller = unsafe { Caller::from_message(msg) };
     let caller =
         caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
@@ -84,13 +84,13 @@ pub(super) fn send_reply(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::f
         Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
         Ok(Some(text)) => {
             let text = to_c_string(&text);
-            // SAFETY: as above; the text is copied.
+            // SAFETY: handle and message are alive; Flux copies the text.
             unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
         }
         Err(error) => {
             let errno = if error.errno == 0 { EPROTO } else { error.errno };
             let text = make_one_line_c_string(&error.text, REFUSAL_MAX);
-            // SAFETY: as above; the text is copied.
+            // SAFETY: handle and message are alive; Flux copies the text.
             unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
         }
     };

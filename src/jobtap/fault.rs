@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 const VARIABLE: &str = "MF_PRIORITY_FAULT";
 
-/// The running calls, the innermost last, each with the number of effects that it has begun to carry out.
+/// The running calls, the innermost call last: the name, and the number of effects that the call has begun to carry out.
 #[derive(Default)]
 pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
@@ -20,7 +20,7 @@ impl Faults {
         self.panic_if_requested("before");
     }
 
-    /// Panics if a test requested a panic after the work of the innermost call.
+    /// Panics if a test requested a panic at the end of this call.
     pub(super) fn mark_call_as_done(&self) {
         self.panic_if_requested("after");
     }

@@ -150,7 +150,7 @@ impl<J: Jobtap> Instance<J> {
     /// # Safety
     /// `arg` is the address of a service of an instance that lives for `'a`.
     pub(super) unsafe fn from_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
-        // SAFETY: contract of this function; the instance owns the service.
+        // SAFETY: the caller passes the address of a service; the instance owns the service.
         unsafe {
             let service = borrow_from_c::<Service<J>>(arg);
             (borrow_from_c::<Self>(service.instance), service.method)
@@ -205,7 +205,7 @@ impl<J: Jobtap> Drop for Instance<J> {
 /// # Safety
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
-    // SAFETY: contract of this function.
+    // SAFETY: `raw` is the handle that Flux passes to `flux_plugin_init`.
     unsafe { init_with::<J>(raw, J::METHODS) }
 }
 
@@ -214,7 +214,7 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
 /// # Safety
 /// As [`init`].
 pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
-    // SAFETY: contract of this function.
+    // SAFETY: `raw` is the handle that Flux passes to `flux_plugin_init`.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
     let mark = match SingleInstance::claim(plugin.flux(), J::NAME) {
         Ok(Some(mark)) => mark,
@@ -248,7 +248,7 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
 
 /// The error text of a failed load. The variant says whether callbacks were registered.
 enum LoadError {
-    /// No callback is registered, so `fail_load` can give the text to the client.
+    /// No callback is registered yet, so `fail_load` can register a callback that reports the text to the client.
     BeforeCallbacks(String),
     /// Some callbacks are already registered. Flux would call one of them instead of the callback that
     /// reports the error to the client. So only the log gets the error text.
@@ -275,8 +275,8 @@ fn register<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<
         return Err(describe("flux_timer_watcher_create").into());
     }
     let given_address = give_to_c(instance.clone());
-    // SAFETY: the handle owns this reference count from here on. It returns the count through `free` when the plugin is
-    // removed, after all callbacks, services and timers. If Flux does not take the count, this function still owns it.
+    // SAFETY: Flux now owns this reference count, and returns it through `free_instance` after the last callback,
+    // service and timer. If Flux refuses the count, this function still owns it.
     if unsafe { sys::flux_plugin_aux_set(plugin.as_ptr(), null(), given_address, Some(free_instance::<J>)) }
         < 0
     {
@@ -331,8 +331,8 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if topic.is_null() || data.is_null() {
         return -1;
     }
-    // SAFETY: `register` passed `data` to Flux; the instance lives until the plugin is removed, and is only shared. Topic and
-    // args belong to the running callback.
+    // SAFETY: `register` passed `data` to Flux. The instance lives until the plugin is removed, and all references to
+    // it are shared. Topic and args belong to the running callback.
     let (instance, topic, args) =
         unsafe { (borrow_from_c::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
@@ -345,8 +345,9 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    // Flux posts the jobspec updates of a job after the job's callback. If that callback returns -1 and Flux only logs
-    // the failure, Flux posts the updates to the job of the next callback. So such callbacks return 0.
+    // Flux posts the jobspec updates of a job after the job's callback. If the callback returned -1 and Flux only
+    // logged the failure, Flux would post the updates to the job of the next callback. So a callback whose failure Flux
+    // only logs returns 0.
     match catch_unwind(AssertUnwindSafe(|| instance.jobtap.set_safe_answer(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,

@@ -7,12 +7,12 @@
 use super::{Jobtap, LogLevel, Plugin};
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 
-/// Allows the hook, which must be `Send` and `Sync`, to use the plugin handle.
+/// The plugin handle, for use in the panic hook. A hook must be `Send` and `Sync`.
 struct HookHandle(Plugin);
 
-// SAFETY: the job manager calls the plugin on one thread, and the plugin starts no threads, so panics of the plugin
-// happen on that thread. One instance has a hook at a time (`SingleInstance`), and removes it before the handle is
-// freed.
+// SAFETY: the job manager calls the plugin on one thread, and the plugin starts no threads, so the plugin panics only
+// on that thread. Only one loaded instance has a hook (`SingleInstance`). The instance removes its hook before the
+// handle is freed.
 unsafe impl Send for HookHandle {}
 // SAFETY: as above.
 unsafe impl Sync for HookHandle {}
@@ -43,8 +43,8 @@ pub(super) fn install_hook<J: Jobtap>(plugin: Plugin) -> Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // The hook's code may be unmapped after this drop, so the previous hook is restored first. During a panic no
-        // hook can be set, but no path drops this value during a panic.
+        // The hook's code may be unmapped after this drop, so the previous hook is restored first. `set_hook` fails
+        // during a panic, but this value is never dropped during a panic.
         if let Some(previous) = self.0.take() {
             set_hook(previous);
         }

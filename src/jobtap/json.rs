@@ -62,7 +62,7 @@ impl<'a> Json<'a> {
     pub fn items(self) -> impl DoubleEndedIterator<Item = Json<'a>> {
         // SAFETY: jansson accepts any value here, and returns 0 if it is not an array.
         let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
-        // SAFETY: as above; the member is borrowed from the array, or null.
+        // SAFETY: jansson accepts any value and index, and returns a member borrowed from the array, or null.
         (0..size).filter_map(move |index| unsafe {
             Json::borrow(jansson::json_array_get(self.value.as_ptr(), index))
         })

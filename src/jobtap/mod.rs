@@ -54,7 +54,7 @@ pub fn own_user() -> u32 {
 
 /// The names of the replies to the plugin's own requests, for the log.
 pub mod reply {
-    /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
+    /// The job manager has sent its batch of events to the KVS.
     pub const BATCH: &str = "batch";
     /// The KVS has committed the events that the job manager sent.
     pub const COMMITS: &str = "commits";

@@ -44,8 +44,8 @@ pub(super) struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Starts the request with the id `id`. `start` makes the future of the request. The argument of `start`
-    /// is the argument for the future's continuation.
+    /// Starts a request with the id `id`. Calls `start` with the address of a `ContinuationArgument`, which `start`
+    /// must pass to the future's continuation.
     pub fn start<J: Jobtap>(
         instance: &Instance<J>,
         id: u64,
@@ -60,7 +60,7 @@ impl PendingRequest {
     /// # Safety
     /// `arg` is the argument that `start` got. The request is still pending in its instance, which lives for `'a`.
     pub unsafe fn identify<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
-        // SAFETY: contract of this function: `arg` points to the ticket, and the pending request keeps the
+        // SAFETY: `arg` is the argument that `start` got, so it points to the ticket. The pending request keeps the
         // ticket alive.
         unsafe {
             let ticket = borrow_from_c::<ContinuationArgument>(arg);
@@ -92,7 +92,7 @@ pub(super) struct Reads {
 /// `future` belongs to a look-up and is fulfilled.
 pub(super) unsafe fn read_look_up_value(future: *mut sys::flux_future_t) -> Result<String, Error> {
     let mut value: *const c_char = null();
-    // SAFETY: contract of this function.
+    // SAFETY: the future belongs to a look-up and is fulfilled.
     let rc = unsafe { sys::flux_kvs_lookup_get(future, &raw mut value) };
     Error::check_rc("flux_kvs_lookup", rc)?;
     // SAFETY: on success the value is a C string borrowed from the future, or null if the value is empty.
@@ -105,7 +105,7 @@ pub(super) unsafe fn read_look_up_value(future: *mut sys::flux_future_t) -> Resu
 /// `future` belongs to an RPC and is fulfilled.
 pub(super) unsafe fn read_reply(future: *mut sys::flux_future_t) -> Option<String> {
     let mut payload: *const c_char = null();
-    // SAFETY: contract of this function.
+    // SAFETY: the future belongs to an RPC and is fulfilled.
     let rc = unsafe { sys::flux_rpc_get(future, &raw mut payload) };
     // SAFETY: on success the payload is a C string borrowed from the future, or null.
     (rc >= 0 && !payload.is_null()).then(|| unsafe { copy_c_string(payload) })
@@ -114,6 +114,6 @@ pub(super) unsafe fn read_reply(future: *mut sys::flux_future_t) -> Option<Strin
 /// # Safety
 /// `value` is a C string.
 unsafe fn copy_c_string(value: *const c_char) -> String {
-    // SAFETY: contract of this function.
+    // SAFETY: `value` is a C string.
     unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned()
 }

@@ -9,7 +9,7 @@ use super::shared::borrow_from_c;
 use super::{Host, Jobtap, reply, sys};
 use std::ffi::c_void;
 
-/// The number of eventlogs read at a time. It keeps the KVS busy, but leaves time for its other clients.
+/// The number of eventlogs read at a time. The KVS stays busy, but can still serve its other clients.
 const READS_AT_ONCE: usize = 32;
 
 impl<J: Jobtap> Host<'_, J> {
@@ -37,7 +37,7 @@ impl<J: Jobtap> Instance<J> {
         self.store_future_of_wait(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
-    /// Stores `future` as the current step of the wait. If `future` is an error, reads the eventlogs without waiting.
+    /// Stores the future that the plugin waits for now. If `future` is an error, reads the eventlogs without waiting.
     fn store_future_of_wait(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().wait_step = Some(future),
@@ -45,8 +45,8 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Ends one of the two steps of waiting for the KVS. In the first step the job manager sends the open batch
-    /// of events, and in the second the KVS commits the batch.
+    /// Destroys the future that the plugin waited for. The wait has two steps, each with a future: the job manager
+    /// sends its batch of events, then the KVS commits the batch.
     fn end_wait_step(&self) {
         let future = self.reads.borrow_mut().wait_step.take();
         drop(future);

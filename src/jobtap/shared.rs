@@ -19,7 +19,7 @@ pub(super) fn address<T>(value: &Rc<T>) -> *mut c_void {
 /// # Safety
 /// `arg` came from [`address`] or [`give_to_c`] for the same `T`, and an `Rc` of the value exists for `'a`.
 pub(super) unsafe fn borrow_from_c<'a, T>(arg: *mut c_void) -> &'a T {
-    // SAFETY: contract of this function. Only shared references to the value exist until its last `Rc` is dropped.
+    // SAFETY: `arg` is the address of a `T` that an `Rc` keeps alive for `'a`. All references to the value are shared.
     unsafe { &*arg.cast_const().cast::<T>() }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn give_to_c<T>(value: Rc<T>) -> *mut c_void {
 /// # Safety
 /// `arg` came from [`give_to_c`] for the same `T`, and is taken back once.
 pub(super) unsafe fn take_from_c<T>(arg: *mut c_void) -> Rc<T> {
-    // SAFETY: contract of this function.
+    // SAFETY: `arg` came from `give_to_c` for the same `T`, and is taken back once.
     unsafe { Rc::from_raw(arg.cast_const().cast::<T>()) }
 }
 
@@ -94,7 +94,7 @@ mod tests {
         }
         for (id, arg) in (0..100).zip(args) {
             use_address(arg);
-            // The last `Rc` may be dropped right after its address is used, because a continuation destroys its own future.
+            // A continuation destroys its own future, so the `Rc` leaves the map before the last use of its address.
             let child = parent.pending.borrow_mut().remove(&id);
             use_address(arg);
             drop(child);

@@ -29,8 +29,8 @@ impl SingleInstance {
         if !unsafe { sys::flux_aux_get(flux, name.as_ptr()) }.is_null() {
             return Ok(None);
         }
-        // SAFETY: `flux` is the job manager's handle; Flux copies the name. The value is an address that is never
-        // dereferenced.
+        // SAFETY: `flux` is the job manager's handle, and Flux copies the name. The stored address is only a mark that
+        // no code dereferences.
         let rc = unsafe { sys::flux_aux_set(flux, name.as_ptr(), flux.cast(), None) };
         Error::check_rc("flux_aux_set", rc)?;
         Ok(Some(SingleInstance { flux, name }))

@@ -154,7 +154,7 @@ impl MfPriority {
         owners.into_iter().for_each(|delayed| self.answer_request(host, delayed));
     }
 
-    /// Asks the job manager which of the queues `names` are stopped. The engine needs the answers.
+    /// Asks the job manager, for the engine, which of the queues `names` are stopped.
     pub(super) fn ask_queues_for_engine(&self, host: Host<'_, Self>, names: Vec<Name>) {
         let questions = self.queues.borrow_mut().assign_engine_request_numbers(names);
         ask_queues(host, questions);
@@ -180,10 +180,8 @@ impl MfPriority {
         self.answer_delayed_requests(host);
     }
 
-    /// Restores the delayed requests after a panic. The panic may have lost the timer and the plugin's requests
-    /// to Flux.
-    /// Also pauses the answers to guests, because an answer to a guest may have caused the panic. After each
-    /// panic, the engine must compare all jobs.
+    /// Restores the delayed requests after a panic, which may have lost the timer and the plugin's requests to Flux.
+    /// Also pauses the answers to guests, because an answer to a guest may have caused the panic.
     pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_queue_state_requests();

@@ -29,7 +29,7 @@ pub(super) enum CompletedPushStep {
     Part,
     /// The request began a push.
     Begin,
-    /// The request ended a push, and its data are in force.
+    /// The request ended a push, and the plugin uses the pushed data from now on.
     End,
     /// The request was a push in one message.
     Whole,
@@ -106,7 +106,7 @@ impl PushAndRefreshCosts {
         let began = Instant::now();
         let reply = self.time_refresh(host, engine, answer);
         let step = self.step.take();
-        // Even if Flux refused an effect, the data are in force, and the push is counted.
+        // Even if Flux refused an effect, the plugin uses the pushed data, so the push is counted.
         if reply.is_ok() || step != CompletedPushStep::Part {
             let mut cost = self.pushes.get();
             cost.add_push_request(step, host.now(), began.elapsed());

@@ -20,7 +20,7 @@ const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
 
-/// The result of carrying out an effect, unless Flux refuses it.
+/// The result of an effect that Flux did not refuse.
 enum Outcome {
     Done,
     /// The callback must report failure.
@@ -61,8 +61,8 @@ impl MfPriority {
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
         let mut pending = VecDeque::from(effects);
-        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback
-        // that ends next. So these updates are carried out last: a later effect could run another callback.
+        // Flux posts updates of the current job's jobspec when the next callback ends. If a later effect ran a callback
+        // about a second job, Flux would post the updates to the second job. So these updates are carried out last.
         let mut jobspec_updates = VecDeque::new();
         let mut result = Ok(());
         while let Some(effect) = pending.pop_front().or_else(|| jobspec_updates.pop_front()) {

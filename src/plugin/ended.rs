@@ -53,9 +53,9 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         duration: f64,
     }
     impl Job {
-        /// Returns the time of the allocation and the end of the time limit. job-list does not report the
-        /// start in R; schedulers set the expiration in R to the start in R plus the time limit. If the
-        /// expiration of the instance is earlier, only `t_run` is known.
+        /// Returns the start of the allocation and the end of the time limit. job-list does not report the start, but
+        /// schedulers set the expiration to the start plus the time limit. If the start computed from this is not
+        /// plausible, returns `t_run` as the start.
         fn allocated(&self) -> Option<(f64, f64)> {
             let (start, t_run) = (self.expiration - self.duration, self.t_run?);
             let is_limited = self.expiration > 0.0 && self.duration > 0.0;

@@ -5,8 +5,8 @@
 use fairshare_engine::engine::{Effect, Engine, Event, View};
 use std::cell::RefCell;
 
-/// The engine, borrowed only while one of these methods runs. A method returns `None` if the engine is
-/// already borrowed. The plugin has no path on which this happens.
+/// The engine, borrowed only while one of these methods runs. A method returns `None` if the engine is already
+/// borrowed, which should never happen.
 pub(super) struct SharedEngine(RefCell<Engine>);
 
 impl SharedEngine {

@@ -92,7 +92,7 @@ fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, String
 /// Returns the vertices of the resource tree in depth-first order.
 fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, String> {
     let mut vertices = Vec::new();
-    // The stack returns the last member first, so the members are pushed in reverse order.
+    // `pop` takes the last member first, so the members are pushed in reverse order.
     let mut stack: Vec<(Json<'_>, usize)> = resources.items().rev().map(|member| (member, 0)).collect();
     while let Some((member, depth)) = stack.pop() {
         vertices.push(read_vertex(member, depth)?);

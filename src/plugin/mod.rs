@@ -87,7 +87,8 @@ impl MfPriority {
         self.updated.set(Some(DataUpdate { at: SystemTime::now(), by: self.pusher.get() }));
     }
 
-    /// Returns the time of the last change of the data, in seconds since the epoch, or `None` if there are no data.
+    /// Returns the time of the last change of the site data, in seconds since the epoch. Returns `None` without site
+    /// data.
     fn update_time(&self) -> Option<f64> {
         self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
     }
@@ -193,8 +194,8 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // The engine computes usage from the timestamps in the job's eventlog. The reactor's time is only the start of
-        // the current reactor turn. `job.priority.get`, which Flux calls for every job, has no event.
+        // If an event caused the callback, the engine gets the event's timestamp. The reactor's time is less exact: it
+        // is the start of the current reactor turn. No event causes `job.priority.get`.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
@@ -321,6 +322,6 @@ impl Drop for MfPriority {
 /// `plugin` is the handle that Flux made for this plugin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flux_plugin_init(plugin: *mut c_void) -> c_int {
-    // SAFETY: contract of this function.
+    // SAFETY: `plugin` is the handle that Flux made for this plugin.
     unsafe { jobtap::init::<MfPriority>(plugin) }
 }

@@ -59,8 +59,8 @@ pub(super) struct Pace<T> {
     shared: Bucket,
     /// Delayed requests and their guests, in the order of arrival.
     fifo: VecDeque<(u32, T)>,
-    /// Requests that wait until the job manager answers the plugin. The guest is `None` if the instance owner sent
-    /// the request.
+    /// Requests that wait for a reply of the job manager to the plugin. The first field is the user id of the guest who
+    /// sent the request, or `None` for the instance owner and admins.
     parked: Vec<(Option<u32>, T)>,
 }
 
@@ -98,8 +98,8 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Stops answers to guests for `PAUSE_SECONDS` after a panic. A second panic does not extend the pause, so guests
-    /// get answers however often other calls panic.
+    /// Stops answers to guests for `PAUSE_SECONDS` after a panic. Further panics do not extend the pause, so guests get
+    /// answers even if panics continue.
     pub fn pause(&mut self, now: f64) {
         self.refill(now);
         if self.shared.seconds > 0.0 {
@@ -113,8 +113,8 @@ impl<T> Pace<T> {
         self.refill(now);
         let level = |user| self.buckets.get(user).map_or(FULL_SECONDS, |bucket| bucket.seconds);
         let levels = self.fifo.iter().map(|(user, _)| level(user)).enumerate();
-        // If several levels are equal, `max_by` returns the last of them. The list is reversed, so this is
-        // the oldest request.
+        // If several buckets are equally full, `max_by` returns the last of them. The iterator is reversed, so the last
+        // bucket belongs to the oldest request.
         let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
@@ -178,7 +178,6 @@ mod tests {
         for user in 0..guests {
             assert!(!matches!(pace.admit(user, now, || user), Verdict::Full(_)));
         }
-        // The first requests were answered and not charged. Each guest asks until a request is delayed.
         for user in 0..guests {
             while let Verdict::Now = pace.admit(user, now, || user) {
                 pace.charge(user, now, cost);
@@ -280,7 +279,8 @@ mod tests {
         for number in 1..=4 {
             assert!(matches!(pace.admit(7, start, || number), Verdict::Later));
         }
-        // One second later, no bucket is empty. From then on, a call panics every 0.3 s, and the timer fires every 0.1 s.
+        // One second later, no bucket is empty. In the next 3 s, the timer fires every 0.1 s, and a call panics every
+        // 0.3 s.
         for tenth in 0..30 {
             let now = start + 1.0 + f64::from(tenth) / 10.0;
             if tenth % 3 == 0 {
@@ -291,7 +291,7 @@ mod tests {
         }
         assert_eq!(turns, [10, 11, 22, 23]);
         assert!(matches!(pace.admit(7, start + 5.0, || 3), Verdict::Now));
-        // After the clock is set back, a guest does not wait until the clock reaches the former time again.
+        // After the clock is set back, a guest must not wait until the clock shows the old time again.
         pace.charge(7, start + 5.0, 2.0 * FULL_SECONDS);
         assert!(matches!(pace.admit(7, start + 5.0, || 4), Verdict::Later));
         pace.pause(start + 100.0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The staged push: a site document in parts, so that no request occupies Flux for long.
 //!
-//! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` puts all records in force
-//! at once, and `policy_abort` drops them. One push is open at a time. A later `policy_begin`, or a document in one
+//! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` applies all records at
+//! once, and `policy_abort` drops them. One push is open at a time. A later `policy_begin`, or a document in one
 //! message, replaces the open push, because a client that died must not keep others from pushing. If a part is
 //! rejected, its push ends. A timer ends a push that gets no part in time.
 

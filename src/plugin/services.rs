@@ -67,7 +67,7 @@ pub(super) fn accept<T>(host: Host<'_, MfPriority>, method: &str, read: Result<T
 pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     let error = payload_error(method, fault);
     match fault {
-        // Programs parse this log line, so the detail is only in the reply to the sender.
+        // Programs parse this log line, so its text is fixed. Only the reply to the sender has the details.
         WireError::Undecodable(_) => plugin.log(LogLevel::Error, &describe_unreadable(method)),
         WireError::WrongType(_) | WireError::Record(_) => plugin.log(LogLevel::Error, &error.text),
     }

@@ -14,7 +14,7 @@ use fairshare_protocol::wire::{self, BeginPushAnswer, StagedPushProgress, WireEr
 
 /// The maximum number of records of one part, so that a part takes a few milliseconds at most.
 const MAX_RECORDS: usize = 1000;
-/// The maximum number of jobs with a new position that a dry run lists.
+/// The maximum number of jobs that a dry run lists: the jobs whose positions would change most.
 const MAX_MOVES: usize = 10;
 /// The maximum number of bytes of one part, so that a part takes a few milliseconds at most.
 const MAX_BYTES: usize = 1 << 20;
@@ -72,7 +72,7 @@ fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result
     Ok(Event::PolicyPart(part, site))
 }
 
-/// Puts the staged push in force. For a dry run, answers with the changes that the push would make.
+/// Applies the staged push. For a dry run, only answers with the changes that the push would make.
 pub fn answer_commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
     let open = take_push(plugin, host, request, "policy_commit")?;
     if let Some(array) = plugin.view(|view| view.missing_array())? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Handles `policy_update`, which pushes a whole site document in one message; `rec_update` and the other
-//! methods with which flux-accounting pushes in pieces; and `reprioritize`, which ends such a push.
+//! Handles `policy_update`, which pushes a whole site document in one message. Also handles the methods of
+//! flux-accounting: `rec_update` and others push parts of the data, and `reprioritize` ends the push.
 
 use crate::jobtap::{Host, LogLevel, Plugin, Reply, Request};
 use crate::plugin::services::{
@@ -25,14 +25,14 @@ impl MultiRequestPushChanges {
         self.0.set(Some(sum));
     }
 
-    /// Returns the sum of the changes and resets it. Returns `None` if no request made changes since the last
-    /// call.
+    /// Returns the sum of all changes since the last call, and resets the sum. Returns `None` if no request made
+    /// changes.
     pub fn take_sum_of_differences(&self) -> Option<Difference> {
         self.0.take()
     }
 }
 
-/// Puts data in force that flux-accounting pushes. `read` parses the data, and `make_event` makes the engine's event.
+/// Applies data that flux-accounting pushes. `read` parses the data, and `make_event` makes the engine's event.
 pub fn update_records<T>(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
@@ -47,7 +47,7 @@ pub fn update_records<T>(
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
     let outcome = plugin.feed_request_event(host, event);
-    // Even if Flux refused an effect, the data are in force.
+    // Even if Flux refused an effect, the engine has the new data.
     plugin.record_data_update();
     plugin.pieces.add_to_difference_sum(plugin.view(|view| view.last_difference())?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(false));
@@ -92,7 +92,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
     answer_push(plugin, host, Event::Policy(policy, site))
 }
 
-/// Puts a whole site document in force by `event`, and answers with the changes.
+/// Passes `event`, the push of a whole site document, to the engine. Answers with the changes.
 pub(super) fn answer_push(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
     let outcome = plugin.feed_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {

@@ -25,13 +25,13 @@ pub(in crate::plugin) enum Action {
     Next,
     /// Passes a part of the snapshot to the engine.
     Feed(Box<Event<'static>>),
-    /// Puts the staged snapshot in force.
+    /// Applies the staged snapshot.
     Commit(Box<Applying>),
     /// Drops all staged records.
     Abort,
     /// Drops the staged records, unless they belong to an open push.
     Unstage,
-    /// Sets the time of the data that are in force.
+    /// Sets the time of the last change of the site data.
     SetUpdated(Option<SystemTime>),
     Log(LogLevel, String),
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Puts a snapshot in force after the plugin has read all its chunks: parses the chunks, then passes them to
-//! the engine as a staged push.
+//! Applies a snapshot after the plugin has read all its chunks: parses the chunks, then passes them to the engine as a
+//! staged push.
 
 use super::actions::Action;
 use super::parsing::{Parsing, SnapshotPart};
@@ -12,13 +12,13 @@ use crate::plugin::format_count;
 use fairshare_engine::engine::{Engine, Event};
 use std::time::{Duration, SystemTime};
 
-/// A snapshot that is being put in force.
+/// A snapshot that is being applied.
 #[derive(Default)]
 pub(in crate::plugin) struct Applying {
     reading: Reading,
     parsing: Parsing,
     stage: ApplyStage,
-    /// The number of chunks of ended jobs whose evicted usages were passed to the engine.
+    /// The number of chunks whose usages of evicted jobs the engine has already got.
     sums: usize,
 }
 
@@ -56,10 +56,8 @@ impl Applying {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Returns the next step of applying the snapshot. If `is_late` is true, a push has replaced the site
-    /// data, so the engine gets only the ended jobs of the snapshot.
-    /// The engine gets all evicted usages before the first ended job, because a refresh between two chunks of
-    /// ended jobs may evict more jobs.
+    /// Returns the next step of applying the snapshot. If `is_late` is true, a push has replaced the site data, so the
+    /// engine gets only the ended jobs of the snapshot.
     fn perform_next_apply_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
             ApplyStage::Parsing if is_late => {
@@ -74,6 +72,8 @@ impl Applying {
                 Ok(ApplyStep::Later)
             }
             ApplyStage::Jobs(at) => {
+                // The engine gets all usages of evicted jobs first, because a refresh between two chunks may evict more
+                // jobs.
                 if is_late && let Some(chunk) = self.reading.get_ended_jobs_chunk(self.sums)? {
                     self.sums += 1;
                     let (_, sums) = jobs::read_chunk(chunk)?;

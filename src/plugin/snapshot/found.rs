@@ -20,8 +20,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Stores the reply to look-up `number`. Returns true if both the list of ended jobs and the list of
-    /// groups are there.
+    /// Stores the reply to look-up `number`. Returns true after both lists were read: the list of ended jobs and the
+    /// list of groups.
     fn add_look_up_reply(&mut self, number: u64, found: &LookUpResult<'_>) -> Result<bool, Fault> {
         let text = |what: &str| match found {
             LookUpResult::Text(text) => Ok(*text),

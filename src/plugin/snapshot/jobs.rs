@@ -50,9 +50,9 @@ struct ChunkList {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum EndedJobLine {
-    /// Id, user, bank, nodes, cores and GPUs, start, and end. If the queue has a charge factor, the queue
-    /// comes next. If there are budgets, and the job ran longer than its time limit, the queue (or an empty
-    /// string) and the time limit in seconds come next.
+    /// Job id, user id, bank, resources (nodes, cores, GPUs), start time and end time. Two optional values follow: the
+    /// queue, if it has a charge factor, and the time limit in seconds. The time limit is stored only if there are
+    /// budgets and the job ran longer than its limit; the queue may then be an empty string.
     Ended(
         u64,
         u32,
@@ -63,8 +63,7 @@ enum EndedJobLine {
         #[serde(default, skip_serializing_if = "Option::is_none")] Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] Option<f64>,
     ),
-    /// User, bank, sum, time of the sum (`None` without a sum), horizon, pushed usage, time of the pushed
-    /// usage, and watermark of the pushed usage.
+    /// The fields of an `EvictedUsage`, in the same order. `None` stands for an infinite time.
     Evicted(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
 }
 
@@ -75,9 +74,8 @@ impl EndedLog {
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
-    /// Returns true if the plugin must write the whole snapshot again. A new snapshot may have nearly
-    /// `MAX_LINES` lines, so the log may grow to twice the lines of the snapshot. Otherwise, each job that
-    /// ends could cause a new snapshot.
+    /// Returns true if the plugin must write the whole snapshot again. The limit grows with the snapshot: otherwise,
+    /// after a snapshot of nearly `MAX_LINES` lines, each ended job could cause a new snapshot.
     pub(super) fn is_too_long(&self) -> bool {
         self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //!   conf.update (first) ─> look up the manifest ─┬─ no snapshot, or data came first ──────────> wait for a push
-//!                                                ├─ read all chunks ─> apply them as a staged push ─> in force
+//!                                                ├─ read all chunks ─> apply them as a staged push
 //!                                                └─ foreign or damaged: log the reason ──────────> wait for a push
-//!   a complete push is in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the last snapshot
+//!   a complete push was applied ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the last snapshot
 //! ```
 //!
 //! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It does
@@ -15,7 +15,7 @@
 //!
 //! # Rules
 //! - The snapshot holds the data of `policy_update` or `policy_commit`. A push by flux-accounting's own
-//!   methods removes the snapshot, because the snapshot no longer describes the data in force.
+//!   methods removes the snapshot, because the snapshot no longer describes the site data.
 //! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
 //!   push, the plugin still reads the ended jobs of the snapshot.
 //! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
@@ -53,8 +53,8 @@ use writing::{JOBS_PAGE, PAGE, StoredSnapshot, WriterInput, WriterStep, Writing}
 const MANIFEST: u64 = u64::MAX;
 /// The number of the look-up of the list of ended jobs.
 const ENDED_LIST: u64 = MANIFEST - 1;
-/// The number of the look-up of the list of groups. The look-up of the site's resources has the number
-/// `MANIFEST - 2`.
+/// The number that identifies the look-up of the list of groups. `MANIFEST - 2` identifies the look-up of the site's
+/// resources.
 const GROUP_LIST: u64 = MANIFEST - 3;
 /// The seconds between two writes of ended jobs.
 const ENDED_PERIOD: f64 = 60.0;
@@ -68,9 +68,9 @@ const MAX_PANICS: u32 = 3;
 /// The snapshot, and the task that reads, writes or removes it. Each method returns actions for the caller ([`Action`]).
 #[derive(Default)]
 pub(super) struct Snapshot {
-    /// True if the data in force came in a complete push.
+    /// True if the current site data came in a complete push.
     is_whole: bool,
-    /// True if the data in force were given at load.
+    /// True if the current site data were given at load.
     is_given: bool,
     /// The setting `remember`; `None` before the first configuration.
     is_on: Option<bool>,
@@ -81,7 +81,7 @@ pub(super) struct Snapshot {
     is_foreign: bool,
     /// True if a commit failed, so that the KVS may have only some of its changes.
     is_doubtful: bool,
-    /// True if the data in force must be written.
+    /// True if the plugin must write the current site data to the KVS.
     is_due: bool,
     /// True if a complete push came before the snapshot was read. The plugin then reads only the ended jobs of the
     /// snapshot.
@@ -144,7 +144,7 @@ impl Snapshot {
         self.stop_useless_task()
     }
 
-    /// Records that a push is in force. A push that replaced only a part of the data is not saved.
+    /// Records that a push was applied. A push that replaced only a part of the site data is not saved.
     pub fn record_push_in_force(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);

@@ -36,7 +36,7 @@ enum ParseStage {
 #[derive(Default)]
 pub(super) struct Parsing {
     stage: ParseStage,
-    /// The index of the next chunk or part in this stage.
+    /// The index of the next chunk or part that the current stage handles.
     at: usize,
     reader: Reader,
     pub parts: Vec<SnapshotPart>,

@@ -55,8 +55,7 @@ pub(super) struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// The first user id in this group of associations. The directory of the group's chunks has the same
-    /// name.
+    /// The first user id of this group. The group's chunks are in a KVS directory that is named after this user id.
     pub first: u32,
     pub limits: String,
     pub fairshares: String,

@@ -19,7 +19,8 @@ use serde_json::{Map, Value, json};
 /// The maximum number of records of a chunk.
 const MAX_RECORDS: usize = 500;
 
-/// Returns the chunks. The time of the tree is in the last chunk, so a push without other changes changes only that chunk.
+/// Returns the chunks. The last chunk has the time of the push, so a push without other changes changes only that
+/// chunk.
 pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
@@ -30,15 +31,15 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     };
     let project = |name: &ProjectName| ProjectRecord { project: name.to_string() };
     let factor = |(name, weight): &(String, i64)| FactorRecord { factor: name.clone(), weight: *weight };
-    // No job can match these leaves of the tree, because their users have no valid user id. When the plugin reads one
-    // of these records, it makes a leaf but no association.
+    // These records describe users without a valid user id. No job can match them, so the plugin reads them as leaves
+    // of the tree and not as associations.
     let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
     arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
     arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
     arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| to_json(&project(name))).collect());
     arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
     arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| to_json(&factor(pair))).collect());
-    // If a site has no limits over limit scopes, no chunk is written for them, as in versions without such limits.
+    // If the array `limits` is empty, no chunk is written for it, as in earlier versions.
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }

@@ -198,7 +198,7 @@ proptest! {
     fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_associations(), any::<bool>()), 1..8)) {
         let (mut kvs, mut now) = (Kvs::default(), Vec::new());
         for (site, is_another) in sites {
-            // The next site either replaces the current site, or changes, removes or adds some of its associations.
+            // Each step either replaces all associations, or changes, removes or adds some of them.
             if is_another {
                 now = site;
             } else {
@@ -229,8 +229,8 @@ proptest! {
         let before = kvs.stored_keys.clone();
         kvs.write_snapshot(&make_empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
-        // At most four chunks are new: the list of groups, and the three chunks of one group. If the removed
-        // user was the last user of a group, this group is joined to the next group.
+        // At most four chunks are new: the list of groups, and the three chunks of one group. If the group ended with
+        // the removed user, it is joined to the next group.
         prop_assert!(new.len() <= 4, "{new:?}");
     }
 

@@ -28,17 +28,17 @@ pub(super) type Changes = Vec<(String, Option<String>)>;
 pub(super) enum WriterInput<'a> {
     /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations after the association in the first field. From the ranking in the second field, the
-    /// engine finds the fair-shares that can be computed from the tree.
+    /// The next page of associations, after the association in the first field. With the ranking in the second field,
+    /// the engine finds fair-shares that need not be stored.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
-    /// The ended jobs that follow this position.
+    /// The ended jobs after the bookmark.
     Jobs(Bookmark),
 }
 
 /// A snapshot that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
-    /// The generation of the data in force when the plugin began to write the snapshot.
+    /// The generation of the site data when the plugin began to write the snapshot.
     pub generation: u64,
     /// The ranking by the pushed usages; the inner `None` means that there is no tree.
     as_pushed: Option<Option<AsPushed>>,
@@ -69,7 +69,7 @@ pub(super) struct Writing {
 /// The action that the caller must do next.
 #[derive(Debug)]
 pub(super) enum WriterStep {
-    /// Call the writer again with the next input, in the next reactor turn.
+    /// Get the next input from the engine, and call the writer again in the next reactor turn.
     Page,
     /// Commit these changes, then call [`Writing::take_batch`].
     Write(Changes),
@@ -89,7 +89,7 @@ pub(super) enum StoredSnapshot {
 }
 
 impl Writing {
-    /// Begins a snapshot of the data that are in force.
+    /// Begins a snapshot of the current site data.
     pub(super) fn new(
         generation: u64,
         owner: u32,
