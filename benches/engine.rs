@@ -112,8 +112,8 @@ fn run_job(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     engine.handle(NOW, Event::Run(JobId(id), make_allocation(nodes)));
 }
 
-/// Measures the time of events of single jobs among 1,000,000 live jobs of 1,000 users. User 1 also has 20,000 held jobs with different sizes. The
-/// time must not depend on the number of the other jobs.
+/// Measures events of single jobs in an engine with 1,000,000 running jobs of 1,000 users. User 1 also has 20,000 held jobs with different
+/// sizes. The time of an event must not depend on the number of jobs.
 fn bench_events_among_many_jobs(c: &mut Criterion) {
     const LIVE: u64 = 1_000_000;
     const HELD: u64 = 20_000;

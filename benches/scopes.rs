@@ -144,7 +144,7 @@ fn push_site(engine: &mut Engine, limits: &[SiteLimit], tree: &SitePart) {
         ..SiteRecords::default()
     });
     handle(engine, Event::PolicyCommit);
-    // Without the list of ended jobs, the balances of budgets are unknown, and each job is held.
+    // Before the engine gets the list of ended jobs, the balances of budgets are unknown. The engine then holds each job.
     handle(engine, Event::Ended(Some(Vec::new())));
 }
 

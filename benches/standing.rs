@@ -22,7 +22,7 @@ use fairshare_engine::priority::{Pending, PendingJob};
 use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Rule, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
-/// Number of jobs and associations that one slice handles.
+/// The most jobs and associations that one call of `compute_refresh_slice` handles.
 const SLICE: usize = 5_000;
 
 fn bank_name(bank: usize) -> BankName {
@@ -65,7 +65,7 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
     }
 }
 
-/// Creates the live state of a site in which one of `every` associations has a running job.
+/// Creates a [`Standing`] of the site, in which one of `every` associations has a running job.
 fn make_fairshare_state_with_jobs(site: &Site, every: usize) -> Standing {
     let mut standing = Standing::new(Retention::default());
     standing.push(site.clone()).expect("a site");
@@ -185,8 +185,8 @@ fn bench_posting_order(criterion: &mut Criterion) {
     });
 }
 
-/// Measures the computation of turns for users without usage, who have two jobs each. All users are in one bank, or each user is in a bank of their
-/// own.
+/// Measures how long it takes to interleave the jobs of users without usage. Each user has two jobs. All users are in one bank, or each
+/// user is in a bank of their own.
 fn bench_interleaving_of_users(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));

@@ -133,7 +133,7 @@ flux)
 	# Flux runs mock tasks, because the users of the demo do not exist on this machine. The file $site defines
 	# the cluster and the queues.
 	"$program" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
-	# Otherwise the rc scripts would use the settings of an enclosing instance.
+	# The rc scripts must not use the settings of an enclosing instance.
 	unset FLUX_URI FLUX_CONF_DIR
 	export FLUX_DISABLE_JOB_CLEANUP=t # otherwise Flux cancels each remaining job, with a line in the log
 	flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \

@@ -55,7 +55,8 @@ manifest=$dest$data/flux-fairshare/installed
 
 so=$libdir/job-manager/plugins/mf_priority.so
 theirs=$libdir/flux-fairshare/flux-accounting/mf_priority.so
-# Earlier versions kept flux-accounting's plugin here. Under this name, Flux can load it together with ours.
+# The path to which earlier versions moved flux-accounting's plugin. Flux could load it together with our plugin,
+# because the file names differ.
 earlier=$so.flux-accounting
 own=$libdir/flux-fairshare/mf_priority.so
 
@@ -79,7 +80,7 @@ remove_listed() {
 	restore_upstream
 }
 
-# restore_upstream: moves flux-accounting's plugin back to its path, unless a plugin is there.
+# restore_upstream: moves flux-accounting's plugin back to its original path, unless that file exists already.
 restore_upstream() {
 	if [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
 		mv "$dest$theirs" "$dest$so"

@@ -38,7 +38,8 @@ require_tool() {
 	cargo install --quiet --locked --root "$tools" "$1@$2" || die "cannot install $1"
 }
 
-# Installs everything into one tree, for a Flux below /usr: pkg-config must not find the Flux of this machine.
+# Installs everything into one tree, for a Flux below /usr. PKG_CONFIG_LIBDIR hides the Flux of this machine from
+# pkg-config.
 rm -rf target/package
 PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' bash etc/install.sh --prefix /usr --keep-upstream --destdir "$PWD/target/package" --from "$from" >/dev/null
 # The package manager has its own list of installed files.

@@ -51,7 +51,7 @@ impl Host {
         self.store.borrow_mut().active_loop = None;
     }
 
-    /// Handles a call that names a job: Flux looks the job up unless it is the job of the callback.
+    /// Handles a call in which a plugin names job `id`. Flux looks this job up, unless the running callback is about this job.
     pub(super) fn on_lookup(&self, id: u64, call: &str) {
         if self.current_job() != Some(id) {
             self.move_cursor(id, call);

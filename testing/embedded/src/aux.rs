@@ -23,8 +23,8 @@ struct Item {
 impl Drop for Item {
     fn drop(&mut self) {
         if let Some(destroy) = self.destroy {
-            // SAFETY: flux_plugin_aux_set(3): the destructor is called once, with the value of its registration,
-            // while the plugin is still loaded (the host drops every Aux before dlclose).
+            // SAFETY: the contract is that of flux_plugin_aux_set(3). The destructor is called once, with the value that was
+            // registered with it. The plugin is still loaded, because the host drops every Aux before dlclose.
             unsafe { destroy(self.value) };
         }
     }

@@ -205,7 +205,7 @@ impl Host {
         }
     }
 
-    /// Continues the cleanup of a job, after its tasks have ended or the scheduler has dropped its request.
+    /// Continues the cleanup of a job. The job's tasks have ended, or the scheduler has dropped the job's request.
     pub(super) fn finish_release(&self, id: u64) {
         let had_tasks = self.job_mut(id, |job| {
             job.alloc_pending = false;

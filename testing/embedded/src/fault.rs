@@ -47,7 +47,7 @@ pub struct Fault {
     pub after: u64,
     /// The number of calls that fail, one after another.
     pub times: u64,
-    /// The error of the calls that fail.
+    /// The error that a failing call returns.
     pub errno: Errno,
 }
 

@@ -43,7 +43,7 @@ pub enum State {
     Sched = 8,
     /// Has resources.
     Run = 16,
-    /// Has ended and releases its resources.
+    /// The job has ended, and its resources are being released.
     Cleanup = 32,
     /// Complete.
     Inactive = 64,

@@ -33,7 +33,7 @@ impl Kvs {
         self.sent.push(changes);
     }
 
-    /// Applies the sent changes in order.
+    /// Applies the changes that plugins have sent, in order.
     pub(super) fn apply_sent_changes(&mut self) {
         for changes in std::mem::take(&mut self.sent) {
             if self.commit_error.is_some() && !changes.is_empty() {

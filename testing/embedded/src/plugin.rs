@@ -86,8 +86,8 @@ impl Plugin {
         let (Some((callback, data)), Some(handle)) = (found, self.handle.get()) else { return 0 };
         host.store.borrow_mut().callbacks += 1;
         let topic = make_c_string_from_text(topic);
-        // SAFETY: flux_plugin_register(3): a flux_plugin_f is called with its own handle, a NUL-terminated topic, an
-        // argument object that lives until it returns, and the data registered with it; the .so is still loaded.
+        // SAFETY: the contract is that of flux_plugin_register(3). The callback gets its own handle, a NUL-terminated topic,
+        // its registered data, and an argument object that lives until the call returns. The .so is still loaded.
         let rc = host.run_as_plugin(self.uid, || unsafe {
             callback(handle.as_ptr(), topic.as_ptr(), args.as_ptr(), data)
         });
@@ -217,8 +217,8 @@ impl Host {
         for (_, id) in jobs {
             let Some(args) = self.job_args(id, &[]) else { continue };
             self.store.borrow_mut().stack.push(id);
-            // These callbacks go to one plugin only, and their return codes and OUT arguments are ignored. If the plugin requests jobspec
-            // updates here, they are posted after the next callback to all plugins.
+            // Only the newly loaded plugin gets the next callbacks. Flux ignores their return codes and OUT arguments. If the plugin
+            // requests a jobspec update here, Flux posts the update after the next callback to all plugins.
             plugin.call(self, "job.create", &args);
             plugin.call(self, "job.new", &args);
             if self.state(id) == Some(State::Depend) {
@@ -268,7 +268,7 @@ impl Host {
     fn unload_plugin(&self, plugin: &Plugin) {
         plugin.services.borrow_mut().clear();
         plugin.handlers.borrow_mut().clear();
-        // Destructors may call the host, for example to destroy timers, so the list is taken out first.
+        // A destructor may call the host, for example to destroy a timer. So take the values out of `plugin.aux` first.
         plugin.aux.take().destroy();
         let left = self.store.borrow_mut().agenda.drop_owned_by(plugin.uid);
         for what in left {

@@ -31,7 +31,7 @@ impl Host {
         if self.post_event(id, "priority", Some(json!({"priority": priority}))).is_err() {
             self.log(LOG_ERR, format!("reprioritize_job: {}", f58(id)));
         }
-        // The job gets the priority at once, even if the event is still in a queue.
+        // The job gets the priority at once, even if the event `priority` is still queued.
         self.job_mut(id, |job| job.priority = priority);
     }
 

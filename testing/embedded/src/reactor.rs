@@ -272,7 +272,7 @@ impl Host {
             Some(FutureRequest::EndedJobs(request)) => list_ended(store.jobs.values(), request),
             Some(FutureRequest::Dependencies(id)) => {
                 let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
-                // As in job-list's answer, the key is missing if there are no dependencies.
+                // Like job-list, leave out `dependencies` if the job has none.
                 match job.dependencies.is_empty() {
                     true => json!({"job": {"id": id}}),
                     false => json!({"job": {"id": id, "dependencies": job.dependencies}}),

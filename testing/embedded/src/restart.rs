@@ -69,8 +69,7 @@ impl Host {
         if order == Order::Descending {
             ids.reverse();
         }
-        // Before plugins are called about any job, perform the action of each job's state: a job in CLEANUP may end, and a job in DEPEND may lose
-        // its last dependency.
+        // As in Flux, each job continues from its state before plugins are called about any job. For example, a job in CLEANUP may end.
         for &id in &ids {
             if self.perform_action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
@@ -91,7 +90,7 @@ impl Host {
             self.notify_plugins(id, "job.create", &[]);
             self.notify_plugins(id, "job.new", &[]);
             if self.state(id) == Some(State::Sched) {
-                // Reset the priority. Flux posts no event if the priority stays the same, and this event moves the job to SCHED again.
+                // Reset the priority. Otherwise Flux would post no event for an unchanged priority, and the job would not return to SCHED.
                 self.job_mut(id, |job| job.priority = -1);
                 let _ = self.post_event(id, "flux-restart", None);
             }

@@ -51,7 +51,7 @@ impl RequestError {
     }
 }
 
-/// The payload of a response, or its error.
+/// The payload of a response, or the error of a failed request.
 pub type Answer = Result<Option<String>, RequestError>;
 
 /// A response that was sent after the handler had returned.
@@ -77,7 +77,7 @@ pub(super) struct Service {
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     count: usize,
-    /// Topic and user, if the handler referenced the message and returned without a response.
+    /// Topic and user of the request, if the handler kept the message and has not responded yet.
     late_request: Option<(String, Cred)>,
     answer: Option<Answer>,
 }

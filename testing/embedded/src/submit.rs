@@ -62,7 +62,7 @@ impl Host {
         batch.iter().map(|submission| self.submit_one(submission)).collect()
     }
 
-    /// Submits a job and runs the reactor until it is idle.
+    /// Submits a job, and runs the reactor until no work is left.
     ///
     /// # Errors
     /// Returns the text of the rejection.

@@ -107,7 +107,8 @@ impl CommandArgs {
         Some(command)
     }
 
-    /// Makes the command load the demo's libflux-core.so.2, which sends the requests of the command to standard input.
+    /// Makes the command load the demo's libflux-core.so.2. This library sends the command's requests to the demo, over the
+    /// socket at standard input.
     pub(super) fn replace_library(&self, command: &mut Command) {
         command.envs(self.libraries.as_ref().map(|directory| ("LD_LIBRARY_PATH", directory)));
     }

@@ -65,8 +65,8 @@ impl FluxInstance {
             if Instant::now() > deadline {
                 return Err("the jobs still change their states after 30 s".to_owned());
             }
-            // Brokers process requests in order: after these two responses, the scheduler has received all requests
-            // that the job manager sent before, and the job manager has received the responses.
+            // Brokers process requests in order. After the next two calls, the scheduler has received all earlier requests of
+            // the job manager, and the job manager has received the scheduler's earlier responses.
             self.rpc("job-manager.stats-get", &json!({}))?;
             self.rpc("sched.resource-status", &json!({}))?;
             let now = self.list_jobs()?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads the plugin's query document, and describes the terms of a priority and the limits that hold a job.
 //!
-//! All numbers come from the document: a term is a weight times a factor, and a hold compares two counters.
+//! All numbers come from this document.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -11,9 +11,9 @@ use super::{Text, host_at, read_text, return_code, tag_at};
 
 /// Creates the future of a request, or returns null if the host cannot answer the request. The host answers these requests:
 /// - queries to job-list for ended jobs, and for the dependencies of a job
-/// - memos
+/// - `job-manager.memo`
+/// - `job-manager.submit` without jobs, which is answered when all events posted so far are committed
 /// - requests with a topic for which a test has set an answer
-/// - submissions without jobs: the future is fulfilled when the open batch of events is committed
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host_at(pointer);
     if host.inject_fault("flux_rpc").is_some() {

@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Runs the reactor until it is idle or has made `most` commits. Then drops all changes of the KVS that are not applied.
+    /// Runs the reactor until no work is left, or until `most` commits are made. Then drops all KVS changes that are not yet applied.
     pub fn run_reactor_up_to_commit_limit(&self, most: usize) {
         for _ in 0..most {
             loop {
@@ -77,8 +77,8 @@ impl Host {
                     return;
                 };
                 drop(store);
-                // SAFETY: flux_future_then(3): the continuation gets its future and data; the plugin is loaded,
-                // because removal drops the futures it owns.
+                // SAFETY: as in flux_future_then(3), the continuation gets its future and its registered data. The plugin is
+                // loaded, because the removal of a plugin drops its futures.
                 self.run_as_plugin(owner, || unsafe { callback(pointer, data) });
             }
         }
@@ -97,8 +97,8 @@ impl Host {
         }
         drop(store);
         let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
-        // SAFETY: flux_timer_watcher_create(3): reactor, watcher, events, data; the plugin is loaded, because
-        // removal drops the watchers it owns.
+        // SAFETY: as in flux_timer_watcher_create(3), the callback gets the reactor, its watcher, the events and its registered
+        // data. The plugin is loaded, because the removal of a plugin drops its watchers.
         self.run_as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
     }
 
