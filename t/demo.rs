@@ -176,7 +176,7 @@ fn the_demo_shows_each_hold_with_its_limit_and_figures() {
     for want in wants {
         assert!(held.contains(want), "{want}\n{out}");
     }
-    // The output has each held job once for each limit that holds it. Two limits hold the debug job of alice.
+    // The output lists a held job once for each limit that holds the job. Two limits hold the debug job of alice.
     assert_eq!(held.matches("max-").count(), wants.len() + 1, "{out}");
 }
 

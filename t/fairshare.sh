@@ -40,7 +40,7 @@ run_as() {
 
 # make_site: makes a database with two banks and four users, and starts the service that edits it.
 make_site() {
-	# The instance waits for the service, so instance and service would outlive a script that ends early.
+	# Stop the service if the script ends early. Otherwise the instance would wait for the service, and both would keep running.
 	cleanup 'test -z "$FLUX_URI" || stop_service >/dev/null 2>&1; :'
 	test -n "$MF_SHARED" || { new_site; return; }
 	# The first test file makes the database for all test files.

@@ -109,7 +109,7 @@ start_instance() {
 	mkdir -p state
 	rm -f uri leash
 	mkfifo leash
-	# The initial program ends when this script closes the leash, so the broker ends with the script.
+	# The initial program reads the fifo `leash` until this script ends. So the broker ends with the script.
 	# The broker gets no descriptor of sharness: a reader of the test's output would wait for the broker.
 	env $no_rc1 flux start ${MF_WRAP:+--wrap="$MF_WRAP"} -c conf.json -Sstatedir="$PWD/state" \
 		-Slog-stderr-level=3 -Slog-ring-size=65536 \
@@ -151,7 +151,7 @@ restart_instance() {
 }
 
 # load_plugin [FILE]: loads the plugin into the running instance, with the document in FILE if FILE is given. This function and the next two
-# use mf, because commands of Flux take longer to start. t1001 tests the commands of Flux.
+# use mf, which is faster than the commands of Flux. t1001 tests the commands of Flux.
 load_plugin() { mf load "$PLUGIN" "$@"; }
 
 remove_plugin() { mf remove mf_priority.so; }
@@ -170,7 +170,7 @@ wait_for() {
 	flux job wait-event -t "$MF_WAIT" ${3:+-m "$3"} "$2" "$1" >/dev/null
 }
 
-# require_ids ID...: fails without ids or with an empty id, since a check of no job would pass.
+# require_ids ID...: fails if there is no id, or if an id is empty. Without this function, a check of no job would pass.
 require_ids() {
 	local id
 	test $# -gt 0 || { echo "no job id given"; return 1; }

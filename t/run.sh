@@ -58,7 +58,7 @@ finish() {
 	exit
 }
 
-# install_packages PACKAGE...: installs missing packages; without root or sudo, prints the command that does.
+# install_packages PACKAGE...: installs missing packages. Without root or sudo, prints the command that installs them.
 install_packages() {
 	local missing=() sudo= p
 	for p; do dpkg -s "$p" >/dev/null 2>&1 || missing+=("$p"); done
@@ -109,7 +109,7 @@ run_rust_tests() {
 		tail -30 "$log"
 		failed=1
 	fi
-	# If no test has run, the programs may be those of an earlier build.
+	# If no test has run, the build may have failed. The built programs may then be old, so they are not copied.
 	! grep -q '^test result' "$log" || take_programs
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
@@ -141,7 +141,7 @@ run_in_background() {
 	) &
 }
 
-# add_background_counts NAME: prints the output and adds the counts of a background command that has ended.
+# add_background_counts NAME: prints the output of an ended background command, and adds its numbers of passed, failed and skipped tests.
 add_background_counts() {
 	local p f s kept
 	cat "$out/$1.out"
@@ -155,7 +155,7 @@ list_tests() {
 	for t in t/t[0-9][0-9][0-9][0-9]-*.t; do
 		if [ ${#only[@]} -eq 0 ]; then
 			case ${t##*/} in
-			# These test the command, so they run neither with another plugin nor with a broker under a checker.
+			# Tests of the command. They do not run with another plugin or under a memory checker.
 			t5*) [ -z "$plugin$under" ] || continue ;;
 			# These tests load the plugin into a program without AddressSanitizer.
 			t0*) [ "$under" != asan ] || continue ;;
@@ -201,7 +201,7 @@ run_sharness() {
 	local tests t p f s
 	# Tests that make packages take longest, so they start first.
 	mapfile -t tests < <(list_tests | grep -E '/t504[57]'; list_tests | grep -vE '/t504[57]')
-	# With a name that matches no test, the run would have no failures.
+	# Without this loop, a name that matches no test would not be a failure.
 	for t in "${only[@]}"; do
 		[[ " ${tests[*]}" == *" t/$t"* ]] || { say "there is no test $t"; failed=$((failed + 1)); }
 	done

@@ -29,7 +29,7 @@ play_in_flux() {
 		fi
 		restart_instance || return 1
 	done
-	# The plugin of flux-accounting, which can be compared too, has no recount.
+	# The plugin of flux-accounting has no method "check" and answers ENOSYS, which is not a failure here.
 	test $rc -eq 0 && ! mf check >$1.check 2>&1 && ! grep -q ENOSYS $1.check && cat $1.check && rc=1
 	flux cancel --all --user=all --quiet 2>/dev/null
 	stop_instance && test $rc -eq 0

@@ -14,7 +14,7 @@ export CARGO_TERM_COLOR=never LC_ALL=C.UTF-8
 print_tables() {
 	sed -n '/^Pushed/,/^A recount/p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
 }
-# print_commands FILE: prints the commands and their outputs in one line, without line breaks, job ids, times, and the cost of refreshes.
+# print_commands FILE: prints the commands and their outputs in one line. Leaves out what differs between runs: job ids, times, costs.
 print_commands() {
 	sed -n '/^\$ flux fairshare/,/^4 of 4/{/^4 of 4/!p}' "$1" | tr -s ' \n' ' ' | sed -E '
 		s/ƒ[0-9A-Za-z]+/ƒ/g

@@ -6,7 +6,7 @@ test_description='load, configuration at load, and removal of the plugin'
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
-# These functions use flux jobtap, as an administrator does, instead of an RPC.
+# These functions replace those of lib.sh. They call flux jobtap, as an administrator does.
 load_plugin() { flux jobtap load "$PLUGIN" ${1:+"config=$(cat "$1")"}; }
 remove_plugin() { flux jobtap remove mf_priority.so; }
 

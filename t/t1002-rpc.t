@@ -82,7 +82,7 @@ test_expect_success 'a negative max_active_jobs means no limit, as 0 does' '
 	id=$(mf submit 5008) && wait_for depend $id && cancel $id
 '
 
-# Every method refuses every payload below with a text, and leaves the query unchanged.
+# Each method must refuse each payload below with an error text, and must leave the query document unchanged.
 a=$(echo '"userid":1,"bank":"A","def_bank":"A","fairshare":0.5,"max_running_jobs":1,"max_active_jobs":1,
 	"max_sched_jobs":1,"max_nodes":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"')
 q='"queue":"q","priority":1,"min_nodes_per_job":0,"max_nodes_per_job":1,"max_time_per_job":1,"max_running_jobs":1,

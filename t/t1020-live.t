@@ -32,7 +32,7 @@ reload_without_data() { reload_plugin && wait_settled; }
 has_usage() { print_usage "$1" | jq -es ".[1] > 0" >/dev/null; }
 # print_start ID: prints the start time of the job in its R. print_end ID: prints the time at which the job became inactive.
 print_start() { flux job info "$1" R | jq .execution.starttime; }
-# print_listed_start ID: prints the start time of the job in job-list, which is later by the time that the KVS needs to store R.
+# print_listed_start ID: prints the start time that job-list uses: the time of the event alloc. The start time in R is earlier.
 print_listed_start() { mf times "$1" alloc; }
 print_end() { mf times "$1" clean; }
 # compute_usage HALF_LIFE NODES NOW (START END)...: computes the usage of these runs at NOW. END is null for a running job.
@@ -176,7 +176,7 @@ test_expect_success 'a policy without a tree switches live fair-share off' '
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(query_live .on) = false
 '
 
-# Some jobs entered SCHED before this plugin was loaded, so they keep another priority. Other jobs wait in PRIORITY for a push.
+# One job entered SCHED before this plugin was loaded, so it already has a priority. The other jobs wait in PRIORITY for a push.
 test_expect_success 'a push gives a priority to each job that has none, and to no other' '
 	cancel_all && load_settings "{refresh: 0, remember: false}" && reload_without_data && push_tree fair-tree 600 &&
 	old=$(mf submit 5002 -j 3) && wait_scheduled $old && reload_without_data &&

@@ -105,7 +105,7 @@ test_expect_success 'all jobs of one user start first without interleave' '
 	cancel_all && load_settings "{refresh: 0}" && submit_both && push_tree fair-tree 1000 1000 && wait_settled && start_queues && wait_ended $ids && stop_queues &&
 	mf starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
 '
-# In each pair of started jobs, each user has one job. If the two jobs have the same priority, their ids decide which user comes first.
+# The jobs start in pairs, with one job of each user in a pair. If the two jobs have the same priority, their ids decide which job starts first.
 for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
 	test_expect_success "two equal users take turns with interleave under $policy" '
 		load_settings "{refresh: 0, interleave: true}" && submit_both && push_tree $policy 1000 1000 && wait_settled &&

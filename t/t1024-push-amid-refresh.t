@@ -7,7 +7,7 @@ test_description='pushes during refreshes, whole and in parts, with thousands of
 in_sequence
 
 USERS=40
-# A refresh of more than 4,000 associations takes many reactor turns, and a push arrives between two of them.
+# A refresh of more than 4,000 associations takes many reactor turns, so that pushes arrive during the refresh.
 ASSOCIATIONS=${AMID_ASSOCIATIONS:-4500}
 JOBS=${AMID_JOBS:-50}
 MORE=${AMID_MORE:-100}
@@ -41,7 +41,7 @@ test_expect_success 'pushes during refreshes lose no job that is submitted, canc
 	wait_scheduled $more && run_amid verify && mf check &&
 	test $(list_ids | wc -l) = $((USERS * JOBS + 2))
 '
-# With 6,000 pending jobs Flux's loop over all of them would take over 50 ms, so the plugin posts each priority by itself.
+# With 6,000 pending jobs Flux's loop over all of them would take over 50 ms, so the plugin posts the priorities one by one.
 test_expect_success 'pushes during refreshes post correct priorities one by one if many jobs are pending' '
 	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $MORE || return 1; done >added && wait_scheduled $(tail -1 added) &&
 	run_amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&

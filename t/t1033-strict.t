@@ -83,7 +83,7 @@ test_expect_success 'a table that is invalid is refused and changes nothing' '
 	check_refused_rules "fairshare.queues.batch.limits: unknown key; known are running-limits, charge" "{\"queues\": {\"batch\": {\"limits\": 1}}}" &&
 	print_rules >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{\"batch\":\"strict\"}}"
 '
-# Flux calls its plugins before it checks its own keys.
+# Flux notifies its plugins of a new configuration before it checks the keys of its own tables.
 test_expect_success 'a table that Flux refuses for another reason is in force until the next table' '
 	jq ".fairshare = {\"running-limits\": \"strict\"} | .\"job-manager\".\"inactive-age-limit\" = \"soon\"" base.json >bad.json &&
 	test_must_fail flux config load <bad.json 2>err && grep "invalid FSD" err && flux config get >flux.json &&

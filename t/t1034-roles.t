@@ -7,7 +7,7 @@ test_description='callers of each method, payloads with forged credentials, and 
 
 methods=$(sed -nE "s/^\s*records_method!\(/owner_method(/; s/^\s*(owner|admin|guest)_method\(c\"([a-z_]+)\".*/\1:\2/p" "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
 print_forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
-# call_as UID METHOD PAYLOAD: calls a method as this guest.
+# call_as UID METHOD PAYLOAD: calls a method as the guest UID.
 call_as() { mf rpc --as "$@"; }
 
 test_expect_success 'an instance has running jobs of two users' '

@@ -14,8 +14,8 @@ print_policy() {
 	local user
 	mf doc $(for user in $USERS $IDLE; do echo "assoc $user A max_running_jobs=$1"; done) project "*" bank A 1
 }
-# print_limits: prints the different limits in force, except the record of the owner, which a push adds
-# without limits.
+# print_limits: prints the different values of max_run_jobs in the records of all users except the instance owner. A push
+# adds a record without limits for the owner.
 print_limits() { mf query "sorted({b['max_run_jobs'] for u in q['mf_priority_map'] for b in u['banks'] if u['userid'] != $(id -u)})"; }
 
 # push_until_killed: pushes the two policies alternately until the broker is gone.
@@ -101,8 +101,8 @@ done
 test_expect_success 'all jobs end, and no counter remains' '
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0 and .waiting == 0" left && check_running_at_most 0
 '
-# If the broker died after it wrote the R of a job and before it logged the event alloc, Flux takes the next answer of the scheduler for an
-# error, and sends the scheduler no more requests.
+# The broker may have died after it wrote the R of a job and before it logged the event alloc. Flux then takes the next answer of the scheduler
+# for an error, and sends the scheduler no more requests.
 test_expect_success 'the scheduler is loaded again' 'flux module reload sched-simple'
 test_expect_success 'a held job and the policy outlive the kill of an idle broker' '
 	run=$(mf submit 5001) && wait_running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && wait_held_by $held max-running-jobs-user-limit && sleep 1 &&

@@ -23,7 +23,7 @@ end_stand_in() {
 }
 cleanup end_stand_in
 
-# check_counts: checks that user 5001 has one running and four held jobs, and that each of the two jobs of user 5002 counts once.
+# check_counts: checks that user 5001 has one running and four held jobs, and that user 5002 has two active jobs.
 check_counts() { mf counts 5001 A active=5 run=1 held=4 && mf counts 5002 A active=2 && mf check; }
 wait_for_counts() {
 	local until=$((SECONDS + MF_WAIT))

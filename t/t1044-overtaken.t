@@ -39,7 +39,7 @@ test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
 	start_instance && load_plugin && push_site "$published"
 '
-# wait_until_overtaken JOB OTHER: waits until an anti-starvation reservation of JOB holds OTHER.
+# wait_until_overtaken JOB OTHER: waits until the anti-starvation reservation for JOB holds the job OTHER.
 wait_until_overtaken() {
 	local tries=0
 	until check_holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null; do

@@ -39,8 +39,8 @@ has_amounts() {
 }
 # load_settings FILTER: replaces the table [fairshare].
 load_settings() { write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare = $1" && flux config reload; }
-# is_spent AMOUNT: checks that no job runs, and that the first budget has less than AMOUNT left. The first
-# condition alone is not enough, because for a moment between two jobs no job runs either.
+# is_spent AMOUNT: checks that no job runs, and that the first budget has less than AMOUNT left. Between two jobs, no job
+# runs for a moment, but more than AMOUNT is left.
 is_spent() { mf query | jq -e ".budgets | all(.committed == 0) and .[0].deposited - .[0].spent < $1" >/dev/null; }
 is_complete() { mf query | jq -e ".budgets | length > 0 and all(.complete)" >/dev/null; }
 # print_charge ID: prints the charge of an ended job of one node, from its R and its eventlog.

@@ -6,7 +6,7 @@ test_description='flux fairshare push sends the database to our plugin or to the
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# print_records: prints the records of the plugin without counters.
+# print_records: prints the records in the plugin's query document. Leaves out counters.
 print_records() {
 	mf query | jq -S '[.mf_priority_map, .queues, .projects] | del(.[0][].banks[].queue_usage, .[0][].banks[].held_jobs)'
 }

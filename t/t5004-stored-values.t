@@ -89,8 +89,8 @@ test_expect_success 'a job of a shared user id gets the fair-share of the named 
 	cancel $id && wait_ended $id && start_queues # a run would add live usage to this user id
 '
 
-# The departed users share a user id. If they were one leaf of the tree, the job of ann would have the priority 66667 and the job of ben
-# 33333.
+# The departed users cy and dan share a user id. If these users were one leaf of the tree, the priority would be 66667 for the job of ann, and
+# 33333 for the job of ben.
 test_expect_success 'jobs of other users have the order of the fair-shares in the database if departed users share a user id' '
 	run_sql "DELETE FROM association_table" &&
 	flux account add-user --username=ann --userid=5021 --bank=A &&

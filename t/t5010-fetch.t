@@ -24,7 +24,7 @@ check_rows() {
 	test_cmp theirs ours
 }
 
-# wait_for_stall: waits until the relay passes no more answers; fails if the client ends before.
+# wait_for_stall: waits until the relay passes no more answers. Fails if the client ends first.
 wait_for_stall() {
 	while ! test -e relay.sock.stalled; do kill -0 $fetch_pid || return 1; sleep 0.05; done
 }

@@ -82,8 +82,8 @@ test_expect_success 'docs/reference.md shows the remedy after a failed load' '
 test_expect_success 'docs/command.md shows the page of a simulation' '
 	ln -s "$TOP/t" t && run_and_show bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
 '
-# pieces.py writes a configuration for each TOML block with a table [fairshare] in the documents: the configuration of this broker, with the block
-# merged into it.
+# pieces.py finds the TOML blocks with a table [fairshare] in the documents. It merges each block into the configuration of this broker,
+# and writes the result to a file.
 cat >pieces.py <<-'END'
 	import json, re, sys, tomllib
 	text = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:])

@@ -50,7 +50,7 @@ test_expect_success DEB 'the Debian package names its version and its dependenci
 	dpkg-deb -f "$packages"/*.deb >control && cat control && grep "^Package: flux-fairshare$" control && grep "^Version: " control &&
 	grep "^Depends: .*libc6" control && grep "^Depends: .*libjansson4" control && dpkg-deb -e "$packages"/*.deb deb-control && grep 02-flux-fairshare deb-control/conffiles
 '
-# dpkg installs below a directory with a copy of the list of packages of this machine, so that it checks the dependencies.
+# dpkg installs below the directory $root. It checks the dependencies there, so $root has a copy of this machine's package list.
 test_expect_success DEB 'dpkg installs the Debian package if its dependencies are installed' '
 	mkdir -p "$root/var/lib/dpkg/updates" "$root/var/lib/dpkg/info" "$root/var/log" && cp /var/lib/dpkg/status "$root/var/lib/dpkg/status" &&
 	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -i "$packages"/*.deb >out 2>&1 ||

@@ -20,7 +20,7 @@ list_hours() { run_sql "SELECT username, CAST(round(job_usage / 3600) AS int) FR
 # list_priorities: prints id and priority of each job.
 list_priorities() { mf jobs | cut -d" " -f1,4 | sort; }
 
-# The half-life is 7 days, and the database is new. So the jobs ended in the previous period, and half of their usage counts.
+# The first usage period of the new database begins now. All jobs ended before this period, so half of their usage counts.
 test_expect_success 'a site has a half-life of 7 days, and jobs that ended 5 days and 12 hours ago' '
 	write_conf "$(with_plugin)" && start_instance && make_site && export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && jobs=0 &&
 	run_sql "UPDATE t_half_life_period_table SET end_half_life_period = $(date +%s) + 604800" &&

@@ -44,7 +44,7 @@ fn allocated_bytes() -> i64 {
     unsafe extern "C" {
         fn mallinfo2() -> MallInfo;
     }
-    // SAFETY: mallinfo(3): no arguments, returns its structure by value.
+    // SAFETY: mallinfo2(3) has no arguments and reads no data of this program.
     let info = unsafe { mallinfo2() };
     (info.uordblks + info.hblkhd) as i64
 }
@@ -117,8 +117,8 @@ fn of_one() {
     let jobs = allocated_bytes();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // This number includes the memory that the embedded job manager needs. A run with a plugin that does nothing shows
-    // how much that is.
+    // The printed number includes the memory of the embedded job manager. A run with a plugin that does nothing
+    // measures this memory alone.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated_bytes();
     site.host.remove(SO).unwrap();

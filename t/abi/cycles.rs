@@ -50,7 +50,7 @@ fn a_thousand_load_cycles_leak_no_memory() {
         if cycle == 200 {
             after_warm_up = super::allocated_bytes();
         } else if cycle + 1 == cycles {
-            // A leak of only 24 bytes in each cycle, such as one panic hook, would add 19 KiB in 799 cycles.
+            // Even a leak of 24 bytes in each cycle would exceed this limit of 4 KiB.
             let grown = super::allocated_bytes().saturating_sub(after_warm_up);
             println!("{} cycles: {grown} bytes more", cycles - 201);
             assert!(grown < 4 * 1024, "{grown} bytes more after {} cycles", cycles - 201);

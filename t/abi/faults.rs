@@ -53,7 +53,7 @@ const AT_LOAD: [&str; 6] = [
     "flux_plugin_add_handler",
     "flux_timer_watcher_create",
 ];
-/// Functions that the plugin calls at the first push for jobs that were submitted before.
+/// Functions that the plugin calls at the first push, for jobs that were submitted before the push.
 const FOR_WAITING_JOBS: [&str; 2] = ["flux_jobtap_raise_exception", "flux_jobtap_jobspec_update_id_pack"];
 
 #[test]
@@ -148,7 +148,7 @@ fn the_next_push_repeats_flux_calls_that_failed_for_waiting_jobs() {
 fn a_push_takes_effect_even_if_flux_refuses_later_calls() {
     let site = Site::without_pushed_data();
     let mut all = document();
-    // The plugin takes the user of its process as the instance owner.
+    // The plugin runs as the instance owner, so the owner is the user of this process.
     let owner = mf_priority_testing::jobtap::own_user();
     let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
     all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());

@@ -135,7 +135,7 @@ impl Database {
     }
 }
 
-/// Runs the reactor until nothing is due, and returns the processor time of its longest turn.
+/// Runs the reactor until it has nothing to do, and returns the processor time of its longest turn.
 fn settle(site: &Site) -> f64 {
     let mut longest: f64 = 0.0;
     loop {
@@ -189,11 +189,10 @@ fn a_push_adds_only_the_changed_chunks_to_the_content_store() {
         let first = site.host.count_stored_kvs_bytes();
         let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
         for hour in 0..pushes {
-            // A week has one boundary of periods.
+            // One period ends in the middle of the week.
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
             let before = site.host.count_stored_kvs_bytes();
-            // The first reactor turns belong to the refresh after the push, which is not part of this measurement.
             longest = longest.max(settle(&site));
             let grown = site.host.count_stored_kvs_bytes() - before;
             (largest, smallest) = (largest.max(grown), smallest.min(grown));
@@ -369,7 +368,8 @@ fn if_live_fair_share_is_off_the_plugin_uses_pushed_fair_shares() {
             document["associations"][3]["active"] = json!(0);
             site.ask("policy_update", &document);
             site.host.settle();
-            // Half of the users have the fair-share of the tree, others a fair-share set by hand, and one is not in the tree.
+            // Half of the users have the fair-share of the tree. The other users have a fair-share set by hand, and
+            // user 999 is not in the tree.
             let by_tree = site.query()["mf_priority_map"].clone();
             let own = by_tree
                 .as_array()

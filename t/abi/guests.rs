@@ -22,7 +22,7 @@ const WHOAMI: Method<MfPriority> = Method {
 
 unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
     let methods = [MfPriority::METHODS, &[WHOAMI]].concat().leak();
-    // SAFETY: as for flux_plugin_init.
+    // SAFETY: `plugin` is the handle that Flux passes to `flux_plugin_init`.
     unsafe { init_with::<MfPriority>(plugin, methods) }
 }
 

@@ -183,7 +183,7 @@ fn query_counters(site: &Site) -> Value {
     query
 }
 
-/// Calls the callbacks of a job's whole life with `input`, and then the callbacks of its end with valid
+/// Calls the callbacks of a job's whole life with `input`. Then removes the job by its last two callbacks, with valid
 /// arguments.
 fn call_all_topics(site: &Site, input: &Value) {
     for topic in TOPICS {
@@ -348,7 +348,7 @@ fn a_job_whose_resources_cannot_be_counted_is_rejected() {
         submit_changed_jobspec(&site, "/attributes/system/queue", Some(json!(7))),
         Err("unable to unpack bank arg".to_string())
     );
-    // Two slots of one node each, with one core, are 2 nodes and 2 cores.
+    // Two slots, each with one node and one core, are 2 nodes and 2 cores.
     let above = slot(json!(2), json!([{"type": "node", "count": 1, "with": core}]));
     let mut submission = job(5002, 1);
     set(&mut submission.jobspec, "/resources", above);
@@ -370,7 +370,8 @@ fn huge_jobs_do_not_change_the_counters() {
         set(&mut submission.jobspec, "/resources", slot);
         submission
     };
-    // Three jobs of the refused size would overflow 64 bits. If the counter saturated, the end of one job would subtract too much.
+    // Three of the refused jobs would overflow a 64-bit counter. If the counter stopped at its maximum, the end of one
+    // job would subtract too much.
     let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
     assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
     let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();

@@ -63,8 +63,8 @@ fn run_history_with_failed_allocations(after: u64, times: u64) -> u64 {
     count
 }
 
-/// In each history, one allocation fails, or five in a row. From history to history, the first failing
-/// allocation is `STEP` allocations later (1499 by default).
+/// Runs the same job history many times, with one or five failing allocations in each run. The first failing allocation
+/// is `STEP` allocations later than in the previous run (1499 by default).
 #[test]
 fn the_plugin_survives_a_failed_jansson_allocation_anywhere() {
     super::run_in_own_process("memory::job_histories_survive_failed_jansson_allocations");
@@ -166,7 +166,7 @@ fn each_action_survives_each_failed_allocation() {
     for (what, act) in ACTS {
         let mut after = 0;
         loop {
-            // The action needs data, and running, pending and held jobs.
+            // `act` must find running, pending and held jobs.
             let submitted = [job(5002, 1), job(5001, 1), job(5001, 1), job(5001, 1)]
                 .map(|job| site.host.submit(&job).ok());
             assert!(

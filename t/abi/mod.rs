@@ -69,7 +69,7 @@ fn run_in_own_process(test: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::{test}"), "--ignored", "--nocapture"])
         .env(PLUGIN, plugin())
-        // malloc counts the caches of threads as allocated.
+        // Disables malloc's thread caches, because malloc counts their free memory as allocated.
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .output()
         .unwrap();

@@ -182,9 +182,9 @@ fn each_of_3000_released_jobs_ends() {
     site.check();
 }
 
-/// After a push, the terms of a released job's priority sum to 0, so another job of the user can be released. Flux asks
-/// for the priorities in a loop over all jobs. If the plugin released the other job during this loop, Flux would lose
-/// its position in the list of jobs.
+/// After a push, the priority of a released job becomes 0, so the plugin may release another job of the user. Flux asks
+/// for priorities in a loop over all jobs. If the plugin released a job within this loop, Flux would lose its position
+/// in the list of jobs.
 #[test]
 fn a_pushed_score_of_0_releases_the_next_job_after_fluxs_reprioritization() {
     let with_queue_r = |priority: i64| {

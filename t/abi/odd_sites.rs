@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Very deep trees, a jump of the clock, a push during a refresh, and other plugins that fail. The plugin must follow its rules and lose no
-//! job.
+//! Tests unusual sites: very deep trees, a jump of the clock, a push during a refresh, and other plugins that fail. The
+//! plugin must follow its rules and lose no job.
 
 use fairshare_embedded::State;
 use serde_json::{Value, json};
@@ -115,8 +115,8 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
         let of = all.iter().find(|it| it["userid"] == user).unwrap_or_else(|| panic!("{usages}"));
         of["usage"].as_f64().expect("a usage")
     };
-    // The usage of the second user has decayed to almost 0. The job of the first user ran for the whole year, so its usage has reached the
-    // largest possible value.
+    // The usage of the second user has decayed to almost 0. The job of the first user ran for the whole year, so the
+    // first user's usage has reached its maximum.
     assert!(usage(5002) >= 0.0 && usage(5002) < 1e-6, "{usages}");
     let full = 604_800.0 / 2f64.ln();
     assert!((usage(5001) / full - 1.0).abs() < 1e-6, "{usages}");
@@ -189,7 +189,7 @@ fn another_plugin_that_fails_leaves_each_job_counted_once() {
         is_first.then(load);
         site.load(&document());
         (!is_first).then(load);
-        // One job runs, the next two are held, and the last one waits for free nodes, so that Flux asks for its priority.
+        // One job runs and two jobs are held. The last job waits for free nodes, and Flux asks for its priority.
         let jobs = [job(5001, 1), job(5001, 1), job(5001, 1), job(5002, 4)];
         let ids: Vec<u64> = jobs.iter().filter_map(|job| site.host.submit(job).ok()).collect();
         site.host.reprioritize_all();

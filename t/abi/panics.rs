@@ -20,10 +20,10 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// The number of histories for each kind of call and each place in the call. In history N, the Nth call panics. The
-/// environment variable `STRIKES` overrides this number.
+/// In history N, the Nth call panics, before or after its work. For each of these two places, the test plays at most
+/// this many histories. The environment variable `STRIKES` overrides this number.
 const TIMES: usize = 4;
-/// Callbacks and requests for which the engine returns no effects in this history.
+/// Callbacks and requests that cause no effects in the tested history. So no panic can be injected before an effect.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits conf.update priorities prices usages tree written slice expire explain standing jobs \
@@ -252,8 +252,8 @@ fn the_plugin_goes_on_while_each_call_of_a_kind_panics() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // While these calls panic, the plugin only has to keep running. The plugin's state may be wrong, so the
-    // test does not compare it with the jobs.
+    // The injected panics may leave the plugin's state wrong. So this test does not compare the state with the jobs;
+    // the plugin only has to keep running.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();

@@ -150,7 +150,7 @@ fn numbers_beyond_their_range_are_refused_or_skipped() {
             .replace("\"userid\":5001", &format!("\"userid\":{userid}"));
         check_refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
     }
-    // No job can have such a user id. The plugin skips the record, so that the other records take effect.
+    // No job can have one of these user ids. The plugin skips the record, so that the other records take effect.
     for userid in ["-1", "4294967295", "4294967296", "18446744073709551616"] {
         let before = site.query();
         let text = association(5001, "A", json!({}))
@@ -205,7 +205,7 @@ fn guests_cannot_call_the_methods_of_the_owner_and_of_admins() {
     for method in methods {
         for cred in [Cred::guest(5001), Cred::guest(1000), Cred { userid: 0, rolemask: 0 }] {
             let refused = site.host.request(&topic(method), Some("{\"data\":[]}"), cred).unwrap_err();
-            // Admins may call these two methods.
+            // Admins may also call `associations` and `check`.
             let text = match method {
                 "associations" | "check" => "Request rejected due to insufficient privilege",
                 _ => "Request requires owner credentials",

@@ -38,8 +38,8 @@ fn queues() -> Value {
     json!({"q": {}, "r": {}})
 }
 
-/// Returns a configuration with the table `fairshare`. If `what` is the timer for limits on node-hours, adds
-/// a limit that starts this timer. The limit applies to no job.
+/// Returns a configuration with the table `fairshare`. If `what` is the name of the timer `TimeLeft`, adds a limit on
+/// node-hours, which starts this timer. The limit applies to no job.
 fn make_configuration(what: &str, mut fairshare: Value) -> Value {
     if what == Timer::TimeLeft.name() {
         fairshare["limits"] = json!([{"scope": "user", "name": "4999", "run-node-hours": 1}]);
@@ -52,8 +52,7 @@ impl Play {
         // The plugin arms the retry timer only if job-list does not answer.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
-        // The configuration lists the queues, so the plugin does not request their states. Each answer then
-        // has only its own effects.
+        // The configuration lists the queues, so that the plugin does not request their states.
         host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
         let site = Site { host, so: PluginCopy::new(faulty_plugin()) };
         site.load(&first_document());
@@ -158,8 +157,8 @@ impl Play {
         self.compare_with_host();
     }
 
-    /// Hands held jobs over to another plugin: sets their urgency to 0, and sends the requests `hand_over`
-    /// and `rest`. Then sets their urgency to 16 again.
+    /// Prepares the return to another plugin as an administrator would: sets the urgency of held jobs to 0, and calls
+    /// the methods `hand_over` and `rest`. Then sets the urgency to 16 again.
     fn hand_over(&mut self) {
         let mut held = self.site.host.jobs();
         held.retain(|id| self.site.state(*id) == State::Depend);
@@ -246,7 +245,7 @@ impl Play {
         // Priorities change.
         self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
         self.request("reprioritize", &json!({}));
-        // With a weight of the factor size, the plugin reads the number of nodes of the site.
+        // If the factor `size` has a weight, the plugin reads the site's number of nodes.
         self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));
         self.request("policy_update", &json!({"data": full_document()}));
         self.compare_with_host();
@@ -316,7 +315,7 @@ impl Play {
         );
     }
 
-    /// Repeats a load that the plugin refused. The repeated load takes over all jobs.
+    /// Repeats a load until the plugin accepts it, at most `refusable` times.
     fn repeat_refused_load(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
         for _ in 0..self.refusable {
             let Err(refused) = outcome else { return };

@@ -137,7 +137,7 @@ fn an_abandoned_push_expires() {
     assert_eq!(begun["expires"], 2);
     let mut part = split_document(&changed_document(), 100).remove(1);
     part["push"] = begun["push"].clone();
-    // Each part restarts the time limit of the push.
+    // The time limit of the push starts again when a part arrives.
     for _ in 0..2 {
         site.host.advance(1.5);
         site.ask("policy_part", &part);
@@ -361,8 +361,8 @@ fn the_log_has_one_line_for_each_load_push_and_removal() {
     assert_eq!(info_lines(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
 }
 
-/// If job-list does not answer, each push asks job-list again. These requests must not restart the timer at which the plugin reads an eventlog
-/// again.
+/// If job-list does not answer, the plugin asks job-list again at each push. These requests must not delay the timer for the next read of an
+/// eventlog.
 #[test]
 fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
     let site = Site::with_options(

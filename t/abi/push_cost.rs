@@ -21,11 +21,11 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is the system allocator's; the calls of each thread are counted.
+// SAFETY: all memory comes from the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's contract is the system allocator's.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -187,7 +187,7 @@ fn an_abandoned_push_leaves_the_memory_use_unchanged() {
     assert!(left < 64 << 10, "{left} of {taken} bytes");
 }
 
-/// Run by hand, with PLUGIN_UNDER_TEST a release build: `cargo test --release --test abi -- --ignored
+/// Run this test by hand, and set PLUGIN_UNDER_TEST to a release build: `cargo test --release --test abi -- --ignored
 /// --nocapture longest_call`.
 #[test]
 #[ignore = "a measurement"]
@@ -244,7 +244,7 @@ fn longest_call() {
     println!("the query as one document: {:.0} ms, the host's own reading included", (now() - start) * 1e3);
 }
 
-/// `t/run.sh --long` runs this test. By hand, with PLUGIN_UNDER_TEST a release build: `cargo test --release
+/// `t/run.sh --long` runs this test. To run it by hand, set PLUGIN_UNDER_TEST to a release build: `cargo test --release
 /// --test abi -- --ignored --nocapture a_million`.
 #[test]
 #[ignore = "takes gigabytes, and a minute"]
@@ -300,8 +300,8 @@ fn a_million_associations_are_pushed_in_short_calls() {
         }
         let open = super::allocated_bytes() - before;
         let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
-        // After the commit, the plugin works in slices. The loop measures the longest work of the plugin in a step
-        // of 50 ms.
+        // After the commit, timers continue the work of the plugin. Each round advances the virtual time by 50 ms, and
+        // `longest` keeps the processor time of the longest round.
         for _ in 0..100 {
             let start = now();
             site.host.advance(0.05);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, association, document, queue};
 
-/// An operation of the host.
+/// An operation on the embedded job manager.
 #[derive(Clone, Debug)]
 enum Op {
     Submit {
@@ -224,7 +224,7 @@ fn parse_job_counts_of_query(query: &Value) -> BTreeMap<(u32, String), Counts> {
     all
 }
 
-/// Returns the names of limits that hold each job, first in the host and then in the query.
+/// Returns two maps from job id to the names of the limits that hold the job: one map from the host, one from the query.
 fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u64, Vec<String>>) {
     let (mut by_host, mut by_query) = (BTreeMap::new(), BTreeMap::new());
     for id in site.host.jobs().into_iter().filter(|&id| site.state(id) == State::Depend) {

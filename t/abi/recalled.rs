@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests what happens while the plugin reads a snapshot: a commit of the removed plugin ends, a job ends, or
-//! job-list answers.
+//! Tests events that happen while a new plugin reads the snapshot: the KVS stores the last commit of the removed plugin, a
+//! job ends, or job-list answers.
 
 use serde_json::{Value, json};
 
@@ -64,8 +64,8 @@ fn a_job_that_ends_before_the_snapshot_is_read_is_added_to_the_next_snapshot() {
     assert_eq!(usage_of(&site, 1000), before);
 }
 
-/// In this test, job-list answers before the plugin has read the snapshot. The answer has fewer data about a job than the snapshot: never GPUs, and
-/// here no cores.
+/// In this test, job-list answers before the plugin has read the snapshot. Unlike the snapshot, the
+/// answer lacks the GPUs and cores of the jobs.
 #[test]
 fn a_job_list_answer_before_the_snapshot_removes_no_data_of_the_snapshot() {
     let (site, ids) = make_site_with_ended_jobs();

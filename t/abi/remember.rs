@@ -258,7 +258,7 @@ fn a_write_that_fails_leaves_the_previous_snapshot() {
 
 #[test]
 fn an_interrupted_snapshot_write_leaves_the_previous_snapshot() {
-    // Each round removes the plugin one commit later than the round before.
+    // Each round removes the plugin after `commits` commits.
     let mut seen = (false, false);
     for commits in 0..7 {
         let site = make_site_with_push(&tree(1200, f64::from));
@@ -353,7 +353,7 @@ fn usage_that_no_push_includes_survives_a_reload_and_a_restart() {
     site.reload();
     let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
-    // Another job ends after the reload. The plugin writes this job to the snapshot together with the earlier ones.
+    // Another job ends after the reload. The plugin writes this job to the snapshot together with the earlier jobs.
     site.finish(ids[2]);
     site.host.advance(70.0);
     let before = usage_of(&site, 1000);
@@ -362,7 +362,7 @@ fn usage_that_no_push_includes_survives_a_reload_and_a_restart() {
     site.reload();
     let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
-    // This push covers all ended jobs.
+    // This push includes the usage of all ended jobs.
     let mut document = tree(3, |_| 7.0);
     document["associations"][0]["counted_until"] = json!(site.host.now());
     document["tree"]["half_life"] = json!(0);

@@ -207,7 +207,8 @@ fn the_plugin_adds_the_default_bank_to_a_replayed_job_without_a_bank() {
 
 #[test]
 fn during_load_the_plugin_requests_no_priority_before_flux_first_asks() {
-    // Flux calls conf.update before it adds the plugin to its list. If the plugin then requested priorities, `.priority-default` would answer.
+    // During the load, Flux calls conf.update before it adds the plugin to its list. If the plugin requested priorities in this callback,
+    // `.priority-default` would set them.
     let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
     for settings in
         [json!({"weights": {"size": 10}}), json!({"age-max": "2d", "weights": {"age": 10}}), limits]

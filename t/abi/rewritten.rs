@@ -8,8 +8,8 @@ use serde_json::json;
 use super::remember::{make_site_with_push, tree, usage_of};
 use super::{OWNER, document, job, topic};
 
-/// If more jobs end, the plugin replaces the last chunk of ended jobs by a longer chunk. Then a push includes the usage
-/// of the added jobs, so the plugin must write the removed chunk again.
+/// The snapshot has a chunk with one ended job. When a second job ends, the plugin replaces this chunk by a chunk with both
+/// jobs. After a push with the usage of the second job, the plugin needs the first chunk again.
 #[test]
 fn a_chunk_that_was_removed_is_written_again() {
     let mut document = tree(3, |_| 0.0);

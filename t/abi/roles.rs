@@ -10,7 +10,7 @@ use super::{OWNER, Site, job, topic};
 
 const EPERM: i32 = 1;
 
-/// All methods with their roles.
+/// All methods, each with the role that a caller needs.
 const ROLES: [(&str, Role); 25] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
@@ -94,7 +94,7 @@ fn guests_cannot_read_data_of_other_users_or_change_data_with_any_payload() {
                         Ok(text) => {
                             assert!(role == Role::Guest && cred.rolemask != 0, "{place}");
                             let text = text.unwrap_or_default();
-                            // An answer may contain the requested id, because Flux lists the ids of all jobs anyway.
+                            // The id of the requested job is not secret: `flux jobs` shows the ids of all jobs to every user.
                             for secret in [theirs[1].to_string(), "5002".to_owned()] {
                                 assert!(!text.contains(&secret), "{place} contains {secret}: {text}");
                             }
@@ -123,7 +123,7 @@ fn the_former_method_prices_gives_the_same_answer_as_priorities() {
     assert_eq!(answer("prices"), page.to_string());
 }
 
-/// The role mask has `FLUX_ROLE_USER` and `FLUX_ROLE_ADMIN`. Methods that change data must refuse such a user.
+/// The user has the roles `FLUX_ROLE_USER` and `FLUX_ROLE_ADMIN`. Methods that change data must refuse this user.
 #[test]
 fn admins_may_read_all_data_of_the_owner() {
     let site = Site::new();

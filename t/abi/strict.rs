@@ -134,8 +134,8 @@ fn a_job_without_headroom_is_held_when_its_urgency_rises() {
     site.check();
 }
 
-/// Flux stores one update at a time, and posts it to the job whose callback returns next. This job may differ
-/// from the job that the plugin wants to update.
+/// Flux posts a requested jobspec update to the job whose callback returns next. The plugin may have
+/// requested the update for another job.
 #[test]
 fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     let site = Site::without_pushed_data();
@@ -151,8 +151,8 @@ fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     let runs = site.submit(&job(5001, 1));
     let held = site.submit(&Submission { urgency: 17, ..job(5001, 1) });
     assert_eq!(list_states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
-    // With the new record, jobs with urgency 16 get the priority 0. When Flux asks for the priority of the released
-    // job, the plugin also suspends the job's reservation.
+    // The new records give jobs with urgency 16 the priority 0. When Flux asks for the priority of the released job
+    // `waits`, the plugin frees the headroom that is reserved for this job.
     let mut poor = cap(2);
     poor["fairshare"] = json!(0);
     site.rpc("rec_update", &json!({"data": [poor]})).unwrap();

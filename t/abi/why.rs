@@ -169,8 +169,8 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
 pub(super) const QUEUE_STATUS: &str = "job-manager.queue-status";
 pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reason": "repairs"}"#;
 
-/// The plugin answers a request about a pending job when the job manager has reported the state of its queue.
-/// At most eight such requests of each guest may wait.
+/// The plugin answers a request about a pending job after the job manager has reported the state of the job's queue.
+/// At most eight requests of each guest may wait for this.
 #[test]
 fn eight_requests_of_a_guest_may_wait_for_the_state_of_a_queue() {
     let site = Site::with(&document());
@@ -276,7 +276,7 @@ fn a_guest_that_sends_requests_without_pause_gets_delayed_answers() {
             serde_json::from_str(late_answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
         assert_eq!(answer["jobs"][0]["id"], json!(mine));
     }
-    // With new credit, the guest gets an answer at once.
+    // By now the guest has new credit for requests, and gets an answer at once.
     assert!(ask(5002).is_ok());
     // When the plugin is removed, waiting requests get an error.
     while ask(5002).is_ok() {}
@@ -330,8 +330,7 @@ fn limits_over_scopes_are_listed_with_their_scope() {
         ["max-run-nodes-in-queue", "queue", "q", "q", 3, 50],
     ]);
     assert_eq!(json!(shown), wanted);
-    // The amount that jobs in a bank or queue use includes the jobs of other users, so a guest does not get it. A guest gets only the amounts of
-    // the user alone.
+    // A guest gets only amounts of the guest's own jobs. The amount that a bank or queue uses includes jobs of other users, and is hidden.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
     let usage_of = |cred| {
         let answer = ask(&site, "standing", json!({"user": 5001}), cred);
@@ -351,7 +350,7 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let all =
         json!([["5001/A", 0, 4], ["A", 4, 6], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1], ["q", 3, 50]]);
     assert_eq!(usage_of(OWNER), all);
-    // A guest could compute the hidden amounts from the size at which a job is held, and from the number of held jobs.
+    // For a guest, check_job leaves out limits with hidden amounts. Otherwise the guest could find these amounts by checking jobs of several sizes.
     let check = |cred| {
         let payload = json!({"jobspec": job(5001, 1).jobspec, "user": 5001, "count": 5});
         let checked = ask(&site, "check_job", payload, cred);

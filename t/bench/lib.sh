@@ -27,7 +27,7 @@ path_of() {
 	echo "$dir/mf_priority.so"
 }
 
-# meter: builds the plugin $work/meter.so, and sets the C library to one arena for each thread of a broker, also for large allocations.
+# meter: builds the plugin $work/meter.so. Sets the C library so that each thread of a broker has its own arena, also for large allocations.
 meter() {
 	cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$work/meter.so" "$bench/meter.c" >&2
 	export GLIBC_TUNABLES=glibc.malloc.arena_max=200:glibc.malloc.mmap_threshold=33554432

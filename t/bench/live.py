@@ -184,8 +184,7 @@ def refreshes():
         commit, _, stall, wait_ = while_pinging(push_and_wait)
         line(policy + ": commit", "", "", commit, stall, wait_)
         rest()
-        # This function sends no query. The answer to a query contains all associations, so a query would
-        # disturb the measurement.
+        # Do not send a query here. Its answer would contain all associations and disturb the measurement.
         def watch():
             time.sleep(seconds)
 

@@ -8,8 +8,8 @@ import math
 import sys
 from xml.sax.saxutils import escape
 
-# The measures to plot, in order. The axis shows a number of jobs or a number of associations. The number that is not on the axis is always
-# ONE.
+# The measures to plot, in order, each with its axis: the number of jobs or of associations. While the number on the axis grows, the other
+# number stays at ONE, an argument of this script.
 SHOWN = [
     ("submit", "jobs", "submission, processor time"),
     ("submit: a second", "jobs", "rate of submissions"),

@@ -165,7 +165,7 @@ def live():
     cost, posts = over(1)
     note("a live refresh", max(0, cost - idle) * 1e3, "ms")
     note("a live refresh: prices posted", posts, "per second")
-    # Restore the default setting, so that the restarted instance has the setting of a real site.
+    # Restore the default refresh interval, so that the restarted instance is like a real site.
     conf["fairshare"] = dict(refresh="30s")
     handle.rpc("config.load", conf).get()
     settle()

@@ -3,10 +3,11 @@
 # Measures the cost of growing numbers of jobs and associations with several plugins in one run. Prints a Markdown table, and writes plots
 # in SVG and the raw figures.
 # usage: scale.sh PLUGIN.so [UPSTREAM.so] [nothing]   (JOBS="1000 10000 50000", LEAVES="1000 10000 100000",
-#        ONE=1000 jobs or associations while the other number grows, SECONDS_MOST=60 of a drain, RESTART_MOST=900 of a restart, BROKERS=1,
-#        OUT=scale with .md, .svg and .jsonl)
-# NAMES="a b" names the plugins (default: flux-fairshare flux-accounting). With NESTED=1 the instances are batch jobs of another one
-# (flux batch), and a restart includes their start. Jobs have one core and are not executed.
+#        ONE=1000 associations while the number of jobs grows, and ONE jobs while the number of associations grows,
+#        SECONDS_MOST=60: time limit of a drain, RESTART_MOST=900: time limit of a restart, BROKERS=1,
+#        OUT=scale: name of the files .md, .svg and .jsonl)
+# NAMES="a b" names the plugins (default: flux-fairshare flux-accounting). With NESTED=1 the instances are batch jobs (flux batch)
+# of a parent instance, and a restart includes the start of the batch job. Jobs have one core and are not executed.
 
 . "$(dirname "$0")/lib.sh"
 out=${OUT:-scale} one=${ONE:-1000} most=${SECONDS_MOST:-60} brokers=${BROKERS:-1}
@@ -35,7 +36,7 @@ instance() {
 	fi
 }
 
-# given_up STATUS: reports a restart that the command `timeout` ended, with status 124 or 137. Exits on any other failure.
+# given_up STATUS: if STATUS is 124 or 137, reports that `timeout` has ended the restart. Otherwise exits with STATUS.
 given_up() {
 	case $1 in
 	124 | 137) echo "   restart: not over in ${RESTART_MOST:-900} s" >&2 ;;

@@ -139,7 +139,7 @@ fn credit_add_explains_what_a_credit_beyond_past_usage_reduces() {
         )),
         "{said}"
     );
-    // The earlier credits are already larger than the usage.
+    // The credit above is already larger than the usage.
     let said = add("-1", &[]);
     assert!(
         said.contains("has no usage of ended jobs, so")

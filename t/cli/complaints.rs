@@ -15,8 +15,8 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
 fn norm_shares_reveal_that_users_of_sshare_are_missing() {
     for (name, golden) in read_golden_files("slurm") {
         let whole = format_sshare(&golden);
-        // Without -a, sshare lists all accounts, but only one user: the caller. NormShares can only show that siblings
-        // of this user are missing. So the test needs a user with siblings.
+        // Without -a, sshare lists all accounts, but the only user in the list is the caller. The NormShares of the caller
+        // show that siblings are missing, so this test chooses a caller with siblings.
         let users: Vec<&str> =
             whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
         let mine = users.get(3).expect("a user");
@@ -196,7 +196,7 @@ fn options_that_do_not_apply_are_refused() {
         let ran = fairshare(arguments);
         assert!(ran.error().contains(text), "{arguments:?}: {ran:?}");
     }
-    // An option that applies to one of two policies is accepted.
+    // The option applies to only one of the two ranking policies, and is accepted.
     fairshare(["compare", "-t", &tree, "--policy", "classic,fair-tree", "--set", "dampening=2"]).ok();
 }
 

@@ -29,7 +29,7 @@ fn a_refused_key_is_reported_with_file_value_range_and_remedy() {
     assert_eq!(document["faults"][0]["value"], json!(0));
 }
 
-/// Flux starts with a file of an earlier version, and the command names the keys that do nothing.
+/// Flux starts with a configuration of an earlier version. `config check` warns of keys that no longer have an effect.
 #[test]
 fn a_key_of_an_earlier_version_is_accepted_with_a_warning() {
     let file = directory("config_retired").join("fairshare.toml");

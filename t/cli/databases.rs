@@ -78,8 +78,8 @@ fn usage_in_json_has_its_unit_in_the_key_if_the_unit_is_known() {
     assert!(!weighted[0].as_object().expect("an object").contains_key("usage_node_seconds"));
 }
 
-/// `flux account delete-bank A` and `flux account add-bank --parent-bank=B A` move bank A, and leave an
-/// inactive row of it. A bank may be moved once or several times.
+/// `flux account delete-bank A` and `flux account add-bank --parent-bank=B A` move bank A. The old row of the bank stays
+/// in the table and becomes inactive.
 #[test]
 fn the_inactive_row_of_a_moved_bank_is_ignored() {
     let moves = [
@@ -445,8 +445,8 @@ fn a_push_sends_the_bank_tree_with_usages_and_their_cutoff_times() {
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
 
-    // After an exact count by sync, the pushed tree has the time of this count. The tree no longer has this time if flux-accounting has
-    // counted a period boundary or a job.
+    // The pushed tree has the time at which sync last counted the usage. If flux-accounting changed the usage after sync, the tree has the
+    // time of the push.
     site.sql(
         "CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
          INSERT INTO t_half_life_period_table VALUES ('cluster', 1000);",
@@ -471,7 +471,7 @@ fn a_push_sends_the_bank_tree_with_usages_and_their_cutoff_times() {
     site.sql("UPDATE job_usage_factor_table SET last_job_timestamp = 2000.5 WHERE username = 'ann'");
     assert_eq!(counted(1000.0, 1900.0), 1900.0);
 
-    // A database without shares has no tree, and is pushed without one.
+    // If the database has no shares, the pushed data have no tree.
     site.sql("ALTER TABLE association_table DROP COLUMN shares");
     let data = read();
     assert_eq!((data.tree, data.associations[0].username.clone()), (None, None));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A disk that fails on request: a layer over the system's files (a VFS of SQLite) that counts operations.
+//! A disk that fails on request: a VFS for SQLite that counts operations, and passes them to SQLite's own VFS.
 //!
-//! The layer becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their shared
-//! memory passes through the layer.
+//! The failing VFS becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their
+//! shared memory passes through the failing VFS.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub enum Fault {
     Once,
     /// The operation and all later operations fail, as if the disk were gone or locked.
     Gone,
-    /// All writes fail from this operation on; reads and removals succeed.
+    /// The operation and all later writes fail. Reads and removals succeed.
     Full,
 }
 
@@ -64,7 +64,7 @@ fn lock_error(system: c_int) -> c_int {
     if GOES_ON.load(Ordering::SeqCst) { ffi::SQLITE_BUSY } else { system }
 }
 
-/// The system's VFS for SQLite, and the VFS of this test, which calls the system's VFS.
+/// SQLite's own VFS, and the failing VFS, which calls SQLite's own VFS.
 struct Layers {
     system: *mut sqlite3_vfs,
     ours: sqlite3_vfs,
@@ -81,7 +81,7 @@ static LAYERS: OnceLock<Layers> = OnceLock::new();
 /// [`fail_operation`].
 pub fn install_failing_disk() {
     let layers = LAYERS.get_or_init(|| {
-        // SAFETY: a null name requests the default layer, which exists as long as the process.
+        // SAFETY: a null name requests the default VFS, which exists as long as the process.
         let system = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
         // SAFETY: SQLite returned the pointer; the fields are plain values and function pointers.
         let mut ours = unsafe { std::ptr::read(system) };
@@ -94,7 +94,7 @@ pub fn install_failing_disk() {
         ours.xAccess = Some(access);
         Layers { system, ours }
     });
-    // SAFETY: the layer is never moved or freed. SQLite writes only the pointer of its list, under a lock of SQLite.
+    // SAFETY: the failing VFS is never moved or freed. SQLite writes only its pointer `pNext`, under a lock of SQLite.
     let status = unsafe { ffi::sqlite3_vfs_register((&raw const layers.ours).cast_mut(), 1) };
     assert_eq!(status, ffi::SQLITE_OK);
 }
@@ -103,25 +103,26 @@ fn system_layer() -> *mut sqlite3_vfs {
     LAYERS.get().expect("installed").system
 }
 
-/// An open file: the methods first, as SQLite requires, then the file of the system's layer.
+/// An open file of the failing VFS. SQLite requires that the pointer to the methods comes first. `real` points to the file of
+/// SQLite's own VFS.
 #[repr(C)]
 struct File {
     base: sqlite3_file,
     real: *mut sqlite3_file,
 }
 
-/// Returns the function `$method` of the system's file, and a pointer to this file.
+/// Returns the method `$method` of SQLite's own VFS, and the pointer `real` of the file.
 macro_rules! real {
     ($file:ident . $method:ident) => {{
         // SAFETY: SQLite calls this only for files that `open` has initialized, so `$file` points to a
         // `File`.
         let real = unsafe { (*$file.cast::<File>()).real };
-        // SAFETY: `open` sets our methods only for files that have the system's methods.
+        // SAFETY: SQLite calls this only after `open` has set METHODS. `open` sets METHODS only if the methods of `real` are set.
         (unsafe { (*(*real).pMethods).$method.expect("the system's file has this method") }, real)
     }};
 }
 
-/// Defines a method that fails if this operation must fail, and otherwise calls the system's method.
+/// Defines a method that calls the method `$method` of SQLite's own VFS, or returns `$error` if the operation must fail.
 macro_rules! method {
     ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
@@ -129,7 +130,7 @@ macro_rules! method {
                 return $error;
             }
             let (method, real) = real!(file.$method);
-            // SAFETY: the arguments are those of SQLite.
+            // SAFETY: `real` points to an open file of SQLite's own VFS. SQLite passed the other arguments to this function.
             unsafe { method(real $(, $argument)*) }
         }
     };
@@ -152,7 +153,7 @@ method!(shm_unmap, xShmUnmap, None::<Kind>, 0, deletes: c_int);
 unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c_int, at: i64) -> c_int {
     let (write, real) = real!(file.xWrite);
     if !should_operation_fail(Kind::Writes) {
-        // SAFETY: the arguments are those of SQLite.
+        // SAFETY: `real` points to an open file of SQLite's own VFS. SQLite passed the other arguments to this function.
         return unsafe { write(real, from, size, at) };
     }
     if GOES_ON.load(Ordering::SeqCst) {
@@ -164,22 +165,22 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c
 }
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
-    // An unlock always succeeds. For a lock of another process SQLite would wait ten seconds, whatever the setting is.
+    // An unlock always succeeds. A failed lock gives an I/O error here: after SQLITE_BUSY, SQLite would try again for ten seconds.
     if flags & ffi::SQLITE_SHM_LOCK != 0 && should_operation_fail(Kind::Reads) {
         return ffi::SQLITE_IOERR_SHMLOCK;
     }
     let (method, real) = real!(file.xShmLock);
-    // SAFETY: the arguments are those of SQLite.
+    // SAFETY: `real` points to an open file of SQLite's own VFS. SQLite passed the other arguments to this function.
     unsafe { method(real, offset, count, flags) }
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     let (method, real) = real!(file.xShmBarrier);
-    // SAFETY: `real` is the system's file.
+    // SAFETY: `real` points to an open file of SQLite's own VFS.
     unsafe { method(real) }
 }
 
-/// With version 2, SQLite does not map files into memory. This test could not count reads from mapped memory.
+/// The methods have version 2, in which SQLite does not map files into memory. The test could not count reads from mapped memory.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),
@@ -209,7 +210,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite allocates `szOsFile` bytes: our structure, followed by the system's file.
+    // SAFETY: SQLite allocates `szOsFile` bytes: a `File`, followed by the file of SQLite's own VFS.
     let real = unsafe { file.cast::<u8>().add(size_of::<File>()) }.cast::<sqlite3_file>();
     // SAFETY: SQLite has allocated the structure. If the pointer to the methods is null, the file is not
     // open.
@@ -219,9 +220,9 @@ unsafe extern "C" fn open(
         return ffi::SQLITE_CANTOPEN;
     }
     let open = find_system_method(|vfs| vfs.xOpen);
-    // SAFETY: the arguments are those of SQLite, with space for the system's file.
+    // SAFETY: `real` points to enough memory for a file of SQLite's own VFS. SQLite passed the other arguments to this function.
     let status = unsafe { open(system_layer(), name, real, flags, out) };
-    // SAFETY: `real` is the system's file. The system has set the methods only if the file must be closed.
+    // SAFETY: `open` has initialized `real`. `pMethods` is null if the file need not be closed.
     if unsafe { !(*real).pMethods.is_null() } {
         // SAFETY: `file` was written above.
         unsafe { (*file).pMethods = &raw const METHODS };
@@ -235,7 +236,7 @@ unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_i
         return ffi::SQLITE_IOERR_DELETE;
     }
     let delete = find_system_method(|vfs| vfs.xDelete);
-    // SAFETY: the arguments are those of SQLite.
+    // SAFETY: SQLite passed the arguments after the VFS to this function.
     unsafe { delete(system_layer(), name, syncs) }
 }
 
@@ -249,12 +250,12 @@ unsafe extern "C" fn access(
         return ffi::SQLITE_IOERR_ACCESS;
     }
     let access = find_system_method(|vfs| vfs.xAccess);
-    // SAFETY: the arguments are those of SQLite.
+    // SAFETY: SQLite passed the arguments after the VFS to this function.
     unsafe { access(system_layer(), name, flags, out) }
 }
 
-/// Returns a method of the system's layer.
+/// Returns a function of SQLite's own VFS.
 fn find_system_method<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
-    // SAFETY: the default layer exists as long as the process.
+    // SAFETY: SQLite's own VFS exists as long as the process.
     of(unsafe { &*system_layer() }).expect("each layer has it")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Makes each read, write, sync, lock, open and removal of a file fail, once or from then on. The command must report the error and change nothing,
-//! the database must stay valid, and the next run must give the result of an undisturbed run.
+//! Makes one operation on a file fail, or this operation and all later ones: a read, write, sync, lock, open or removal. The command must report
+//! the error and change nothing. The database must stay valid, and the next run must give the same result as without the failure.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -137,7 +137,7 @@ fn run_with_fault(
         // The command succeeded, because SQLite repeated the failed operation or did not need it.
         0 => assert!(found == after, "{what}: the command succeeded, but the database lacks a change"),
         2 => {
-            // The commit is in the log, but the system did not confirm that it is on the disk.
+            // The commit may be in the log, but the command could not make sure that the log is on the disk.
             let may_be_there =
                 message.ends_with("; either all or nothing was stored: run the command again\n");
             assert!(

@@ -128,9 +128,9 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remaining time. The
-/// command then shows one usage period for each row. For an association without rows, the command shows no period for
-/// the remaining time.
+/// flux-accounting has an additional usage period if the reset period is not a multiple of the half-life. The command
+/// shows as many periods as the association has rows. If an association has no rows, the command leaves out the
+/// additional period.
 #[test]
 fn why_shows_as_many_usage_periods_as_the_database_has_rows() {
     let site = Site::small("why_rows");

@@ -94,7 +94,7 @@ fn the_manual_page_and_the_reference_have_all_methods_of_each_role() {
     }
 }
 
-/// The defaults in the sample are those of the plugin.
+/// The sample configuration sets each key to the default of the plugin.
 #[test]
 fn the_sample_sets_each_setting_to_its_default() {
     let sample = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/flux-fairshare.toml"));
@@ -268,7 +268,7 @@ fn the_error_about_a_missing_argument_shows_the_usage() {
     );
 }
 
-/// A manual page names an environment variable or file only if the command has the option for it.
+/// A manual page names an environment variable or a file only if an option of the command uses it.
 #[test]
 fn manual_pages_list_only_environment_variables_and_files_that_options_use() {
     let fresh = directory("environment");

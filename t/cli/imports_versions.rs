@@ -37,7 +37,7 @@ fn list_shares(path: &str) -> String {
     ran.out.trim_end().replace('\n', " ")
 }
 
-/// Returns the output of sshare since Slurm 25.11, which prints no FairShare of accounts under any rule. `long` adds the columns of `-l`.
+/// Returns the output of sshare as in Slurm 25.11 and later, where accounts have no FairShare. `long` adds the columns of `-l`.
 fn format_sshare_25_11(golden: &Value, long: bool) -> String {
     let is_dropped =
         |column: &str| !long && ["NormUsage", "LevelFS", "GrpTRESMins", "TRESRunMins"].contains(&column);
@@ -271,8 +271,8 @@ fn nodes_of_pbs_are_identified_by_name_not_by_number() {
         ran.err.contains("line 2: the number 502 of \"u2\" is also the number of \"u1\" (line 1)"),
         "{ran:?}"
     );
-    // The leaf u0 and the groups a and b have the same number, 50. This is valid, because pbsfs prints each group right
-    // before its children.
+    // The leaf u0 and the groups a and b have the same cgrp number, 50. The children of each group are still known, because
+    // pbsfs prints them right after the group.
     let rows = [
         ("TREEROOT", -1, 0, -1),
         ("u0", 0, 50, 5),

@@ -21,14 +21,13 @@ fn assert_killed_update_is_atomic(site: &Site) {
     assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
 
     let (mut kept, mut done) = (0, 0);
-    // The first run is killed at once. The duration was measured with cold caches, so a faster run might end before its
-    // kill.
+    // Step 0 kills the process at once. In later steps, the process may end before it is killed.
     for step in 0..24_u32 {
         site.sql(old);
         let moment = full_duration.mul_f64(1.1 * f64::from(step) / 24.0);
         let mut child = update();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
-        // SIGKILL; an error means that the process has ended by itself.
+        // Send SIGKILL. The call may fail if the process has already ended.
         let _ = child.kill();
         child.wait().expect("it ends");
         let found = fairshares(&site.path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Runs `flux fairshare` as a user does: arguments in; output, exit status and files out.
+//! Runs `flux fairshare` as a user does, and checks its output, exit status and files.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

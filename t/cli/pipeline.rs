@@ -44,7 +44,7 @@ fn make_site_with_jobs(test: &str) -> Site {
     site
 }
 
-/// Runs `sync` without a fetch at this time.
+/// Runs `sync` as if the time were `now`. Does not fetch job records.
 fn run_sync(site: &Site, now: f64, more: &[&str]) -> super::RunResult {
     let now = now.to_string();
     let head = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
@@ -282,7 +282,7 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     let ann = ann.expect("a difference");
     let values = ["stored", "recounted", "difference"].map(|key| ann[key].as_f64().unwrap_or(f64::NAN));
     assert_eq!((values, ann["due"].as_bool()), ([7.0, 20.0, 13.0], Some(true)));
-    // Missing records can only explain a recount that is lower than the stored usage. This recount is higher.
+    // If records were missing, the recount would be lower than the stored usage. This recount is higher.
     assert!(!text.contains("the oldest record ended on"), "{text}");
     run_sync(&site, END + 100.0, &[]).ok();
     site.sql("UPDATE association_table SET job_usage = 70 WHERE username = 'ann'");
@@ -337,7 +337,7 @@ fn a_push_marks_jobs_that_never_count_again_as_counted() {
     ));
     let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
     assert_eq!(read_watermarks(&site), cleared);
-    // Stores a change of the half-life. Usages must stay, and earlier jobs must not count again.
+    // Stores a change of the half-life. The usages must stay the same, and sync must not count earlier jobs again.
     site.sql(&format!(
         "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
          UPDATE job_usage_per_association_table SET value = 0;
@@ -354,7 +354,7 @@ fn a_push_marks_jobs_that_never_count_again_as_counted() {
         [END + 300.0; 4],
         "without the marks of sync, the time of the reconfiguration is the watermark"
     );
-    // A cut-off that is not a valid time covers all jobs, and the plugin accepts the push.
+    // The value 1e300 is not a valid time. The watermark is then later than every job, and the plugin accepts it.
     site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
     assert_eq!(read_watermarks(&site)[0], 1e12);
     site.sql("ALTER TABLE bank_table DROP COLUMN ignore_older_than; DROP TABLE config_table");
@@ -384,12 +384,12 @@ fn kill_syncs(site: &Site) {
         }
         std::fs::copy(&backup, &site.path).expect("a copy");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The first run is killed at once. The measured run was the slowest, so a faster run might end before its kill.
+        // Round 0 kills the process at once. In later rounds, the process may end before it is killed.
         let part = if round == 0 { 0.0 } else { (seed >> 40) as f64 / (1_u64 << 24) as f64 };
         let moment = full_duration.mul_f64(1.1 * part);
         let mut child = begin();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
-        // SIGKILL; an error means that the process has ended by itself.
+        // Send SIGKILL. The call may fail if the process has already ended.
         let _ = child.kill();
         child.wait().expect("it ends");
         let found = read_update_usage_tables(site);

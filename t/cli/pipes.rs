@@ -36,8 +36,7 @@ fn wait_until_blocked_in_write(child: &mut Child, what: &dyn std::fmt::Debug) {
         match std::fs::read_to_string(&call) {
             Ok(call) if call.starts_with(&format!("{} 0x1 ", libc::SYS_write)) => return,
             Ok(_) => std::thread::sleep(Duration::from_millis(10)),
-            // If the kernel does not show the system call of a process, wait one second. The program needs only milliseconds to fill the
-            // pipe.
+            // Some kernels do not show system calls in /proc. Then wait for one second, in which the program surely fills the pipe.
             Err(_) => return std::thread::sleep(Duration::from_secs(1)),
         }
         assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");

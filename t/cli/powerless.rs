@@ -60,7 +60,7 @@ impl Drop for UnprivilegedDirectory {
     }
 }
 
-/// Returns whether the tests run as root, which alone can change owners of files.
+/// Returns whether the tests run as root. Only root can change the owner of a file.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").expect("procfs").uid() == 0
 }

@@ -374,7 +374,8 @@ fn the_largest_priority_of_a_configuration_decides_which_job_starts_first() {
     }
 }
 
-/// The deposit is 1.5 node-hours. At charge 1, the time limit of a job costs one node-hour, and half of that is returned when the job ends.
+/// The deposit is 1.5 node-hours. With the charge factor 1, a job is charged one node-hour for its time limit. Half of this
+/// charge is returned when the job ends.
 #[test]
 fn the_charge_factor_of_a_configuration_applies_to_budgets() {
     let site = Site::small("simulate_charge");

@@ -36,7 +36,7 @@ const SCHEMA: &str = "
         value real DEFAULT 0, PRIMARY KEY (username, bank, period));
 ";
 
-/// One database in a directory of its own.
+/// A database in its own directory.
 pub struct Site {
     pub path: PathBuf,
 }

@@ -117,7 +117,7 @@ fn an_update_waits_for_a_write_of_the_owner() {
     let other = site.open();
     other.execute_batch("BEGIN IMMEDIATE; UPDATE association_table SET shares = 9").expect("begun");
     assert!(fs::metadata(with_suffix(&site.path, "-journal")).expect("a journal").len() > 0);
-    // Readers are not disturbed.
+    // The lock of the other program does not block `show`, which only reads.
     fairshare(["show", "-p", site.path()]).ok();
     site.check_that_update_waits_for_lock(&other);
 }
@@ -156,7 +156,7 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     }] {
         assert!(ran.ok().contains("ann|7\n"), "{ran:?}");
     }
-    // A crash leaves the log without its index, which a reader would create.
+    // After a crash, the log has no index. A reader would have to create the index.
     fs::copy(with_suffix(&view.database, "-wal"), view.directory.join("left.db-wal")).expect("copied");
     fs::copy(&view.database, view.directory.join("left.db")).expect("copied");
     let left =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Output that was once unreadable or wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals of no rows.
+//! Output that was once unreadable or wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals that report 0 rows.
 
 use super::site::Site;
 use super::table::run_on_screen;
@@ -26,7 +26,7 @@ fn why_prints_pbs_usages_as_fractions_of_the_parent_level() {
     let text = ran.ok();
     let (root, group, user) = (read_figures(text, "root"), read_figures(text, "g1"), read_figures(text, "a"));
     assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
-    // 199 is 64.61 % of 308, and 49 is 24.62 % of 199: each percentage relates to the level above.
+    // Each percentage relates to the level above: 199 is 64.61 % of 308, and 49 is 24.62 % of 199.
     assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");
     let below = fairshare(["why", "g1", "--tree", &path, "--policy", "pbs"]);
     assert!(below.ok().contains("and 199 of the 308 used (64.61 %), most by b 150 (75.38 %)"), "{below:?}");

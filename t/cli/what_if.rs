@@ -101,7 +101,7 @@ fn what_if_predicts_the_decay_of_the_usage_bins() {
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
         let other = make_site_near_period_end(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
-        // Within 3 days and within 10 days, the oldest usage period is dropped once. This period has a quarter of the usage.
+        // Each period boundary halves the usage. The first boundary also drops the oldest period, which has a quarter of the usage.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
         fairshare(["update", "-p", other.path()]).ok();
@@ -120,7 +120,8 @@ fn what_if_predicts_the_decay_of_the_usage_bins() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
-/// Checks the predicted fair-shares if ann runs no jobs for `time`: they must equal those of a site in which ann's usage is multiplied by `left`.
+/// Checks the fair-shares that what-if predicts if ann runs no jobs for `time`. They must equal the fair-shares after ann's usage is multiplied
+/// by `left`.
 fn assert_prediction(site: &Site, time: &str, left: f64) {
     let other = make_site_near_period_end(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
     other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
@@ -130,7 +131,7 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
     assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{} in {time}", site.path());
 }
 
-/// The prediction includes a boundary that has passed and is not counted yet, because the next run counts it before the next boundary.
+/// A period boundary has passed since the last sync. The prediction includes this boundary too.
 #[test]
 fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
     let site = make_site_near_period_end("what_if_late", 2.0 * 86_400.0);
@@ -146,7 +147,7 @@ fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
     }
 }
 
-/// The number of rows in the database decides how many periods are kept, not the configuration.
+/// The number of rows in the database decides how many usage periods are kept. The configuration has no effect on this number.
 #[test]
 fn the_oldest_row_decides_how_many_periods_are_kept() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
@@ -188,8 +189,8 @@ fn the_last_step_of_a_forecast_has_the_predicted_fair_share() {
     }
 }
 
-/// `why` predicts the boundary after which usage no longer exceeds the share. At this boundary, usage must be at or below the share. One boundary
-/// earlier, usage must be above the share.
+/// `why` predicts the period boundary at which the usage of the bank falls to its share. One boundary earlier, the usage must still be
+/// above the share.
 #[test]
 fn usage_falls_to_the_share_at_the_boundary_that_why_predicts() {
     let site = make_site_near_period_end("even_again", 1.9 * 86_400.0);
@@ -229,7 +230,7 @@ fn suggested_changes_are_as_small_as_possible() {
         let ran = fairshare(["what-if", "-p", site.path(), "--shares", &change, "--json"]);
         predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
-    // With one share less, the banks are equal, so their users are ranked together.
+    // With one share less, the two banks tie, and ann is not ranked first.
     assert_eq!((place(shares), place(shares - 1)), (1.0, 0.75));
 }
 

@@ -100,7 +100,7 @@ fn a_job_that_ends_in_a_reprioritize_loop_is_removed_after_the_loop() {
         3,
         |ids| json!({PRIORITY_GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}),
     );
-    // The loop visits all jobs: the ended job stays in the hash until a later turn, in which the scheduler confirms that its request is cancelled.
+    // The loop visits all three jobs. Flux removes the ended job later, when the scheduler has confirmed the cancellation.
     assert_eq!(take_jobs_with_requested_priority(&bench).len(), 3);
     bench.host.settle();
     assert_eq!(bench.state(ids[2]), State::Inactive);

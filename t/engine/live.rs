@@ -102,7 +102,7 @@ fn live_fair_shares_equal_the_ranking_of_each_golden_tree() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// The interleaved order must be the order in which OpenPBS starts jobs. OpenPBS charges each started job at once to its entity and to all
+/// With interleaving, jobs must have the order in which OpenPBS starts them. OpenPBS charges each started job at once to its entity and to all
 /// groups above the entity.
 #[test]
 fn interleaving_orders_jobs_as_one_openpbs_scheduling_cycle_would() {
@@ -141,7 +141,7 @@ fn interleaved_priorities_give_the_start_order_of_an_openpbs_cycle() {
     for (name, table, tree) in super::golden::pbs_trees() {
         let sequence = &table["cycle_sequence"];
         let Some(picks) = sequence["picks"].as_array() else { continue };
-        // With the default weights a node accrues 1 a second.
+        // With the default weights, a node accrues a usage of 1 in each second.
         let duration = sequence["job_cost"].as_f64().unwrap();
         let (site, names) = site(&tree, Policy::Pbs, Options::default());
         let batches = Batches { ordered: 1_000_000, ..Batches::default() };

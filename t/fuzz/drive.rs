@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The fuzzing loop. It collects inputs that cause new behaviour, and mutates them.
 //!
-//! Only nightly Rust can measure coverage. So a target returns features instead: hashes of its behaviour, for example of the texts of
-//! refusals without numbers. `FUZZ_SECONDS` sets the duration for each target, and `FUZZ_SEED` repeats a run. A run starts with the files
-//! of `t/fuzz/corpus/TARGET/`, which include inputs that failed in the past.
+//! A target returns features, which are hashes of its behaviour. An example is the hash of an error text without its numbers. The loop uses
+//! features instead of coverage, which only nightly Rust can measure.
+//!
+//! `FUZZ_SECONDS` sets the duration for each target, and `FUZZ_SEED` repeats a run. A run starts with the files of
+//! `t/fuzz/corpus/TARGET/`, which include inputs that failed in the past.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -142,7 +144,7 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut run: impl FnM
     }
     assert!(!pool.is_empty(), "{target}: no seeds");
     while began.elapsed() < Duration::from_secs(seconds) {
-        // The newest inputs were mutated least, so every second input is one of the last 20.
+        // Half of the time, choose one of the 20 newest inputs, because they were mutated least.
         let at = if rng.happens_once_in(2) {
             pool.len() - 1 - rng.below(pool.len().min(20))
         } else {
@@ -188,7 +190,7 @@ fn save(target: &str, input: &[u8]) -> PathBuf {
     path
 }
 
-/// Returns `input` with a random change of its bytes, whatever the bytes mean.
+/// Returns `input` with a random change of its bytes.
 pub fn mutate_bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     const ODD: [u8; 12] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b'"', b'\\', b'{', b'-', b'9', b','];
     let mut output = input.to_vec();

@@ -59,7 +59,7 @@ fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Val
 
 fn pick_value<'a>(rng: &mut Rng, value: &'a mut Value) -> &'a mut Value {
     let mut place = rng.below(count_values(value));
-    // Searches a copy first, because a failed search would keep `value` borrowed.
+    // Search a copy first: after a failed search in `value` itself, the compiler would treat `value` as borrowed.
     let found = find_value(&mut value.clone(), &mut place.clone()).is_some();
     if found { find_value(value, &mut place).unwrap() } else { value }
 }

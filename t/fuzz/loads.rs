@@ -15,7 +15,7 @@ fn parse(input: &[u8]) -> Option<Value> {
     serde_json::from_slice(input).ok()
 }
 
-/// Returns a table `[fairshare]` with most keys.
+/// Returns a table `[fairshare]` that sets most of its keys.
 fn make_table() -> Value {
     json!({
         "live": true, "refresh": "30s", "accrual": "elapsed", "max-stall": "50ms",

@@ -23,7 +23,7 @@ use drive::{hash_feature, strip_values};
 #[derive(Default)]
 struct SiteCache {
     site: Option<Site>,
-    /// The cached result of [`configured_data`]. Without this cache, that query would take half of the time.
+    /// The cached result of [`configured_data`]. Without the cache, [`configured_data`] would take half of the run time.
     data: Option<Value>,
     used: usize,
 }

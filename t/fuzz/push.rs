@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Calls the methods of a staged push in any order, also with the numbers of other pushes. Another plugin gets the same data as a push in one
-//! message. The results must be equal.
+//! Calls the methods of a staged push in any order, also with the numbers of other pushes. A second plugin gets the same data as a push in
+//! one message. Both plugins must then have the same data.
 
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
 #[test]
 fn parts_of_pushes_in_any_order() {
     let (mut pair, mut in_force) = (None, 0);
-    // A part uses about twenty bytes of the input, so the longest seed (590 bytes) has about thirty parts.
+    // A request with a part of a push uses about twenty bytes of the input. The longest seed has 590 bytes, which give about thirty requests.
     let mut rng = Rng::new(1);
     let seeds = (0..60).map(|n| (0..n * 10).map(|_| rng.next() as u8).collect()).collect();
     fuzz("push", seeds, mutate_bytes, |input| run_input(&mut pair, &mut in_force, input));

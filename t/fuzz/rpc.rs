@@ -143,7 +143,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
     features.extend(check_log(&site));
     if changes {
         site.check();
-        // A complete push restores the data and drops an open push.
+        // A push in one message restores the data, and drops a staged push.
         let push = document().to_string();
         let result = site.host.request(&topic("policy_update"), Some(&push), crate::abi::OWNER);
         assert!(result.is_ok(), "a valid push after {line}: {result:?}");

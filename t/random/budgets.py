@@ -7,7 +7,7 @@ SCOPES = ("association", "bank", "user")
 BUDGET_NAMES = tuple(f"budget-{unit}-{scope}" for scope in SCOPES for unit in UNITS)
 UNBOUNDED = 10 ** 15  # the milliseconds of a job without a time limit
 SMALLEST_FACTOR = 0.01  # no charge factor of a history is smaller, except 0
-# The plugin may round the charge of an ended job down by this many seconds of run time, until a push that covers the job has the exact charge.
+# Seconds of run time by which the plugin may round down the charge of an ended job. A push replaces the rounded charge by the exact charge.
 SLACK = 0.001
 NEAR = 0.05  # seconds around the start or end of a window in which either window may count
 ALWAYS = float("inf")
@@ -239,8 +239,8 @@ def compare_budgets(model, query, at):
         least, most, live = model.compute_spending(budget, window, at)
         total = one["spent"] + one["committed"]
         is_in_force = window[0] <= at < window[1]
-        # By rule B11, the plugin notices the start or the end of a budget's window at its next event. If no limit holds a job, this event
-        # may come late.
+        # By rule B11, the plugin notices the start or the end of a budget's window at its next event. If no limit holds a job, the next
+        # event may come much later.
         is_behind = one["in_force"] != is_in_force and not model.holds_jobs()
         if one["deposited"] != window[2] or one["end"] != window[1] or one["in_force"] != is_in_force and not is_behind:
             wrong.append(f"budget {key}: expected {window}, in force: {is_in_force}; seen {one}")

@@ -9,7 +9,7 @@ TARGETS = (
     ("bank", "*"), ("bank", "A"), ("bank", "B"), ("bank", "S"), ("bank", "S"), ("bank", "root"), ("user", "*"),
     ("user", "5001"), ("queue", "q1"), ("queue", "*"), ("association", "*"), ("association", "5001/A"), ("association", "5002/A"),
 )
-# The association records of flux-accounting can limit these amounts.
+# Amounts that an association record of flux-accounting can limit.
 IN_RECORDS = ("run-jobs", "run-nodes", "run-cores", "sched-jobs", "active-jobs")
 SIZES = {"jobs": (0, 1, 1, 2, 2, 3, 4), "nodes": (1, 2, 3, 4, 6), "cores": (4, 8, 12, 16), "gpus": (0, 1, 2, 3, 4),
          "active-jobs": (5, 8, 12), "job-nodes": (2, 3, 4)}
@@ -44,7 +44,7 @@ class Caps:
             record["queue"] = rng.choice(["q1", "q1", "q2"])
         if rng.random() < 0.2:
             record["counts"] = rng.choice(["given", "asked"])
-        # The association records already limit these amounts.
+        # Leave out the amounts in IN_RECORDS for an association: its record can already limit these amounts.
         amounts = [a for a in AMOUNTS + REJECTING if scope != "association" or "queue" in record or a not in IN_RECORDS]
         for amount in rng.sample(amounts, rng.choice([1, 1, 1, 2])):
             record[amount] = rng.choice(SIZES.get(amount) or SIZES[amount.rsplit("-", 1)[1]])

@@ -116,8 +116,8 @@ class Follower(Release):
     def run(self):
         """Reads all events of the step; then the plugin must have posted all its events."""
         self.has_held = self.model.holds_jobs()
-        # R16: if new data bring a limit within reach of jobs, the next release scan asks for the eventlogs of these jobs. A scan of their
-        # associations follows.
+        # R16: with new data, the jobs of an association may reach a limit. The next release scan then reads the eventlogs of these jobs, and
+        # another scan of the association may follow.
         self.may |= {key for key in self.model.may_read if key in self.model.associations}
         while self.peek() is not None:
             self.follow_clock()
@@ -254,7 +254,7 @@ class Follower(Release):
         elif job.assoc is not None:
             self.may.add(job.assoc)
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
-                # The plugin subscribes to an overtaken job, so the plugin may release other jobs at once.
+                # The plugin gets the events of an overtaken job. After the urgency event, it makes a release scan.
                 job.told = job.urgency
                 self.due.append(job.assoc)
 

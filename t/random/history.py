@@ -281,7 +281,7 @@ class Maker:
 
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
-# The steps in CAPS use their own random number generator. If these steps are left out, the other steps of a history stay the same.
+# The kinds of steps that use a separate random number generator. Without these kinds, the other steps of a history stay the same.
 CAPS = {"scopes", "strict", "exempt"}
 FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
 EMBEDDED = {"keep", "drop", "policy", "nodata", "siege", "clock", "budgets"} | CAPS
@@ -291,6 +291,6 @@ def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
     maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can))
     document = maker.make_policy()
-    # The embedded job manager cannot stop queues, so it has a small cluster, in which jobs wait in SCHED.
+    # The embedded job manager cannot stop queues. Jobs wait in SCHED because the cluster is small.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

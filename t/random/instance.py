@@ -64,7 +64,7 @@ class Instance:
         if os.path.exists(uri):
             os.unlink(uri)
         with open(os.path.join(self.dir, "broker.log"), "a", encoding="utf-8") as log:
-            # The initial program ends with its input, so no broker outlives this process.
+            # The standard input of the initial program ends with this process. Then the initial program ends, and the broker too.
             self.broker = subprocess.Popen(
                 ["flux", "start", "-c", path, f"-Sstatedir={state}", "-Slog-stderr-level=3", "-Slog-ring-size=65536",
                  "sh", "-c", 'flux getattr local-uri >"$0.part" && mv "$0.part" "$0" && cat >/dev/null', uri],
@@ -114,7 +114,7 @@ class Instance:
         jobid, entries = answer["id"], answer["events"]
         self.journal.reset()
         if jobid in (-1, ANY):
-            # The backlog is not ordered across jobs, so the events are sorted by time.
+            # The journal sends past events job by job. Sort the events of all jobs by time.
             self.backlog.sort(key=lambda event: event[1]["timestamp"])
             self.events += self.backlog
             self.backlog = []

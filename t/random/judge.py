@@ -147,7 +147,7 @@ def begin(follower, step, outcome, names):
         model.loaded = False
     elif "rush" in step:
         model.replay(None)
-        # After a load, a timer asks for priorities. It may fire during the push, when the plugin has only a part of the data.
+        # After a load, a timer asks for priorities. The timer may fire during the push, before all of the data have arrived.
         come = follower.choose(len(ORDER) + 1)
         if come:
             model.update({kind: step["rush"][kind] for kind in ORDER[:come] if kind in step["rush"]})

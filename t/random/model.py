@@ -31,8 +31,8 @@ def complete(document):
     }
 
 
-# Open questions of the specification. The plugin may choose either answer, but only one within a history: the first event that shows the
-# answer decides.
+# Questions that the specification leaves open. The plugin may choose one of two answers, and must keep it for a whole history. The first event
+# that shows the choice decides the question.
 OPEN = {
     "sees_undeclared": "the plugin knows dependencies of others that the jobspec does not declare before they stop a "
     "release: it may subscribe to all jobs in DEPEND, or to those with declared dependencies",
@@ -165,7 +165,7 @@ class Model(Limits):
         """Returns whether a new plugin finds out that a job in SCHED was released, and so has a reservation until it runs (5.1 #5). The
         plugin reads the eventlog of the job only if the release matters."""
         if self.is_in_reach(job):
-            # Queues may arrive after their associations.
+            # The records of queues may arrive after the records of associations.
             key = (job.assoc, job.queue)
             ways[key] = ways[key] if key in ways else is_whole or self.is_in_reach(job, False) or self.happens()
             return ways[key]
@@ -217,7 +217,7 @@ class Model(Limits):
             job.was_held = job.was_ever_held()
             job.grant = False
             job.suspended, job.told = job.urgency == 0, job.urgency
-            # If a job in SCHED has priority 0 and an urgency other than 0, it was held there or has a score of 0. Both count as held.
+            # A job in SCHED with priority 0 counts as held, unless its urgency is 0.
             is_held = job.state == "SCHED" and job.priority == 0 and job.urgency != 0
             job.bounced = job.state == "SCHED" and not is_held
             job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held

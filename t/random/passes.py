@@ -40,8 +40,7 @@ class Passes(Stream):
         circle = self.model.list_sharing(key)
         if not any(other in self.reading and other in self.due for other in circle):
             if key in self.due:
-                # A release scan for `key` is still expected. The plugin has already made that scan, or makes it after this scan and then
-                # releases the remaining jobs.
+                # A release scan for `key` was already expected. This scan takes its place. The plugin may also make a second scan.
                 self.due = [other for other in self.due if other != key]
                 self.may.add(key)
             self.read_scan(key)
@@ -106,8 +105,8 @@ class Passes(Stream):
             self.remove_hold(job, name)
         self.after_names(job)
         if job.state == "DEPEND" and self.busy is not job:
-            # The job is blocked. The specification allows the reservation to end with this scan or later. If the plugin has not subscribed
-            # to the job, other jobs may get the headroom later.
+            # The job is blocked, and its reservation ends with this scan or later. If the plugin has not subscribed to the job, a later scan
+            # may give the headroom to other jobs.
             if not job.subscribed:
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True
@@ -265,7 +264,7 @@ class Passes(Stream):
     def left(self, walk, lines, blocked):
         """Returns held jobs that fit, and jobs of the association itself with names to remove."""
         found = []
-        # Until the reprioritize after a push, the plugin applies the new data only to the association whose release scan runs.
+        # Between a push and the reprioritize that follows, a release scan applies the new data only to its own association.
         for key in [walk] if self.model.is_stale else self.model.list_sharing(walk):
             for _, job in [] if self.is_amid(key) else self.list_in_turn(key, lines):
                 if self.could_go(job, blocked):

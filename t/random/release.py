@@ -19,7 +19,7 @@ class Release(Passes):
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
             least = self.list_certain(job) if full else []
-            # If another plugin removed its dependency before Flux stored the job, Flux posts that event before the names of our limits.
+            # Another plugin may remove its dependency before Flux has stored the job. Flux then posts this removal before our dependencies.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
                 if name in job.deps:
@@ -100,7 +100,7 @@ class Release(Passes):
             self.keep_priority(job)
             return
         if outcome[0] != "price":
-            # A job that was in SCHED keeps its reservation; a job that waits for its first priority has none.
+            # A job that was in SCHED keeps its reservation. A job without a first priority has no reservation.
             job.waits, job.in_line = not job.bounced, False
             job.grant = job.grant and job.bounced
             return
@@ -202,7 +202,7 @@ class Release(Passes):
     def let_go(self, job):
         """Checks the limits of a job whose last dependency of another plugin is gone."""
         if job.list_our_names():
-            # The job is still held. A release scan may follow: of all jobs, or only of jobs that are not blocked.
+            # The job is still held. A release scan may follow. It includes all jobs, or only the jobs that are not blocked.
             (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
         if not self.model.judges or not (job.subscribed or self.does("sees_unheld")):
@@ -230,8 +230,8 @@ class Release(Passes):
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
         elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
-            # The job was submitted before the first push, and the update names a bank of the job's user. The plugin starts to count the job
-            # in this bank now or later.
+            # The job had no bank, because it was submitted before the first push. The update names a bank of the user. The plugin may count
+            # the job in this bank at once.
             model.attach(job)
             old = job.assoc
             if job.state == "DEPEND":

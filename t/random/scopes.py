@@ -92,7 +92,7 @@ class Scopes:
         self.table, self.known = {}, {}
         # For each queue, the scopes whose limits do not count jobs of the queue.
         self.exempt = dict(exempt or {})
-        # A limit on each queue applies to each pushed queue.
+        # The queues of the last push. A queue limit with the name "*" applies to each of them.
         self.queues = set(queues)
         # A pushed limit takes precedence over a configured one.
         for record in (*configured, *pushed):

@@ -157,7 +157,7 @@ class Push(Case):
         self.end_job(2, 10.0, 20.0, slack=0.05)
         shown = dict(budget(deposited=3 * HOUR), in_force=True, spent=50000 + 9960, committed=HOUR - 50000)
         self.assertEqual(compare_budgets(self.model, {"budgets": [shown]}, 100.0), [])
-        # B11: while no limit holds a job, the plugin may follow the start or end of a window late.
+        # B11: while no limit holds a job, the plugin may notice the start or end of a window late.
         late = dict(shown, in_force=False, spent=0)
         self.assertEqual(compare_budgets(self.model, {"budgets": [late]}, 100.0), [])
         self.add_job(3, deps=["max-running-jobs-user-limit"])

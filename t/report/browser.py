@@ -33,7 +33,7 @@ class Browser:
         self.read_end, to_write = os.pipe()
 
         def pipes():
-            # Chromium reads from descriptor 3 and writes to 4; both are moved away first.
+            # Chromium reads from descriptor 3 and writes to 4. Our pipes may have these numbers, so copy them to other numbers first.
             reading, writing = os.dup(to_read), os.dup(to_write)
             os.dup2(reading, 3)
             os.dup2(writing, 4)

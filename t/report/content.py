@@ -256,7 +256,7 @@ def usage_over_time_is_what_the_jobs_add_up(bench):
         # The total usage must equal the sum of the usages by period, before their decay.
         counted = query(bench, "demo", below(bank) + "SELECT sum(value * (1 << period)) FROM job_usage_per_association_table WHERE bank IN inside")[0][0]
         assert abs(whole / counted - 1) < 1e-9, f"{bank}: {whole} and {counted}"
-    # The heights of the columns are proportional to their sums.
+    # The height of each column is proportional to the usage in its row of the table.
     high = page.js("""(() => { const sums = new Map(); document.querySelectorAll('#usage-chart svg rect').forEach((e) => {
         const x = e.getAttribute('x'); sums.set(x, (sums.get(x) || 0) + Number(e.getAttribute('height'))); }); return Array.from(sums.values()); })()""")
     column = [float(row[1].replace(",", "").replace("< 0.01", "0")) for row in rows if row[1] != "0"][::-1]

@@ -41,7 +41,7 @@ def is_refreshing(stats):
 
 def make_association(user, users):
     bank = f"bank{user % 20:02}"
-    # Users with pending jobs change their ranks at each push.
+    # Users with pending jobs get a random usage, so that each push changes their ranks.
     usage = chance.uniform(0, 1e6) if user < users else float(user)
     return dict(
         userid=FIRST + user, bank=bank, def_bank=bank, fairshare=0.5, max_running_jobs=UNLIMITED, max_active_jobs=UNLIMITED,
@@ -74,7 +74,7 @@ def push_rounds(associations, users, rounds):
     for number in range(rounds):
         whole = make_document(associations, users)
         if number % 2 == 0:
-            # All requests are sent before the first answer, so "stats" shows the state in which the push arrives.
+            # All requests are sent before the first answer is read. So "stats" shows whether a refresh runs when the push arrives.
             sent = [(send("stats"), send("policy_update", one)) for one in (whole, make_document(associations, users))]
             for stats, pushed in sent:
                 asked["whole"] += 1
@@ -132,7 +132,7 @@ def verify():
     while True:
         pending = read_sched_priorities()
         told = {job["id"]: job for job in list_priorities()}
-        # If a refresh happened between the two requests, both are sent again.
+        # If the priorities changed in the meantime, read them again from Flux and from the plugin.
         if pending == read_sched_priorities():
             break
         if time.time() > deadline:

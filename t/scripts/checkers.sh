@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-# Runs the sharness tests with each broker under a memory checker; part of t/run.sh, with its functions and variables.
+# Runs the sharness tests with each broker under a memory checker. t/run.sh sources this file, which uses functions and variables of t/run.sh.
 
-# judge_reports TROUBLE [END [EARLY]]: checks the reports that the memory checker wrote about the brokers to $out/$under. The arguments are
-# patterns. If a report matches TROUBLE, or if there is no report, the run fails.
-# If a report does not match END, its broker was killed. The report is then only searched for EARLY, a pattern for errors that the memory
-# checker writes at once. If EARLY does not match, the report is skipped.
+# judge_reports TROUBLE [END [EARLY]]: checks the reports in the directory $out/$under, one for each broker. The arguments are patterns.
+# The run fails if a report matches TROUBLE, or if there is no report.
+# A report that does not match END is incomplete, because its broker was killed. An incomplete report is an error if it matches EARLY;
+# otherwise it counts as skipped.
 judge_reports() {
 	local report trouble n=0 bad=0 cut=0
 	for report in "$out/$under"/*.log*; do
@@ -96,7 +96,7 @@ run_under_asan() {
 	mkdir -p "$out/asan/of"
 	echo atexit=1 >"$out/asan/of/flux-broker"
 	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800}
-	# With RTLD_DEEPBIND a module would not use the functions of the runtime.
+	# With RTLD_DEEPBIND, a module would not use the functions of the sanitizer in $runtime.
 	export MF_WRAP="env,FLUX_LOAD_WITH_DEEPBIND=0,LD_PRELOAD=$runtime,ASAN_OPTIONS=detect_leaks=0:log_path=$out/asan/r.log"
 	MF_WRAP+=":detect_stack_use_after_return=1:strict_string_checks=1:include_if_exists=$out/asan/of/%b"
 	run_sharness

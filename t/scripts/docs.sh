@@ -19,7 +19,7 @@ blocks=0 commands=0 wrong=0
 as_pattern() { sed -e 's/[][*?\\]/\\&/g' -e 's/\.\.\./*/g'; }
 squeeze() { sed -e 's/[[:space:]]\{1,\}/ /g' -e 's/ $//'; }
 
-# All commands of a file run in this shell, so that variables and functions stay defined. Their output goes through a file.
+# All commands of a document run in this shell, so that variables and functions stay defined. Their output goes to the file $out.
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 

@@ -87,7 +87,7 @@ def list_active_jobs(handle, site):
         state, deps = STATES[job["state"]], job.get("dependencies", [])
         holds = [name for name in deps if name.startswith("max-")]
         known = job["userid"] in site.users
-        # A job that was submitted before the first push has left DEPEND when its limit arrives, so no dependency names the limit.
+        # A job that was submitted before the first push had left DEPEND before the push set its limits. So the job has no dependency for a limit.
         if known and job["urgency"] > 0 and (state == "PRIORITY" or state == "SCHED" and job["priority"] == 0):
             holds = [PAST_DEPEND]
         # As in Flux, a job runs until its resources are free again.
@@ -202,7 +202,7 @@ def main():
         check.check_sample("flux_fairshare_refreshes_total", fewest, busy / period + pushes + 3)
         refreshes = samples["flux_fairshare_refreshes_total", frozenset()]
         total = samples["flux_fairshare_refresh_seconds_total", frozenset()]
-        # A refresh of a few associations takes at least microseconds, and far less than the time between refreshes.
+        # A refresh of a few associations takes at least a microsecond. All refreshes take at most a fifth of the time.
         check.check_sample("flux_fairshare_refresh_seconds_total", 1e-6 * refreshes, 0.2 * busy)
         check.check_sample("flux_fairshare_last_refresh_seconds", 1e-7, total)
         check.check_sample("flux_fairshare_refresh_age_seconds", 0, period + 3)

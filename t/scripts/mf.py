@@ -553,7 +553,7 @@ def cmd_reload(argv):
     handle = flux.Flux()
     with open(argv[0], encoding="utf-8") as stream:
         load = {"remove": "mf_priority.so", "load": argv[1], "conf": {"config": json.load(stream)}}
-    # Both requests are sent before the first answer, so the events of the first are not stored yet when the second arrives.
+    # Both requests are sent before an answer is read. The second request arrives before Flux has stored the events of the first request.
     requests = [handle.rpc(argv[2], json.loads(argv[3])), handle.rpc("job-manager.jobtap", load)]
     try:
         for request in requests:

@@ -46,7 +46,8 @@ if [ -n "$list" ]; then
 	exec python3 $here/mutants.py count "$out/list.json"
 fi
 
-# Builds without debug information are much faster. Properties run fewer cases and do not shrink failures, to stay within the time limit.
+# Builds without debug information are much faster. Property tests run fewer cases and do not shrink failures, so that
+# they stay within the time limit.
 export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_CASES=${PROPTEST_CASES:-64} PROPTEST_MAX_SHRINK_ITERS=0
 common=(--workspace --no-shuffle --no-times --colors never -j "${JOBS:-1}")
 chosen=()
@@ -57,8 +58,8 @@ cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
-	# The second run uses all tests. Some of these tests build and load the plugin, so the second run needs its own baseline and its own time
-	# limit.
+	# Run the surviving mutants with all tests. Some of these tests build and load the plugin, so this run has a baseline and a time limit of
+	# its own.
 	unset PROPTEST_CASES
 	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --test-workspace=true --minimum-test-timeout 120
 	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac

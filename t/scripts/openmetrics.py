@@ -80,7 +80,7 @@ def list_expressions(etc):
     assert len(alerts) == rules.count("- alert:") > 0, "each alert has an expression, a time, a severity, and says what to do"
     for name, expression, _, severity, summary in alerts:
         assert severity in ("info", "warning", "critical"), name
-        # The value of an alert is the value of the first metric of its expression.
+        # The value of an alert is the value of the first metric in its expression. For humanizeDuration, this metric must be in seconds.
         assert "humanizeDuration" not in summary or re.match(r"\w+_seconds\b", expression), f"{name} shows no time: {expression}"
         yield f"alert {name}", expression, set()
 

@@ -98,7 +98,7 @@ def check_silence(pyte, plugin):
     top.press("2", "FairShare")
     subprocess.run(["flux", "jobtap", "load", plugin], check=True)
     top.read_until("No answer", gone=True)
-    # A stopped broker sends no error: only the missing answer shows it.
+    # A stopped broker sends no error. `top` must notice that no answer comes.
     broker = int(subprocess.run(["flux", "getattr", "broker.pid"], check=True, capture_output=True, text=True).stdout)
     os.kill(broker, signal.SIGSTOP)
     try:

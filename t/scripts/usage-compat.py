@@ -96,8 +96,8 @@ class History:
             ignore = pick_time(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
             self.db.execute("INSERT INTO bank_table (bank, parent_bank, shares, ignore_older_than, active) "
                             "VALUES (?, ?, 1, ?, ?)", (banks[-1], parent, int(ignore), rng.random() < 0.9))
-        # If `same` is true, the exact rule and flux-accounting's rule must give the same usage. The two rules differ for banks with
-        # sub-banks, so these banks get no users.
+        # If `same` is true, both rules of usage must give the same result. The rules differ for users in a bank with sub-banks, so only banks
+        # without sub-banks get users.
         self.banks = [bank for bank in banks if bank not in parents] if self.same else banks
 
     def add_users(self):

@@ -27,8 +27,8 @@ QUEUES = ["batch", "debug"]
 PAUSE = os.environ["SOAK_PAUSE"]
 # The maximum number of submissions without an answer.
 WINDOW = 200
-# Users submit many jobs at once with scripts, so this script submits a batch every few seconds. The KVS has a directory with an entry for each
-# quarter of a second with a submission, and each commit writes the whole directory.
+# Seconds between two batches of submissions. Scripts of users also submit many jobs at once. With steady submissions, a directory of the KVS
+# would get a new entry each quarter of a second, and each commit would write the whole directory.
 SWEEP = 4
 
 

@@ -29,7 +29,7 @@ BYTES_PER_JOB = 64
 # JUDGED lists the costs that must not grow. SLOWER is the maximum ratio between the cost in the last quarter of the soak and the cost in
 # the first quarter. ALONE is the number of requests in a measurement.
 JUDGED, SLOWER, ALONE = ("cpu_submit", "cpu_explain", "cpu_push"), 1.5, 50
-# The job states NEW, RUN and CLEANUP. Jobs in other states do not move while the queues are stopped.
+# These are the job states NEW, RUN and CLEANUP. A job in another state keeps its state while the queues are stopped.
 MOVING = (1, 16, 32)
 
 
@@ -134,7 +134,7 @@ def probed(seconds):
             times["ping"].append(timed(lambda: handle.rpc("job-manager.getinfo", {}).get())[0])
             times["explain"].append(timed(lambda: ask("explain", {"jobs": [one]}))[0])
         except OSError as exc:
-            # A limit refuses the job, or the plugin is being reloaded.
+            # The requests fail if a limit rejects the job, or while the plugin is reloaded.
             if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOENT, errno.EPERM):
                 raise
         time.sleep(1)
@@ -205,7 +205,7 @@ def alone():
         if not at_rest(20):
             return costs
         if is_ours:
-            # Each measurement pushes the same data, because weights, limits and policies affect the cost of priorities and explanations.
+            # Weights, limits and policies affect the measured costs. So each measurement first pushes the same data.
             conf = handle.rpc("config.get").get()
             conf["fairshare"] = dict(refresh="5s")
             handle.rpc("config.load", conf).get()
@@ -227,11 +227,11 @@ def alone():
 
         costs["cpu_submit"] = spent(priced, idle) / ALONE
         if is_ours:
-            # The jobs in `sent` are not held. The cost to explain a held job would depend on the number of jobs before this job.
+            # No limit holds the jobs in `sent`. For a held job, the plugin would examine all held jobs before it, and the cost would vary.
             costs["cpu_explain"] = spent(lambda: [ask("explain", {"jobs": [one]}) for one in sent], idle) / ALONE
             costs["cpu_push"] = spent(lambda: ask("policy_update", standard), idle)
     except OSError as exc:
-        # The user of these jobs may be at a limit.
+        # A submission may fail because its user is at a limit.
         print(f"    not measured: {exc}", flush=True)
     finally:
         subprocess.run(["flux", "queue", "start", "--all", "--quiet"], check=True)
@@ -397,8 +397,8 @@ for key in ("cpu", "cpu_ping", *JUDGED, "put50", "submit50", "submit99", "ping50
     first, last = quarters(warm, key)
     print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
     # On a busy machine, even a ping takes more processor time, because other processes use the caches. If a ping takes
-    # 1.2 times as long as at first, the limit for the costs in JUDGED becomes 1.2 times as large. The other numbers
-    # have no limit, because they depend on the machine, the KVS and the number of jobs.
+    # 1.2 times as long as at first, the limit for the costs in JUDGED becomes 1.2 times as large. Costs that
+    # are not in JUDGED have no limit, because they depend on the machine, the KVS and the number of jobs.
     if key == "cpu_ping":
         slower = max(1.0, last / first)
     # With fewer measurements, the medians of the first and the last quarter vary too much.

@@ -9,8 +9,8 @@
 soak=$bench bench=$(cd "$bench/../bench" && pwd)
 so=$(path_of "$1")
 meter
-# The content store is in memory and the scheduler gets all jobs at once. Otherwise the scheduler, with eight jobs at a time, would wait for
-# the KVS, and the soak would have fewer jobs.
+# The content store is in memory, and the scheduler gets all jobs at once. With Flux's defaults, the scheduler would often wait for the KVS,
+# and the soak would run fewer jobs.
 state=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo "$work")/soak.XXXX")
 trap 'rm -rf "$work" "$state"' EXIT
 export SOAK_PAUSE=$work/pause

@@ -63,7 +63,7 @@ fn find_faults(top: &Path, document: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (line, block) in split_blocks(document) {
         let mut target: Option<Target> = None;
-        // True if the path is followed only by names so far.
+        // True while the text after the path has only names, with separators between them.
         let mut is_listed = false;
         for (n, part) in block.split('`').enumerate() {
             if n % 2 == 0 {
@@ -158,8 +158,8 @@ impl Target {
         Some(Target { path: path.to_owned(), text, items })
     }
 
-    /// Returns true if the file defines an item with this name. If `is_listed` is false, the file may also only use a
-    /// type or constant with this name. Always returns true for a directory, and for a text that is not a name.
+    /// Returns true if the file defines an item with this name. If `is_listed` is false, it is enough that the name of a
+    /// type or constant occurs in the file. Always returns true for a directory, and for a text that is not a name.
     fn has_name(&self, name: &str, is_listed: bool) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let segments: Vec<&str> = name.split("::").collect();

@@ -15,7 +15,7 @@ use crate::pipeline::{END, add_jobs};
 use crate::site::{Site, read_rows};
 use crate::{PROGRAM, directory};
 
-/// Users 1 and 2 and an unknown user (-1); jobs that depend on others, partial jobs, and a job that never ran.
+/// A trace with several users and an unknown user (-1). One line is a part of a job (status 2), and one job never ran.
 const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 1600000000\n\
     1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     2 10 5 100 8 -1 -1 8 100 -1 1 2 1 -1 1 -1 -1 -1\n\
@@ -105,7 +105,7 @@ fn visit_all_json_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnM
     }
 }
 
-/// Counts the lines with a whole job. Lines with status 2 to 4 have a part of a job.
+/// Counts the lines that describe a whole job. A line with a status from 2 to 4 describes a part of a job.
 fn count_job_lines(input: &[u8]) -> usize {
     let text = String::from_utf8_lossy(input);
     let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
@@ -129,8 +129,7 @@ fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&document["jobs"]) + count(&document["skipped"]), count_job_lines(input), "{document}");
     visit_all_json_numbers(&document, "", &mut |name, number| {
-        // Some numbers may be null. A group by size has no `promised`, a group without runs has no `delivered`, and
-        // fewer than two jobs have no means.
+        // The members in this list may be null. If the trace has fewer than two jobs, every number may be null.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
         let may_lack = may_lack || count(&document["jobs"]) < 2;
         let is_part = ["utilisation", "jain"].contains(&name);
