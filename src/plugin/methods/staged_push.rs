@@ -45,7 +45,7 @@ pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Re
             make_reply(&StagedPushProgress { push, associations })
         }
         Err(refused) => {
-            drop_push(plugin, host, open, &format!("a part was refused: {}", refused.text));
+            drop_push(plugin, host, open, &format!("a part of the push was refused: {}", refused.text));
             Err(refused)
         }
     }
@@ -53,7 +53,7 @@ pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Re
 
 fn read_part(flux: Plugin, payload: Option<&str>, reader: &mut Reader) -> Result<Event<'static>> {
     let size_error = |most: usize, what: &str, given: usize| {
-        let text = format!("mf_priority: a part has at most {most} {what}, but this part has {given}");
+        let text = format!("mf_priority: a part of a push has at most {most} {what}; this part has {given}");
         flux.log(LogLevel::Error, &text);
         request_error(EINVAL, text)
     };

@@ -52,7 +52,7 @@ pub fn update_records<T>(
     plugin.pieces.add_to_difference_sum(plugin.view(|view| view.last_difference())?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(false));
     outcome.map_err(|refused| {
-        request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
+        request_error(refused.errno, format!("the update is in force, but a call failed: {}", refused.text))
     })?;
     Ok(None)
 }

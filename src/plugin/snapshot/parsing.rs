@@ -97,7 +97,7 @@ impl Parsing {
 
     /// Returns the tree of the snapshot, and its ranking by the pushed usages.
     fn compute_tree(&mut self) -> Result<(Standing, AsPushed), Fault> {
-        let none = "it has no tree from which its fair-shares follow";
+        let none = "it has no tree to compute its fair-shares from";
         let (staged, mut standing) = (std::mem::take(&mut self.staged), std::mem::take(&mut self.standing));
         standing.push_staged(staged, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
         let as_pushed = standing.as_pushed().ok_or(none)?;

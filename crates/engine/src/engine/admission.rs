@@ -107,7 +107,7 @@ pub fn find_pending_reason(shared: &mut Shared, id: JobId) -> Pending {
         Some(_) if was_passed_over => Pending::Unavailable,
         // The plugin accepted the job earlier, so a push without the association of the job does not end the job.
         Some(bank) => Pending::Missed(format!(
-            "job {id}: {text}, bank {bank}; the job waits until a push adds this entry"
+            "job {id}: {text}, bank {bank}; the job waits for a push of this association"
         )),
     }
 }

@@ -211,7 +211,7 @@ impl Amount {
         let measure = text.strip_prefix("sched-")?;
         let is_meant = |known: Measure| known != Measure::Jobs && known.name() == measure;
         Measure::ALL.into_iter().any(is_meant).then(|| {
-            format!("a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}")
+            format!("a job in SCHED uses no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}")
         })
     }
 }
@@ -267,7 +267,7 @@ mod tests {
     fn limits_on_nodes_cores_or_gpus_in_sched_are_rejected_with_alternatives() {
         for measure in ["nodes", "cores", "gpus"] {
             let text = format!(
-                "a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}"
+                "a job in SCHED uses no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}"
             );
             assert_eq!(Amount::refusal(&format!("sched-{measure}")), Some(text));
         }

@@ -210,6 +210,6 @@ impl OvertakenJobs {
     pub(super) fn drift(&self, accounts: &Accounts) -> impl Iterator<Item = (AssociationId, String)> {
         let expected = self.all.iter().map(|it| (it, it.find_smallest_scope_without_headroom(accounts)));
         let wrong = expected.filter(|(it, kept_in)| it.kept_in != *kept_in);
-        wrong.map(|(it, kept_in)| (it.association, format!("{it:?}: {kept_in:?} has no headroom")))
+        wrong.map(|(it, kept_in)| (it.association, format!("{it:?}: expected kept_in {kept_in:?}")))
     }
 }

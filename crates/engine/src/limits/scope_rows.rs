@@ -152,17 +152,11 @@ pub(super) fn rejection(
     if measure == Measure::Jobs || amount.is_budget() || cap.admits(0, asked) && !lacks_time_limit {
         return None;
     }
-    let verb = match stage {
-        Stage::Running => "run",
-        Stage::Scheduled => "be scheduled",
-        Stage::RunningAndScheduled => "run or be scheduled",
-        Stage::Active | Stage::OneJob => "count",
-    };
     let scope = format!("{target}{}", describe_limit_queue(target, queue));
     let (shown, most) = (measure.show_amount(asked), measure.show_amount(cap.cap()));
     let bound = match stage {
-        Stage::OneJob => format!("what one job of {scope} may have"),
-        _ => format!("what may {verb} at once of {scope}"),
+        Stage::OneJob => format!("the limit of {scope} on one job"),
+        _ => format!("the limit of {scope} on {} jobs", stage.adjective()),
     };
     Some(match measure {
         _ if lacks_time_limit => {

@@ -198,7 +198,7 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, String> {
 }
 
 fn describe_excess() -> String {
-    format!("resources exceed {} of a kind", Size::MOST)
+    format!("resources exceed {} nodes, cores or GPUs", Size::MOST)
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Standing {
 fn check_site(AssembledSite { site, rows, .. }: &AssembledSite) -> Result<(), String> {
     let Rule { instant, weights: Weights { node, core, gpu }, .. } = site.rule;
     if instant.is_nan() || instant.abs() > MAX_TIME {
-        return Err(format!("time {instant} of the usages: {TIME}"));
+        return Err(format!("the usages are of {instant}: {TIME}"));
     }
     for (what, weight) in [("node", node), ("core", core), ("gpu", gpu)] {
         if !(0.0..=MAX_WEIGHT).contains(&weight) {
@@ -150,7 +150,7 @@ fn check_site(AssembledSite { site, rows, .. }: &AssembledSite) -> Result<(), St
             return Err(usage_error(node(), "-1e250", usage));
         }
         if leaf.counted.is_invalid() {
-            return Err(format!("{}: watermark {}: {TIME}", node(), leaf.counted.end()));
+            return Err(format!("{}: jobs are counted until {}: {TIME}", node(), leaf.counted.end()));
         }
     }
     Ok(())

@@ -95,7 +95,7 @@ impl RankingPolicy for Pbs {
 
     fn table_note(&self) -> Option<&'static str> {
         Some(
-            "Place and FairShare follow the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
+            "Place and FairShare follow the fairshare factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
              the scheduler itself, which without a formula compares Usage/Perc level by level: --sort pbs-walk shows it.",
         )
     }
@@ -107,7 +107,7 @@ impl RankingPolicy for Pbs {
                 pbs.fairshare_tree_usage, pbs.fairshare_perc
             ),
             None if detail.shares == Shares::Count(0) => "fair-share 0: it has no shares".to_owned(),
-            None => "fair-share 0: a bank above it has no shares to give".to_owned(),
+            None => "fair-share 0: a bank above it has 0 shares".to_owned(),
         }
     }
 }

@@ -386,7 +386,7 @@ fn explain_stale_priority(view: &View<'_>, id: JobId, pair: &JobPriorities<'_>) 
             format!("a refresh posts at most {} priorities; the next refresh continues", view.post_budget());
         note("budget", text)
     } else {
-        note("same-order", format!("the order of the first {depth} jobs of the queue is the same"))
+        note("same-order", format!("a posting would not reorder the first {depth} jobs of the queue"))
     };
     Some(Lag { by: difference, reason })
 }

@@ -64,7 +64,7 @@ fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
         (Some(_), _) => ("begin-time", "its begin time has not come".to_owned()),
         (None, Some((id, does, scheme))) => {
             let state = describe_state(view, id);
-            ("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
+            ("dependency", format!("job {id} has to {does} first (dependency {scheme}); job {id} {state}"))
         }
         (None, None) if name == "singleton" => {
             let text = "an earlier job of its user with the same name has to end first (singleton)";
@@ -123,7 +123,7 @@ pub fn list_blockers(
         let text = match view.book.has_data() {
             false => "the instance has no data about users and banks yet".to_owned(),
             true => {
-                format!("{}: the job waits until a push adds this entry", unknown_association_text(job.user))
+                format!("{}: the job waits for a push of its association", unknown_association_text(job.user))
             }
         };
         found.push(Keeper::plain("association", text));
@@ -175,7 +175,7 @@ pub fn list_suggestions(
         if hold.needed > 1 && left > 0 && hold.kept_for.is_none() {
             found.push(note(
                 "smaller",
-                format!("{} does not hold a job of at most {left} {}", hold.limit, hold.measure),
+                format!("{} has headroom for a job of at most {left} {}", hold.limit, hold.measure),
             ));
         }
     }

@@ -140,10 +140,8 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
         ));
     }
     if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
-        let text = format!(
-            "other associations share {}: the order of releases is decided when there is headroom",
-            hold.limit
-        );
+        let text =
+            format!("other associations share {}, so the order of releases is not known yet", hold.limit);
         return without_time(note("shared", text));
     }
     let Some(association) =
@@ -152,7 +150,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
         return without_time(note("unread", "no job is released until the plugin has read all eventlogs"));
     };
     if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {
-        let text = "it also counts under limits over banks or users: the order of releases is decided when there is headroom";
+        let text = "it also counts under limits on banks or users, so the order of releases is not known yet";
         return without_time(note("shared", text));
     }
     let too_many = || note("many", "too many jobs come before it to compute the time");

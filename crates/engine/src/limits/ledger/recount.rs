@@ -32,7 +32,7 @@ impl Ledger {
             let recounted = fresh.accounts.get(id).unwrap_or(&empty);
             let (have, counted) = (&stored.usage, &recounted.usage);
             if !have.equals(counted) {
-                drift.push((id, format!("counters: have {have:?}, recounted {counted:?}")));
+                drift.push((id, format!("counters: stored {have:?}, recounted {counted:?}")));
             }
             for scope in stored.scope_ids.iter().flat_map(|ids| &ids.all) {
                 let count_jobs = |ledger: &Ledger| {
@@ -41,11 +41,11 @@ impl Ledger {
                 };
                 let (have, counted) = (count_jobs(self), count_jobs(&fresh));
                 if have != counted {
-                    drift.push((id, format!("{scope:?}: have {have:?}, recounted {counted:?}")));
+                    drift.push((id, format!("{scope:?}: stored {have:?}, recounted {counted:?}")));
                 }
             }
             if stored.held != recounted.held || stored.unread != recounted.unread {
-                drift.push((id, "lines of held jobs".to_owned()));
+                drift.push((id, "lists of held jobs".to_owned()));
             }
             if stored.counted != recounted.counted || stored.before_sched != recounted.before_sched {
                 drift.push((id, "lists of jobs".to_owned()));
@@ -58,13 +58,13 @@ impl Ledger {
         let from_scopes =
             scopes().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key))).collect();
         let wrong = from_accounts.symmetric_difference(&from_scopes);
-        drift.extend(wrong.map(|(id, key)| (key.association, format!("its place in the line of {id:?}"))));
+        drift.extend(wrong.map(|(id, key)| (key.association, format!("position in waiting list {id:?}"))));
         let from_accounts: BTreeSet<_> =
             places().map(|(id, key, since)| (id, since, key.association)).collect();
         let from_scopes = scopes().flat_map(|(id, scope)| scope.since.iter().map(move |it| (id, it.0, it.1)));
         let from_scopes = from_scopes.collect();
         let wrong = from_accounts.symmetric_difference(&from_scopes);
-        drift.extend(wrong.map(|(id, _, of)| (*of, format!("since when it waits in {id:?}"))));
+        drift.extend(wrong.map(|(id, _, of)| (*of, format!("start of the wait in {id:?}"))));
         drift.extend(self.overtaken.drift(&self.accounts));
         // An association without jobs in the ledger must have counters of 0.
         let stale = self
