@@ -84,7 +84,7 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
     } else if line.starts_with("<!DOCTYPE") || line.starts_with("<html") {
         "looks like a web page".to_owned()
     } else if line.starts_with("sshare:") || line.starts_with("sacctmgr:") || line.starts_with("pbsfs:") {
-        format!("contains an error message of the program: {line}")
+        format!("contains an error message instead of data: {line}")
     } else {
         return None;
     };

@@ -113,9 +113,7 @@ fn parse_shares(raw: &Raw) -> Result<Shares, String> {
 pub(crate) fn read_json(text: &str) -> Result<Document, String> {
     let several = text.lines().skip(1).any(|line| line.starts_with(CLUSTER));
     let output: SshareOutput = serde_json::from_str(text).map_err(|error| match several {
-        true => {
-            "several clusters, each with its own tree: \"sshare -M NAME -a --json\" prints one".to_owned()
-        }
+        true => "has several clusters; \"sshare -M NAME -a --json\" prints one cluster".to_owned(),
         false => error.to_string(),
     })?;
     let mut sheet = Sheet { has_partitions: true, in_full: true, ..Sheet::default() };
@@ -130,7 +128,7 @@ pub(crate) fn read_json(text: &str) -> Result<Document, String> {
             && one != other
         {
             let text = format!(
-                "{one} and {other}: several clusters, each with its own tree: \"sshare -M NAME -a --json\" prints one"
+                "is {other}, but the shares before are of cluster {one}; \"sshare -M NAME -a --json\" prints one cluster"
             );
             return Err(share_error("cluster", text));
         }
