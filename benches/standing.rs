@@ -100,7 +100,9 @@ fn bench_refreshes(criterion: &mut Criterion) {
                     });
                 });
                 let (longest, changed) = measure_longest_refresh_slice(&mut standing, now);
-                println!("{leaves} {policy}, {what}: longest slice {longest:.2?}, {changed} changed");
+                println!(
+                    "{leaves} {policy}, {what}: longest call {longest:.2?}, {changed} fair-shares changed"
+                );
             }
         }
         group.finish();
@@ -142,7 +144,7 @@ fn print_memory(leaves: usize) {
     let job_bytes = (allocated_bytes() - before).saturating_sub(association_bytes);
     drop(busy);
     println!(
-        "{leaves}: {} bytes an association, {} more with a running job; push {push:.1?}",
+        "{leaves} associations: {} bytes each, {} more if a job runs; the push took {push:.1?}",
         association_bytes / leaves,
         job_bytes / leaves
     );
@@ -223,7 +225,7 @@ fn bench_interleaving_of_users(criterion: &mut Criterion) {
                 break;
             }
         }
-        println!("{users} users in {banks} banks: {slices} slices, the longest {longest:.2?}");
+        println!("{users} users in {banks} banks: {slices} calls, the longest {longest:.2?}");
         group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
             bencher.iter(|| {
                 let mut charging = Charging::new(&standing, list_costs(), T0).expect("a tree");

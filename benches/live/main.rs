@@ -29,7 +29,7 @@ fn measure_site_under_constant_load() {
     const ENDS: usize = 300;
     const REFRESHES: usize = 20;
     println!(
-        "1,000 users, 20,000 jobs pending, 10 ends a second, refresh 30 s: per refresh, mean of {REFRESHES}"
+        "1,000 users, 20,000 pending jobs; 10 jobs end per second; each row has the means of {REFRESHES} refreshes, one every 30 s"
     );
     println!(
         "{:<16} {:>9} {:>6} {:>9} {:>8} {:>7} {:>6} {:>6} {:>9}",
@@ -91,7 +91,7 @@ fn measure_site_under_constant_load() {
 /// Prints the longest call of each kind, in milliseconds of processor time.
 fn measure_calls() {
     println!(
-        "the longest call in ms of processor time, over a push in parts of {PART_SIZE} and 5 refreshes with a tenth of all running"
+        "the longest call of each kind, in ms of processor time, in a push in parts of {PART_SIZE} records and 5 refreshes, with 1 running job for each 10 users"
     );
     for (users, pending) in [(1_000, 1_000), (10_000, 10_000), (100_000, 50_000)] {
         for policy in Policy::ALL {
@@ -151,7 +151,7 @@ fn measure_memory() {
         while flux.start_first_job().is_some() {}
         let running_bytes = bytes_since(mark, JOBS);
         println!(
-            "live {live}: bytes of an association {association_bytes}, of a pending job {pending_bytes}, of a running one {running_bytes}"
+            "with live fair-share {live}: {association_bytes} bytes per association, {pending_bytes} per pending job, {running_bytes} per running job"
         );
     }
 }
