@@ -220,8 +220,8 @@ fn find_window(args: &Args, budget: &BudgetRecord, others: &[Deposit], at: f64) 
         return found.map(|found| (found.budget.start, found.budget.end)).ok_or_else(|| {
             failure(match args.action {
                 Action::Remove => format!("{scope} {name} has no budget in {unit}"),
-                Action::Refund => format!("{scope} {name} has no window in {unit} in which the job started"),
-                _ => format!("{scope} {name} has no window in {unit} now; --until TIME begins one"),
+                Action::Refund => format!("{scope} {name} had no budget in {unit} when the job started"),
+                _ => format!("{scope} {name} has no budget in {unit} now; --until TIME begins one"),
             })
         });
     };
@@ -243,7 +243,7 @@ fn find_window(args: &Args, budget: &BudgetRecord, others: &[Deposit], at: f64) 
     others.iter().find(overlaps).map_or(Ok((start, end)), |Deposit { id, budget, .. }| {
         let BudgetRecord { start, end, .. } = budget;
         Err(failure(format!(
-            "the window overlaps that of deposit {id}; --from {start} --until {end} names that window"
+            "the window overlaps the window of deposit {id}; for the same window: --from {start} --until {end}"
         )))
     })
 }
@@ -342,8 +342,8 @@ const GIVE_UP: &[&str] =
 /// Prints deposits, budgets, or both. The mean rates of the budgets include the running jobs `jobs`.
 fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Running>) -> io::Result<()> {
     let describe = |jobs: &Running| {
-        let counted = jobs.as_ref().err().map_or("PerDay counts running jobs too".to_owned(), |reason| {
-            format!("PerDay counts ended jobs only, because {reason}")
+        let counted = jobs.as_ref().err().map_or("PerDay includes running jobs".to_owned(), |reason| {
+            format!("PerDay includes only ended jobs, because {reason}")
         });
         format!(
             "Spent by ended jobs up to the last sync; the plugin adds all other jobs. PerDay is the mean rate of the last 24 hours or 7 \

@@ -296,7 +296,7 @@ fn print(args: &Args, loaded: &Loaded, best: &Trial, tried: usize, progress: Pro
         notes.push(format!("{quantity}: {agree} of {of} agree"));
     }
     if rounded > 0 {
-        notes.push(format!("{rounded} of them agree within the rounding of usages printed as whole numbers"));
+        notes.push(format!("{rounded} agree only within the rounding of usages printed as whole numbers"));
     }
     if uncomputed > 0 {
         notes.push(format!("not compared: {}", describe_uncomputed_fairshares(uncomputed)));
@@ -350,6 +350,6 @@ fn describe_rule(best: &Trial, tried: usize) -> String {
     let settings = best.options.settings();
     let ties = settings.iter().find(|(name, _)| *name == "ties" && Options::applies(name, best.policy));
     let ties = ties.map(|(name, value)| format!(" with {name}={value}")).unwrap_or_default();
-    let among = if tried > 1 { format!(", which agrees best of {tried} rules") } else { String::new() };
-    format!("by {}{ties}{among}", best.policy)
+    let among = if tried > 1 { format!(", the best match of {tried} ranking rules") } else { String::new() };
+    format!("ranked by {}{ties}{among}", best.policy)
 }

@@ -188,10 +188,10 @@ fn describe_sums(wanted: &NewCredit<'_>, unit: CreditUnit, sums: [f64; 2]) -> St
             "with this credit, the stored usage of {user}/{bank}, of ended jobs, is {is} {unit} instead of {was}"
         )
     } else if before < LEAST {
-        format!("warning: {user}/{bank} has no usage of ended jobs, so the credit only changes {later}")
+        format!("warning: {user}/{bank} has no usage of ended jobs, so the credit reduces only {later}")
     } else {
         format!(
-            "{was} of {all} {unit} reduce the usage of ended jobs; the rest, {rest} {unit}, reduces {later}"
+            "of the {all} {unit} of this credit, {was} reduce the usage of ended jobs, and {rest} reduce {later}"
         )
     }
 }
@@ -315,7 +315,7 @@ fn compute_usage_per_credit_unit(unit: CreditUnit, settings: &UsageSettings) -> 
     };
     if weight == 0.0 {
         return Err(failure(format!(
-            "--unit {unit}: {setting} is 0 in config_table, so {unit} are no usage here; use another unit"
+            "--unit {unit}: {setting} is 0 in config_table, so {unit} add no usage; use another unit"
         )));
     }
     Ok(3600.0 * weight)
@@ -328,8 +328,8 @@ pub(super) fn parse_reason<'a>(reason: Option<&'a str>, what: &str) -> Result<&'
     let bare = reason.trim_matches(|letter: char| !letter.is_alphanumeric());
     if ["", "text", "reason"].contains(&&*bare.to_lowercase()) {
         let given =
-            if reason.is_empty() { "is missing".to_owned() } else { format!("\"{reason}\" is no reason") };
-        return Err(failure(format!("--reason {given}: say in the log why the {what} changes")));
+            if reason.is_empty() { "is missing".to_owned() } else { format!("\"{reason}\" is not a reason") };
+        return Err(failure(format!("--reason {given}: state for the log why the {what} changes")));
     }
     Ok(reason)
 }

@@ -99,12 +99,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     } else {
         let mut known: Vec<&StoredLimit> = stored.iter().filter(here).collect();
         if let Some(lost) = args.measures.iter().find(|it| !known.iter().any(|limit| limit.measure == **it)) {
-            remark(format_args!("no {lost} is set there"));
+            remark(format_args!("no limit {lost} is set for this scope and name"));
             return Ok(Answer::No);
         }
         known.retain(|limit| args.measures.is_empty() || args.measures.contains(&limit.measure));
         if known.is_empty() {
-            remark("nothing is set there");
+            remark("no limit is set for this scope and name");
             return Ok(Answer::No);
         }
         for limit in known {

@@ -126,7 +126,7 @@ fn check_data(flux: &Flux) -> Result<()> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
         return Err(failure(format!(
-            "{NO_DATA}; without data it does not know which jobs its limits hold. Push, then run this again"
+            "{NO_DATA}. Until then, the jobs that limits hold are unknown. Push, then run this command again"
         )));
     }
     if stats.jobs.waiting > 0 {

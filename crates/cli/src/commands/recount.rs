@@ -142,8 +142,8 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let due = recount.associations.iter().filter(|one| one.is_due).count();
     if due > 0 && !args.write {
-        notes
-            .push(format!("{} due: \"flux fairshare sync\" stores these numbers", count(due, "association")));
+        let due = count(due, "association");
+        notes.push(format!("the next \"flux fairshare sync\" stores the recounted usage of {due}"));
     }
     let would_lose = recount.associations.iter().any(|one| !one.is_due && one.recounted < one.stored);
     if let Some(since) = recount.records_since.filter(|_| would_lose) {

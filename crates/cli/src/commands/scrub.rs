@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let reason = if is_for_budget { "usage or a budget" } else { "usage" };
     let needed = match needed {
         0 => String::new(),
-        needed => format!("; {} of this age remain, because {reason} needs them", count(needed, "record")),
+        needed => format!("; kept {} that {reason} still needs", count(needed, "record")),
     };
     if args.dry_run {
         drop(snapshot);

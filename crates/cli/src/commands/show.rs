@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let policy = args.policy.choose_policy_for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
     if order.is_pbs_walk_order() && !policy.is_ordered_by_pbs_walk() {
-        let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
+        let text = format!("--sort: policy {policy} has no order pbs-walk; add --policy pbs");
         return Err(failure(text));
     }
     let screen = args.output.screen();
@@ -269,7 +269,7 @@ fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>,
                 match parts.is_empty() {
                     true => format!("no user \"{name}\" in that bank"),
                     false => format!(
-                        "no user \"{name}\" in that bank, but one per partition: {}",
+                        "no user \"{name}\" in that bank, but one association per partition: {}",
                         parts.join(", ")
                     ),
                 }

@@ -70,7 +70,7 @@ fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
     };
     let Some(job) = explained.jobs.first() else {
         let gone = explained.refused.first().map(|refused| refused.reason.text.clone());
-        return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
+        return vec![gone.unwrap_or_else(|| "Flux no longer has the job".to_owned())];
     };
     let words = Words::for_flux_instance(flux, explained.heading.now);
     let mut text = Vec::new();

@@ -132,7 +132,7 @@ fn print_rank_changes(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     });
     let unmoved = ranking.ranked() - moves;
     notes.push(format!(
-        "{moves} of {} would change, {unmoved} would not ({digits} of these only gain digits); nothing was written",
+        "{moves} of {} would get another fair-share; {unmoved} would keep their fair-share, {digits} of them with more digits; nothing was written",
         count(ranking.ranked(), "association")
     ));
     let facts = UpdateReportHeader {

@@ -170,7 +170,7 @@ fn print(
     let most = lines.iter().map(|(_, used)| used.nodes).fold(0.0, f64::max);
     let (shown, mut notes) = args.output.limit_rows(lines.len(), args.limit);
     notes.push(format!(
-        "{}: {} node-hours, {} core-hours, {} GPU-hours, which do not decay; Part is the part of the node-hours",
+        "{}: {} node-hours, {} core-hours, {} GPU-hours, which do not decay; Part is the fraction of these node-hours",
         count(total.jobs, "job"),
         plain(total.nodes / HOUR),
         plain(total.cores / HOUR),

@@ -211,7 +211,7 @@ fn make_bank_metric_families(stats: &Stats, window: &Window, most: usize) -> Vec
     );
     let mut level = new(
         "bank_level_ratio",
-        "Share of a bank divided by its usage, both relative to its siblings; 1 is even",
+        "Share of a bank divided by its usage, both relative to its siblings; 1 if the usage equals the share",
     );
     let mut delivered = new(
         "bank_delivered_ratio",

@@ -145,7 +145,7 @@ fn describe_missing(flux: &Flux, method: &str) -> String {
 /// Returns `None` in an instance that no other instance started.
 pub(crate) fn describe_job_instance(flux: &Flux) -> Option<String> {
     let level: u32 = flux.attribute("instance-level").ok()?.parse().ok().filter(|level| *level > 0)?;
-    let job = flux.attribute("jobid").map_or(String::new(), |job| format!(", that of job {job}"));
+    let job = flux.attribute("jobid").map_or(String::new(), |job| format!(" in job {job}"));
     let parents = " --parent".repeat(usize::try_from(level).unwrap_or(1));
     Some(format!(
         "this is a Flux instance at level {level}{job}, where no fair-share plugin is loaded; \"flux{parents} fairshare ...\" asks \

@@ -311,7 +311,7 @@ fn compare_resources(
         let there: u64 = nodes.values().filter(is_enough).map(|node| node.count).sum();
         let mut each = vec![many(wanted.cores, "core")];
         each.extend((wanted.gpus > 0).then(|| many(wanted.gpus, "GPU")));
-        let such = if there == 0 { "no such node".to_owned() } else { format!("{there} of that size") };
+        let such = if there == 0 { "no such node".to_owned() } else { many(there, "such node") };
         (wanted.count > there).then(|| {
             let per_node = if wanted.count == 1 { "" } else { " each" };
             let (nodes, each) = (many(wanted.count, "node"), each.join(" and "));

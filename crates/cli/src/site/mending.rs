@@ -19,7 +19,7 @@ const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOB
 pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, reads_files: bool) -> Failure {
     let source = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let document = if reads_files { ", -t FILE reads a document instead" } else { "" };
-    let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
+    let elsewhere = format!("-p FILE or {VARIABLE} names another database{document}");
     let is_named = error.reason == Reason::Missing && found.by.is_none();
     let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
     let text = match &error.reason {
@@ -100,7 +100,7 @@ pub(crate) fn describe_tree_failure(source: &Path, error: &TreeError) -> Failure
             "\"flux fairshare recount --write\" recomputes it from the job records".to_owned()
         }
         TreeError::DuplicateBank(bank) => format!(
-            "{} removes one of its rows, which {} shows",
+            "{} removes a row of the bank, and {} shows the rows",
             sqlite3_command(source, "DELETE FROM bank_table WHERE bank_id = ID"),
             flux_command(&["view-bank", bank])
         ),

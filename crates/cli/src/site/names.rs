@@ -17,7 +17,7 @@ pub(crate) fn describe_unknown_user(tree: &Tree, name: &str) -> String {
     if parts.is_empty() {
         return text + &did_you_mean(name, users());
     }
-    format!("{text}, but one per partition: {}", parts.join(", "))
+    format!("{text}, but one association per partition: {}", parts.join(", "))
 }
 
 /// Returns the associations of a user per partition, which a tree of Slurm names `user:partition`.

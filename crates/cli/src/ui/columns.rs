@@ -60,7 +60,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
         node.detail.weight.into()
     }),
     (column("place", "Place", Style::Count), "1 is ranked first; ties share a place", place),
-    (column("fairshare", "FairShare", Style::Fraction), "0 to 1, larger is more deserving", |node| {
+    (column("fairshare", "FairShare", Style::Fraction), "0 to 1; a larger value ranks higher", |node| {
         node.detail.fairshare.into()
     }),
     (column("fairshare_perc", "Perc", Style::Fraction), "pbs: the target", |node| {
@@ -80,7 +80,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("walk", "Walk", Style::Count), "pbs: the place in the order of its scheduler", walk),
     (
         column("stored", "Stored", Style::Fraction),
-        "the fair-share that the last update stored in the database; with a live tree, the one in force in the plugin",
+        "the fair-share that the last update stored in the database; with a live tree, the fair-share in force in the plugin",
         stored,
     ),
     (

@@ -30,7 +30,7 @@ impl Order {
             "pbs-walk" => return Ok(Order { by: By::PbsWalk, descending }),
             _ => {}
         }
-        let chosen = columns::find_column(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
+        let chosen = columns::find_column(key).map_err(|text| format!("{text}; also list and pbs-walk"))?;
         let by = match chosen.column.key {
             "place" => By::Rank,
             // Place 1 has the largest fair-share.

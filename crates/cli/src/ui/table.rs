@@ -343,7 +343,7 @@ impl<'a> Table<'a> {
         let marks = [(GOOD, "█", "="), (BAD, "█", "+"), (FAINT, "│", "|")];
         let [within, beyond, share] =
             marks.map(|(paint, block, letter)| self.screen.paint(paint, if blocks { block } else { letter }));
-        writeln!(out, "\n{within} used within the share, {beyond} used beyond it, {share} the share")
+        writeln!(out, "\n{within} usage up to the share, {beyond} usage above the share, {share} the share")
     }
 
     /// Draws a bar of the usage, with a line at the share. Without colours, different letters show the usage up to the share and above it.

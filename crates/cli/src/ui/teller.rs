@@ -45,7 +45,7 @@ impl TextPrinter<'_> {
         let Some(queue) = queue.filter(|_| *rules != QueueRules::default()) else { return Ok(()) };
         let scopes = rules.exempt.join(", ");
         let exempt =
-            (!scopes.is_empty()).then(|| format!("exempt from limits over all queues of the {scopes}"));
+            (!scopes.is_empty()).then(|| format!("exempt from limits over all queues (scopes: {scopes})"));
         let most = rules.max_priority.map(|most| format!("priorities of at most {}", number(most)));
         let parts: Vec<String> = exempt.into_iter().chain(most).collect();
         self.line(&format!("Queue {queue}: {}.", parts.join("; ")), out)

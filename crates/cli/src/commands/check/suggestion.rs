@@ -149,10 +149,10 @@ impl Choices {
                 let others = if others.is_empty() {
                     String::new()
                 } else {
-                    format!(", or without this limit {}", others.join(" or "))
+                    format!(", or a queue without this limit: {}", others.join(" or "))
                 };
                 let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
-                format!("Use {option} or less{place}{others}.")
+                format!("Use at most {option}{place}{others}.")
             }
         }
     }

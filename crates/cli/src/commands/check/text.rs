@@ -51,10 +51,10 @@ pub(super) fn describe(
             .try_for_each(|line| teller.line(&line, out));
     }
     let (heading, whose) = match (checked.jobs, checked.jobs_rejected) {
-        (1, 0) => ("Accepted".to_owned(), "it"),
-        (1, _) => ("Rejected".to_owned(), "it"),
+        (1, 0) => ("Accepted".to_owned(), "the job"),
+        (1, _) => ("Rejected".to_owned(), "the job"),
         (all, rejected) => {
-            (format!("{} of {} jobs are accepted", number(all - rejected), number(all)), "each")
+            (format!("{} of {} jobs are accepted", number(all - rejected), number(all)), "each job")
         }
     };
     let never = never_fits.map(|why| format!(", but {whose} can never run as it is: {why}"));
@@ -120,7 +120,7 @@ fn describe_many(teller: &TextPrinter<'_>, checked: &CheckedJob, out: &mut dyn W
     let text = match &checked.first_limit {
         None => "Held: none.".to_owned(),
         Some(limit) => format!(
-            "Held: at most {} of {} when they are submitted, by {limit} (fewer if a job starts or ends meanwhile). A held job is released when another ends.",
+            "Held: at most {} of the {} accepted jobs, by {limit} (fewer if a job starts or ends during the submission). A held job is released when another job ends.",
             number(checked.jobs_held),
             number(accepted)
         ),

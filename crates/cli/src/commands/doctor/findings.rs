@@ -122,9 +122,9 @@ pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec
     found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
         Finding::notice(
             "unknown-columns",
-            format!("{rows} rows of {table} have a {column}, which this version does not know: it is not enforced"),
+            format!("{rows} rows of {table} set {column}, which this version of the command does not support: the plugin does not enforce the value"),
             format!(
-                "install a version that knows it, or put the default back: sqlite3 DATABASE \"UPDATE {table} SET {column} = {default}\""
+                "install a version that supports {column}, or restore the default: sqlite3 DATABASE \"UPDATE {table} SET {column} = {default}\""
             ),
         )
     }));
@@ -258,7 +258,7 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
         Finding::notice(
             "disabled-users",
             "users that are disabled in all their banks: they can submit no jobs; jobs that they submitted before still run",
-            "nothing, if that is meant; flux account add-user --username=NAME --bank=BANK enables one again",
+            "nothing, if this is intended; flux account add-user --username=NAME --bank=BANK enables a user again",
         )
         .with_names(disabled.filter_map(|all| all.first()).map(|record| association_label(record))),
     ]
@@ -400,11 +400,11 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
         .create_finding_if(widest > 0.0 && width("fairshare") < widest * UNSEEN),
         Finding::action("negative-fairshare", "fair-share has a negative weight: the heaviest users go first", edit)
             .create_finding_if(fairshare.is_some_and(|record| record.weight < 0)),
-        Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
+        Finding::notice("weights-too-small", "factors with much smaller terms than another factor: they decide only ties", edit)
             .with_names(hidden.map(|(name, ..)| (*name).to_owned())),
         Finding::action(
             "priorities-clamp",
-            format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above that all get the same priority"),
+            format!("scores reach {highest:.0}, but the highest priority is {TOP:.0}: all jobs with a higher score get this priority"),
             edit,
         )
         .create_finding_if(highest > TOP),
@@ -453,7 +453,7 @@ pub(super) fn check_instance(
     let is_ours = |name: &String| Some(name.as_str()) == ours;
     let last = instance.plugins.last().filter(|last| !is_ours(last));
     if let (Some(overruled), Some(last)) = (overruled, last) {
-        let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job.0)));
+        let text = format!("{}; {last} is loaded last", overruled.sentence(&f58(overruled.job.0)));
         found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
     }
     let Some(LoadedPlugin { state, check }) = &instance.loaded else {
@@ -512,7 +512,7 @@ pub(super) fn check_instance(
             Finding::action(
                 "clock",
                 format!(
-                    "the plugin's data come from {} ahead of this clock",
+                    "the plugin's data are dated {} later than the clock of this machine",
                     format_hours(-age.unwrap_or_default())
                 ),
                 "set the clocks of this machine and of the management node, then: flux fairshare push",
@@ -527,7 +527,7 @@ pub(super) fn check_instance(
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
                 .with_names(missing),
             edits.filter(|_| !is_missing).map(|edits| {
-                let text = format!("the plugin lacks changes of the database: {edits}");
+                let text = format!("changes of the database that were not pushed: {edits}");
                 Finding::action("not-pushed", text, push)
             }),
             Finding::action(
@@ -580,11 +580,11 @@ fn check_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
     let missing = instance.queues.difference(&stored).cloned();
     let (text, remedy) = ("queues of Flux that the queue table lacks", "flux account add-queue QUEUE");
     let missing = match data.config.deny_unknown_queues {
-        true => Finding::action("queues-not-stored", format!("{text}: their jobs are refused"), remedy)
+        true => Finding::action("queues-not-stored", format!("{text}: jobs in them are rejected"), remedy)
             .with_names(missing),
         false => Finding::notice(
             "queues-not-stored",
-            format!("{text}: they have no limits and no priority"),
+            format!("{text}: these queues have no limits and no priority"),
             remedy,
         )
         .with_names(missing),

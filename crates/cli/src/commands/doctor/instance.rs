@@ -120,7 +120,7 @@ pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Findin
         if let PipelineError::ClockWentBack { was } = fault {
             let ahead = (was - now) / 3600.0;
             let text = format!(
-                "sync refuses the database: usage was last counted {ahead:.1} hours ahead of this clock"
+                "sync refuses the database: usage was last counted at a time {ahead:.1} hours later than the clock of this machine"
             );
             let remedy = "\"flux fairshare recount --write\" counts all usage again by this clock; if this clock is wrong, set it";
             return Some(Finding::action("refused", text, remedy));

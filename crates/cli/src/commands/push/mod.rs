@@ -390,7 +390,7 @@ impl Sending<'_> {
                     _ => "",
                 };
                 let error = self.describe_refused_record(&error.to_string());
-                let message = format!("{}: not all was accepted: {error}{hint}", self.path.display());
+                let message = format!("{}: only a part was accepted: {error}{hint}", self.path.display());
                 Err(failure(message))
             }
         }

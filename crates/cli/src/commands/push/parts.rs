@@ -229,7 +229,7 @@ pub(crate) fn describe_preview(preview: &Preview) -> Vec<String> {
         let RemovedAssociation { user, bank, jobs } = association;
         let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
         format!(
-            "user {} in {} would be removed with {jobs}, which continue",
+            "user {} in bank {} would be removed; {jobs} of this association would continue",
             format_user_or_id(user.0),
             printable(bank)
         )

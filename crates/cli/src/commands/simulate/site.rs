@@ -95,7 +95,7 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
     }
     if !replaced.is_empty() {
         data.notes.push(format!(
-            "{}: Flux lacks the shares of the parent (fairshare=parent); docs/migrate.md describes the shares in the simulation",
+            "{} with fairshare=parent, which Flux does not support; docs/migrate.md describes the shares that the simulation uses instead",
             count(replaced.len(), "association")
         ));
     }

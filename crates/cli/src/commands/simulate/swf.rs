@@ -35,7 +35,7 @@ fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>,
     if line.len() > LONGEST_LINE {
         let limit = LONGEST_LINE / 1024;
         return Err(format!(
-            "over {limit} KiB long; the Standard Workload Format has a line of 18 numbers a job"
+            "longer than {limit} KiB; in the Standard Workload Format, a line has 18 numbers"
         ));
     }
     Ok((!line.is_empty()).then_some(()))
@@ -103,11 +103,11 @@ fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) ->
         [(SUBMIT, "the submit time", LATEST), (WAIT, "the wait", LATEST), (RUN, "the run time", LONGEST_RUN)]
     {
         if field(at) > most {
-            return Err(format!("{what} is {:e} s; at most {most:e} s are read", field(at)));
+            return Err(format!("{what} is {:e} s; the maximum is {most:e} s", field(at)));
         }
     }
     if field(USER) > GREATEST_USER {
-        return Err(format!("the user is {}; expected at most {GREATEST_USER}", field(USER)));
+        return Err(format!("the user id is {}; the maximum is {GREATEST_USER}", field(USER)));
     }
     let cores = if field(GIVEN) > 0.0 { field(GIVEN) } else { field(ASKED) };
     if field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {

@@ -253,12 +253,11 @@ impl TextPrinter<'_> {
                 }
             }
             Some((level, at)) => {
-                let name = match level.node.kind.as_ref() {
-                    "user" => self.node_label(&level.node.name, &level.node.kind),
-                    _ => format!("everyone below {}", level.node.name),
-                };
+                let node = self.node_label(&level.node.name, &level.node.kind);
+                let is_user = level.node.kind.as_ref() == "user";
+                let name = if is_user { node.clone() } else { format!("everyone below {node}") };
                 let text = format!(
-                    "If {name} is idle from now on and all others continue as before, usage is back at its share {}.",
+                    "If {name} is idle from now on and all others continue as before, the usage of {node} falls to its share {}.",
                     self.words.when(at)
                 );
                 self.line(&text, out)
@@ -290,7 +289,7 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
         }
         None if !association.is_active => with("Inactive: not ranked; new jobs are rejected".to_owned()),
         None if !standing.heading.live => {
-            with("No place: the plugin has no tree, so fair-shares stay as pushed".to_owned())
+            with("Not ranked: the plugin has no tree, so fair-shares stay as pushed".to_owned())
         }
         None => with("No place yet".to_owned()),
     }

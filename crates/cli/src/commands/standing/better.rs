@@ -16,7 +16,7 @@ pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let (place, bank) = ranked.min()?;
     if place < now {
         let (place, now) = (ordinal(place), ordinal(now));
-        return Some(format!("Submit to {bank}: {place} instead of {now} (-B {bank})."));
+        return Some(format!("Submit to {bank} (-B {bank}): it ranks {place}, the default bank {now}."));
     }
     let place = |it: &AssociationStanding| {
         it.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of))).unwrap_or_default()

@@ -119,19 +119,19 @@ impl TextPrinter<'_> {
         let half = total
             .half_at
             .filter(|half| Some(*half) < total.gone_at)
-            .map(|at| format!("half of it is left {}, and ", self.words.when(at)));
+            .map(|at| format!("half of the usage is left {}, and ", self.words.when(at)));
         if let Some(gone) = total.gone_at {
             let last_end = total.last_end.unwrap_or(standing.heading.now);
             let reset = standing.reset.filter(|reset| last_end + reset == gone);
             let (half, gone) = (half.unwrap_or_default(), self.words.when(gone));
             let rest = match reset.map(duration) {
-                None => format!("less than 1 % is left from {gone} on"),
-                Some(_) if total.last_end.is_some() => format!("nothing is left from {gone} on"),
+                None => format!("less than 1 % of the usage is left from {gone} on"),
+                Some(_) if total.last_end.is_some() => format!("no usage is left from {gone} on"),
                 Some(reset) if total.listed_jobs > 0 => {
                     let gone = self.words.format_time(total.gone_at.unwrap_or_default());
-                    format!("nothing is left {reset} after the last job ends (not before {gone})")
+                    format!("no usage is left {reset} after the last job ends (not before {gone})")
                 }
-                Some(reset) => format!("nothing is left at the latest {reset} from now"),
+                Some(reset) => format!("no usage is left {reset} from now at the latest"),
             };
             self.item(&format!("if no job runs from now on, {half}{rest}"), out)?;
         }

@@ -209,7 +209,7 @@ fn print_summary(
         "last sync",
         match &around.last_sync {
             Ok(Some(at)) => words.when(*at),
-            Ok(None) => "none is on record".to_owned(),
+            Ok(None) => "no sync is recorded".to_owned(),
             Err(_) if !found.path.exists() => "unknown".to_owned(),
             Err(reason) => format!("unknown: {reason}"),
         },
@@ -229,7 +229,7 @@ fn print_summary(
     line(
         "associations",
         format!(
-            "{}, with the instance owner; {} in {}, with the root bank{inactive}",
+            "{}, including the instance owner{inactive}; {} in {}, including bank root",
             summary.associations,
             count(state.users.len(), "user"),
             count(summary.banks, "bank")
@@ -254,7 +254,7 @@ fn print_summary(
     }
     if let Some(waiting) = state.waiting {
         let users = format_first_users(&state.waiting_users);
-        let text = format!("{}, of users without data{users}", count(waiting, "job"));
+        let text = format!("{} of users whose records were not pushed{users}", count(waiting, "job"));
         line("waiting", if waiting == 0 { "no job waits for data of its user".to_owned() } else { text })?;
     }
     if let Some(overruled) = check.and_then(|check| check.overruled) {

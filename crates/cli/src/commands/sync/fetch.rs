@@ -142,7 +142,7 @@ impl FetchOutcome {
     pub(crate) fn summary(&self) -> String {
         let removed = match self.removed {
             0 => String::new(),
-            removed => format!(", {removed} left out as removed"),
+            removed => format!(", {removed} skipped because they were removed from the database"),
         };
         format!("{} fetched, {} new{removed}", count(self.fetched.records, "record"), self.new)
     }

@@ -48,7 +48,7 @@ pub(super) fn warn_about_usage_count(args: &Args, tally: &Tally, note: &mut dyn 
         ));
     }
     if tally.ignored_credits > 0 {
-        say(format!("{} ignored by rule flux-accounting", count(tally.ignored_credits, "credit")));
+        say(format!("{} ignored by usage rule flux-accounting", count(tally.ignored_credits, "credit")));
     }
     if tally.from_the_future > 0 {
         say(format!(
@@ -72,7 +72,7 @@ pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
         }
         let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         parts.push(format!(
-            "{} counted{details} by rule {}",
+            "{} counted{details} by usage rule {}",
             count(tally.counted, "record"),
             args.usage_rule
         ));

@@ -213,9 +213,9 @@ impl UserSteps {
     /// Describes what the forecast assumes about new usage.
     pub(super) fn assumption(&self, idle: &[String]) -> String {
         match idle {
-            [] => "Usage decays, and no user adds any.".to_owned(),
-            [one] => format!("{one} adds no usage; the others replace the decayed usage."),
-            _ => "The named users add no usage; the others replace the decayed usage.".to_owned(),
+            [] => "Usage decays, and no user adds usage.".to_owned(),
+            [one] => format!("{one} adds no usage; the usage of all other users stays constant."),
+            _ => "The named users add no usage; the usage of all other users stays constant.".to_owned(),
         }
     }
 

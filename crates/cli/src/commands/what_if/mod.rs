@@ -254,7 +254,7 @@ fn recount_usages(
         Some(_) => "both sides are live usage, with running jobs and continuous decay",
         None => "both sides are stored usage, without running jobs, which decays at period boundaries",
     };
-    Ok(format!("half-life {new} instead of {old}, usage counted again {since}; {usage}"))
+    Ok(format!("half-life {new} instead of {old}, with all usage recounted {since}; {usage}"))
 }
 
 /// The JSON document without the rows.

@@ -31,14 +31,14 @@ impl Site<'_> {
             writeln!(out)?;
         }
         let pair = |pair: &(Level, Level)| if swapped { (pair.1, pair.0) } else { (pair.0, pair.1) };
-        self.line(&format!("The first bank above both is {}.", self.name(comparison.ancestor)), out)?;
+        self.line(&format!("Their lowest common bank is {}.", self.name(comparison.ancestor)), out)?;
         if !self.policy.is_rank() {
             return self.chains(a, b, comparison, swapped, out);
         }
         if verdict.is_none() {
             let (one, other) = pair(&comparison.fork);
             let text = format!(
-                "Right below it are {} and {}:",
+                "Right below this bank are {} and {}:",
                 self.full_name(one.node),
                 self.full_name(other.node)
             );
@@ -87,8 +87,8 @@ impl Site<'_> {
         let names = [a, b].map(|node| self.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
         let policy = match self.uses_scheduler_order() {
-            true => format!("{}, the scheduler's own walk", self.policy),
-            false if self.policy.is_ordered_by_pbs_walk() => format!("{}, the formula's factor", self.policy),
+            true => format!("{}, in the order of PBS's scheduler", self.policy),
+            false if self.policy.is_ordered_by_pbs_walk() => format!("{}, by the fairshare factor", self.policy),
             false => self.policy.to_string(),
         };
         match verdict {
@@ -110,11 +110,11 @@ impl Site<'_> {
     fn what_counts(&self, comparison: &Comparison, fork: (Level, Level), decisive: (Level, Level)) -> String {
         let (one, other) = (self.full_name(fork.0.node), self.full_name(fork.1.node));
         if comparison.decisive.0.node == comparison.fork.0.node {
-            return format!("Right below it, {one} is compared with {other}.");
+            return format!("Right below this bank, {one} is compared with {other}.");
         }
         let value = fork.0.value.map(|value| self.value(value)).unwrap_or_default();
         format!(
-            "Right below it {one} and {other} are equal ({} {value}), so their children compete as one list. In that list, {} is \
+            "Right below this bank, {one} and {other} are equal ({} {value}), so their children compete as one list. In that list, {} is \
              compared with {}.",
             self.value_name(),
             self.full_name(decisive.0.node),
@@ -157,10 +157,7 @@ impl Site<'_> {
             Verdict::Tied => Ordering::Equal,
         };
         writeln!(out)?;
-        self.line(
-            &format!("By the fairshare factor, if the job formula uses it: {}.", deserving(by_factor)),
-            out,
-        )?;
+        self.line(&format!("If the job formula uses the fairshare factor, {}.", deserving(by_factor)), out)?;
         self.line(
             &format!(
                 "PBS's scheduler compares usage / target level by level from the root: {}.",
@@ -199,7 +196,8 @@ impl Site<'_> {
         if self.precedes_all_siblings(high) {
             let whose = self.full_name(high.node);
             return format!(
-                "{whose} has no shares of their own (fairshare=parent), and so comes before {}.",
+                "{whose} has no shares of their own (fairshare=parent). Policy {} ranks such users first, so before {}.",
+                self.policy,
                 whole(low)
             );
         }
@@ -207,7 +205,9 @@ impl Site<'_> {
         let (more, less) = (self.value(more), self.value(less));
         let compared = match more == less {
             true => format!("The two values of {name} differ only in digits that are not printed"),
-            false if more == "unused" => format!("A node without usage is ahead of any with {name} {less}"),
+            false if more == "unused" => {
+                format!("A node without usage is ahead of a node with {name} {less}")
+            }
             false => format!("{more} is more than {less}"),
         };
         format!("{compared}: {} comes before {}.", whole(high), whole(low))

@@ -68,7 +68,7 @@ impl Site<'_> {
         let members = self.sorted(self.tree.children(bank).collect());
         if !members.is_empty() {
             writeln!(out)?;
-            self.heading("Right below it:", out)?;
+            self.heading("Right below this bank:", out)?;
             self.print_nodes(&members, None, out)?;
         }
         let ahead = place.and_then(|place| siblings.get(place.checked_sub(2)?));
@@ -88,7 +88,7 @@ impl Site<'_> {
         let lost = find_level_that_costs_most(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
-            self.item("(usage without PBS's initial usage, which no sum contains)", out)?;
+            self.item("(All usages are without PBS's initial usage.)", out)?;
         }
         writeln!(out)?;
         let is_bank = self.tree.kind(node) == NodeKind::Bank;

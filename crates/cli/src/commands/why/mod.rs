@@ -237,8 +237,8 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>> {
 /// "flux fairshare standing" shows all users their own live values, and so does why for your own name if you may not read the database.
 ///
 /// One user or bank: the levels from the root down, the level that lowers the fair-share most, the next user or bank ahead, what
-/// would change the order, and when usage is back at the share. Two: the first bank above both, the two nodes right below that
-/// bank, and the shares and usage that decide.
+/// would change the order, and when usage is back at the share. Two: the lowest bank that contains both, the two nodes right
+/// below this bank, and the shares and usage that decide.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A job, a bank, or a user (with /BANK if the user is in several banks)

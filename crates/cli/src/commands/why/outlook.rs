@@ -22,10 +22,10 @@ impl Site<'_> {
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
         Some(match ratio.is_finite() {
             true => format!(
-                "{place} in the scheduler's own walk (usage / target {})",
+                "{place} in the order of PBS's scheduler (usage / target is {})",
                 number(format!("{ratio:.0}"))
             ),
-            false => format!("{place} in the scheduler's own walk (no target)"),
+            false => format!("{place} in the order of PBS's scheduler (its target is 0)"),
         })
     }
 
@@ -89,7 +89,7 @@ impl Site<'_> {
         });
         let usage = change.usage.map(|usage| {
             format!(
-                "with less than {} used instead of {}",
+                "with a usage of less than {} instead of {}",
                 self.unit.amount(usage),
                 self.unit.amount(low.detail.usage)
             )
@@ -144,7 +144,7 @@ impl Site<'_> {
         let pace = if bank { self.pace.map(Pace::for_bank) } else { self.find_usage_decay(recorded) };
         let when = match self.find_time_below(even, pace, &bins) {
             Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
-            None => format!("once it has halved {halvings:.1} times"),
+            None => format!("when the usage has halved {halvings:.1} times"),
         };
         writeln!(out)?;
         self.line(
@@ -182,9 +182,9 @@ impl Site<'_> {
         let unit =
             if self.unit.name() == "usage" { String::new() } else { format!(", in {}", self.unit.name()) };
         let heading = format!(
-            "Recorded usage by period{unit}; every {}, each part {left}, and the last of {} is dropped:",
+            "Recorded usage by period{unit}; every {}, the usage of each period {left}, and the oldest of {} is dropped:",
             duration(pace.period),
-            count(pace.periods as usize, "part")
+            count(pace.periods as usize, "period")
         );
         self.heading(&heading, out)?;
         let next = pace.next_boundary(self.now);

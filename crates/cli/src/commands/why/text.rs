@@ -37,7 +37,7 @@ impl Site<'_> {
         let by_value = format!("{place} of {ranked}: {ahead}; fair-share {fairshare:.6}");
         match self.describe_position_in_pbs_order(node) {
             Some(walk) if self.uses_scheduler_order() => {
-                format!("{walk}; by the formula's factor {by_value}")
+                format!("{walk}; by the fairshare factor, {by_value}")
             }
             Some(walk) => format!("{by_value}; {walk}"),
             None => by_value,
@@ -171,14 +171,14 @@ impl Site<'_> {
         if all > 0.0 {
             let users = self.users(level.node, used);
             let (part, used, all) = (percent(used / all), self.unit.figure(used), self.unit.amount(all));
-            self.item(&format!("and {used} of the {all} used ({part}){users}"), out)?;
+            self.item(&format!("and used {used} of {all} ({part}){users}"), out)?;
         } else {
             self.item("and no user at this level has usage", out)?;
         }
         if self.precedes_all_siblings(level) {
             let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
             let text = format!(
-                "The usage of such a user has no effect: {} puts the user first in bank {bank}, tied with other such users.",
+                "Policy {} ranks users without shares of their own first in bank {bank}, tied, whatever their usage.",
                 self.policy
             );
             return self.item(&text, out);
@@ -216,7 +216,7 @@ impl Site<'_> {
                 format!("{}{place} {used} ({part})", self.name(*leaf))
             })
             .collect();
-        if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
+        if list.is_empty() { String::new() } else { format!(", mainly by {}", list.join(", ")) }
     }
 
     /// Returns false for an inactive node if the options of the ranking policy ignore the usage of inactive nodes.

@@ -235,9 +235,9 @@ impl TextPrinter<'_> {
                 self.describe_terms_that_decide(ahead, terms, "decides", "decide")
             ),
             Cause::Terms(terms) => format!(
-                "{}: with {} values exchanged, {second} would go first.",
+                "{}: if the two jobs exchanged {}, {second} would go first.",
                 self.describe_terms_that_decide(ahead, terms, "decides", "decide together"),
-                if terms.len() == 1 { "its" } else { "their" }
+                if terms.len() == 1 { "this value" } else { "these values" }
             ),
             Cause::MaxPriority => format!(
                 "The max-priority of its queue decides: {second} gets at most {}.",
@@ -342,14 +342,14 @@ impl TextPrinter<'_> {
         let (mine_is, theirs_is) = (describe_node(mine), describe_node(theirs));
         let text = match side {
             Some(Side::First) => {
-                format!("The tree decides right below {below}: {mine_is} comes before {theirs_is}.")
+                format!("The siblings right below {below} decide: {mine_is} comes before {theirs_is}.")
             }
             Some(Side::Second) => format!(
-                "Their paths in the tree part right below {below}. There {theirs_is} now comes before \
+                "The siblings right below {below} decide. There, {theirs_is} now comes before \
                  {mine_is}, but the posted priorities use older fair-shares."
             ),
             None => format!(
-                "Their paths in the tree part right below {below}, where {mine_is} and {theirs_is} are equal: the levels below decide."
+                "The siblings right below {below}, {mine_is} and {theirs_is}, are equal, so the levels below them decide."
             ),
         };
         self.line(&text, out)?;

@@ -85,7 +85,7 @@ impl TextPrinter<'_> {
         let order = match posted.zip(*priority) {
             _ if *state >= RUN => format!("; {name} has started"),
             Some((one, other)) if (other, job.id) < (one, *id) => {
-                ", so yours is ahead in the order of priority and job id".to_owned()
+                ", so your job is ahead in the order of priority and job id".to_owned()
             }
             Some(_) => format!(", so {name} is ahead in the order of priority and job id"),
             None => String::new(),
@@ -101,10 +101,10 @@ impl TextPrinter<'_> {
         let terms = join_words(&terms.map(|term| name_in_words(&term.name)).collect::<Vec<_>>());
         let differ = match terms.as_str() {
             "" => String::new(),
-            terms => format!(" At the present weights, only {terms} can differ between the two."),
+            terms => format!(" At the present weights, the two jobs can differ only in {terms}."),
         };
         let hidden = format!("Only {user}, the instance owner and admins see the priority terms of {name}.");
-        format!("Job {owner} has {theirs}, yours has {yours}{order}.{differ} {hidden}")
+        format!("Job {owner} has {theirs}, your job has {yours}{order}.{differ} {hidden}")
     }
 
     /// Prints that neither job is ahead, because a job has ended. Then prints the last priority of each job, and why

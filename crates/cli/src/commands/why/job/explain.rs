@@ -50,7 +50,7 @@ impl TextPrinter<'_> {
         if others.peek().is_some() {
             writeln!(out)?;
             self.heading(
-                if job.holds.is_empty() { "Why it is waiting:" } else { "Why else it is waiting:" },
+                if job.holds.is_empty() { "Why it is waiting:" } else { "Other reasons why it is waiting:" },
                 out,
             )?;
             for other in others {
@@ -89,7 +89,7 @@ impl TextPrinter<'_> {
             let queue = job.parent_queue.as_ref().or(job.queue.as_ref());
             let within = describe_list(job.one_queue_list, queue);
             let (at, of) = (ordinal(place.place), count(place.of, "pending job"));
-            self.line(&format!("By priority it is {at} of {of}{within}."), out)?;
+            self.line(&format!("By priority, the job is {at} of {of}{within}."), out)?;
         }
         // In DEPEND, a job of urgency 0 has no posted priority.
         let priority =
@@ -98,7 +98,7 @@ impl TextPrinter<'_> {
         let text = match start.estimated_start {
             _ if priority == Some(0) => "Flux does not pass it to the scheduler at priority 0.".to_owned(),
             Some(time) if time < self.words.now => format!(
-                "The scheduler expected it to start {}, and has given no later time.",
+                "The scheduler expected the job to start {}, and has not updated this estimate.",
                 self.words.when(time)
             ),
             Some(time) => format!("The scheduler expects it to start {}.", self.words.when(time)),
@@ -205,7 +205,7 @@ impl TextPrinter<'_> {
         }
         if let Some(turn) = &job.turn {
             let text = format!(
-                "Users take turns: this is the {} job of its association, and its priority uses the fair-share {:.6}.",
+                "Users take turns: this is the {} pending job of its association, so its priority is computed from fair-share {:.6}.",
                 ordinal(turn.number),
                 turn.fairshare
             );
@@ -248,7 +248,7 @@ impl TextPrinter<'_> {
             job.carries.iter().map(String::as_str).filter(|name| !is_holding_limit(job, name)).collect();
         if !gone.is_empty() {
             let text = format!(
-                "Flux still lists {} as a dependency, though the limit no longer holds the job: it stays until the release.",
+                "Flux still lists {} as a dependency, though the limit no longer holds the job: the dependency stays until the job is released.",
                 gone.join(", ")
             );
             self.line(&text, out)?;

@@ -71,10 +71,10 @@ impl WaitCause {
         match self {
             WaitCause::Limits => "held by limits",
             WaitCause::Dependencies => "blocked by other dependencies",
-            WaitCause::Validation => "until Flux had validated it",
+            WaitCause::Validation => "for validation by Flux",
             WaitCause::Priority => "without a priority",
             WaitCause::Urgency => "held by urgency 0",
-            WaitCause::PriorityZero => "at priority 0: held by a limit, or by a sum of 0 or less",
+            WaitCause::PriorityZero => "at priority 0, because of a limit or a sum of terms of 0 or less",
             WaitCause::Resources => "for resources",
         }
     }
@@ -470,7 +470,7 @@ impl TextPrinter<'_> {
         let rows = rows.into_iter().map(|(last, times, former)| {
             let cause = match times {
                 1 => self.words.named(&last.cause.text),
-                times => format!("{}; {} times, this is the last", last.cause.text, number(times)),
+                times => format!("{} ({} times; this row shows the last)", last.cause.text, number(times)),
             };
             let when = Cell::Text(self.words.format_time(last.when));
             vec![when, former.map_or(Cell::None, Cell::Count), Cell::Count(last.priority), Cell::Text(cause)]
