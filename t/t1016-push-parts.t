@@ -67,7 +67,7 @@ test_expect_success 'a refused part names user, bank and key' '
 		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)"
 '
 test_expect_success 'a refused part ends its push' '
-	mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply
+	mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part of the push was refused: .*user 5002, bank A" reply
 '
 test_expect_success 'a push that lacks an array cannot be committed' '
 	begin_push && send_push_part "{associations, queues, projects, banks}" &&
@@ -94,7 +94,7 @@ test_expect_success 'a dry run changes nothing' '
 '
 test_expect_success 'a part with more than 1,000 records is refused' '
 	begin_push && jq -c "{push: $push, projects: [range(1001) | {project: \"p\\(.)\"}]}" <doc >large &&
-	mf rejects policy_part "a part has at most 1000 records, but this part has 1001" "$(cat large)"
+	mf rejects policy_part "a part of a push has at most 1000 records; this part has 1001" "$(cat large)"
 '
 test_expect_success 'guests may not call the methods of a staged push' '
 	for method in policy_begin policy_part policy_commit policy_abort associations; do

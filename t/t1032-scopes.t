@@ -40,11 +40,11 @@ test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	start_instance && load_plugin && push_site "$published" && mf query | jq -e ".limits | length == 3"
 '
 test_expect_success 'a job that asks for more GPUs than the user limit is refused' '
-	check_refused "job size (17 gpu(s)) is greater than what may run or be scheduled at once of user 5001 (16 gpu(s))" \
+	check_refused "job size (17 gpu(s)) is greater than the limit of user 5001 on running and scheduled jobs (16 gpu(s))" \
 		submit_gpu_job 5001 large batch 17
 '
 test_expect_success 'a job that asks for more GPUs than the limit of the small bank is refused' '
-	check_refused "job size (5 gpu(s)) is greater than what may run or be scheduled at once of bank small (4 gpu(s))" \
+	check_refused "job size (5 gpu(s)) is greater than the limit of bank small on running and scheduled jobs (4 gpu(s))" \
 		submit_gpu_job 5008 small batch 5
 '
 test_expect_success 'the user limit counts 16 GPUs over all queues and banks' '

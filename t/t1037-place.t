@@ -39,9 +39,9 @@ test_expect_success 'pending jobs have the places that flux jobs shows by priori
 '
 test_expect_success 'why prints the same place' '
 	run_as own why $one --json >out && check_json out ".jobs[0].place == {place: 3, of: 4}" && run_as 5002 why $one >text && cat text &&
-	grep "^By priority it is 3rd of 4 pending jobs in queue q\.$" text && grep "^When it starts is unknown: the scheduler" text &&
-	run_as 5002 why $part >text && grep "^By priority it is 2nd of 4 pending jobs in queue q\.$" text &&
-	run_as 5002 why $off >text && ! grep "By priority it is" text && run_as 5001 why $held >text && ! grep "By priority it is" text
+	grep "^By priority, the job is 3rd of 4 pending jobs in queue q\.$" text && grep "^When it starts is unknown: the scheduler" text &&
+	run_as 5002 why $part >text && grep "^By priority, the job is 2nd of 4 pending jobs in queue q\.$" text &&
+	run_as 5002 why $off >text && ! grep "By priority, the job is" text && run_as 5001 why $held >text && ! grep "By priority, the job is" text
 '
 test_expect_success 'jobs and top mark stopped queues' '
 	run_as 5002 jobs >text && cat text && grep "q (stopped)" text && grep "Queue q is stopped" text && grep "Queue r is stopped" text &&

@@ -61,10 +61,10 @@ test_expect_success 'a reload counts active jobs again' '
 test_expect_success 'caps on one job reject larger jobs, longer jobs and jobs without a time limit' '
 	push_site "[{\"scope\": \"bank\", \"name\": \"A\", \"job-time\": 600, \"job-nodes\": 2},
 		{\"scope\": \"user\", \"name\": \"*\", \"queue\": \"debug\", \"job-node-hours\": 1}]" &&
-	check_refused "job size (3 node(s)) is greater than what one job of bank A may have (2 node(s))" mf submit 5001 -B A -q batch -N 3 -t 60 &&
-	check_refused "job time limit (601 s) is greater than what one job of bank A may have (600 s)" mf submit 5002 -B A -q batch -N 1 -t 601 &&
-	check_refused "job has no time limit; what one job of bank A may have is 600 s: set a time limit with -t" mf submit 5003 -B A -q batch -t 0 &&
-	check_refused "job size (1.5 node-hours) is greater than what one job of user 5001 in queue debug may have (1 node-hours)" \
+	check_refused "job size (3 node(s)) is greater than the limit of bank A on one job (2 node(s))" mf submit 5001 -B A -q batch -N 3 -t 60 &&
+	check_refused "job time limit (601 s) is greater than the limit of bank A on one job (600 s)" mf submit 5002 -B A -q batch -N 1 -t 601 &&
+	check_refused "job has no time limit; the limit of bank A on one job is 600 s: set a time limit with -t" mf submit 5003 -B A -q batch -t 0 &&
+	check_refused "job size (1.5 node-hours) is greater than the limit of user 5001 in queue debug on one job (1 node-hours)" \
 		mf submit 5001 -B B -q debug -N 3 -t 1800 &&
 	a=$(mf submit 5001 -B A -q batch -N 2 -t 600) && wait_running $a && cancel_all
 '
@@ -79,7 +79,7 @@ test_expect_success 'the shape of a queue is enforced only with enforce-queue-sh
 test_expect_success 'a limit on node-hours of running jobs holds a job and explains the hold' '
 	jq ".fairshare.refresh = \"1s\" | .fairshare.\"enforce-queue-shapes\" = false" conf.json >more.json && cp more.json conf.json && flux config load <conf.json &&
 	push_site "[{\"scope\": \"bank\", \"name\": \"A\", \"run-node-hours\": 4}]" &&
-	check_refused "job has no time limit; what may run at once of bank A is 4 node-hours: set a time limit with -t" mf submit 5001 -B A -q batch -t 0 &&
+	check_refused "job has no time limit; the limit of bank A on running jobs is 4 node-hours: set a time limit with -t" mf submit 5001 -B A -q batch -t 0 &&
 	a=$(mf submit 5001 -B A -q batch -N 2 -t 3600) && wait_running $a && b=$(mf submit 5002 -B A -q debug -N 1 -t 7206) &&
 	wait_held_by $b max-run-node-hours-bank && why $b >why.json && cat why.json &&
 	jq -e ".jobs[0].holds[0] | .limit_is == 4 and .needed == 3 and .used == 2" why.json && flux fairshare why $b >why.txt && cat why.txt &&

@@ -37,7 +37,7 @@ test_expect_success 'max_active_jobs counts no standby job' '
 	f=$(submit 5001 batch) && check_refused "user has max active jobs; 3 of 3 in bank A: wait until one ends" submit 5001 batch && g=$(submit 5001 standby) && wait_running $g
 '
 test_expect_success 'why and standing name the rules of the queue' '
-	flux fairshare why $c >out && cat out && grep "Queue standby: exempt from limits over all queues of the association, bank, user; priorities of at" out &&
+	flux fairshare why $c >out && cat out && grep "Queue standby: exempt from limits over all queues (scopes: association, bank, user); priorities of at" out &&
 	flux fairshare why $held >out && cat out && grep "1 of 1" out && flux fairshare standing 5001 >out && grep "Queue standby: exempt" out
 '
 test_expect_success 'a standby job that moves to batch is refused while the limits are full' '

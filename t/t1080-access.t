@@ -26,8 +26,8 @@ test_expect_success 'a guest sees the banks but no job of another user without p
 test_expect_success 'why of a guest compares the priorities of their job and of a job of another user, as flux jobs shows them' '
 	ours=$(flux jobs -no "{priority}" $mine) && others=$(flux jobs -no "{priority}" $theirs) && name=$(flux job id --to=f58 $theirs) &&
 	run_with_roles 5002 2 why $mine $theirs >out && tr -d , <out | tr -s "\n " " " >line && cat out &&
-	if test $ours -gt $others; then first=yours; else first=$name; fi &&
-	grep "Job $name of [^ ]*5003 in bank B has priority $others yours has priority $ours so $first is ahead in the order of priority and job id\. At the present weights only fair-share can differ between the two\." line &&
+	if test $ours -gt $others; then first="your job"; else first=$name; fi &&
+	grep "Job $name of [^ ]*5003 in bank B has priority $others your job has priority $ours so $first is ahead in the order of priority and job id\. At the present weights the two jobs can differ only in fair-share\." line &&
 	grep "^Its priority is" out && ! grep "^Job .*Factor" line && run_with_roles 5002 2 why $theirs $mine >out2 && grep "^Job $name of" out2 &&
 	run_with_roles 5002 2 why $mine $theirs --json >out && jq -e "(.jobs | length == 1) and .refused[0].code == \"not-yours\"" out &&
 	test_expect_code 1 run_with_roles 5001 2 why $mine $theirs 2>err && grep "is not yours" err

@@ -60,7 +60,7 @@ test_expect_success 'update reports a database that another process has locked' 
 	rc=$?; release_lock; test $rc = 0 && grep "locked by another process" locked.err
 '
 test_expect_success 'why reads the database' '
-	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A"
+	flux fairshare why user5001 user5002 -p $DB | grep "Their lowest common bank is A"
 '
 test_expect_success 'compare reads the database' '
 	flux fairshare compare --policy weighted-walk,classic -p $DB | grep "Kendall tau"

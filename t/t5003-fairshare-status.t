@@ -33,7 +33,7 @@ test_expect_success 'status says that no job waits for data' '
 test_expect_success 'status counts associations, banks, queues and projects after a push' '
 	flux account edit-user user5001 --max-running-jobs=1 && flux account edit-user user5003 --max-running-jobs=1 &&
 	flux fairshare push -p $DB && run_status >out && cat out &&
-	grep "^associations  5, with the instance owner; 5 users in 3 banks, with the root bank" out && grep "^configured    1 queue, 2 projects" out &&
+	grep "^associations  5, including the instance owner; 5 users in 3 banks, including bank root" out && grep "^configured    1 queue, 2 projects" out &&
 	grep "^database      $DB" out
 '
 test_expect_success 'status counts held jobs by limit' '
@@ -83,7 +83,7 @@ test_expect_success OURS 'status shows the user and the time of the last push' '
 	printf "%s\n" 0 $(id -u) true >expected && test_cmp expected out
 '
 test_expect_success 'status shows the last sync that is on record' '
-	grep "^last sync     none is on record" out || { run_status >out && grep "^last sync     none is on record" out; } &&
+	grep "^last sync     no sync is recorded" out || { run_status >out && grep "^last sync     no sync is recorded" out; } &&
 	print_value ".last_sync" >out && echo null >expected && test_cmp expected out &&
 	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && run_status >out && cat out && grep "^last sync     [0-9-]* *[0-9:]* ([0-9a-z ]*)$" out &&
 	print_value "(.last_sync | floor) >= $before and .last_sync <= $after + 1 and (.last_sync_time | fromdateiso8601) == (.last_sync | floor)" >out &&
@@ -122,7 +122,7 @@ test_expect_success 'status reads the database that flux-accounting uses by defa
 '
 test_expect_success OURS 'status names users whose jobs wait for data' '
 	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && run_status >out && cat out &&
-	grep "^waiting  *1 job, of users without data: 5001$" out
+	grep "^waiting  *1 job of users whose records were not pushed: 5001$" out
 '
 test_expect_success OURS 'status --json lists users whose jobs wait for data' '
 	print_value ".waiting_users[0]" >out && echo 5001 >expected &&

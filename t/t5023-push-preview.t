@@ -34,7 +34,7 @@ test_expect_success 'the push gives the jobs the priorities that the dry run rep
 '
 test_expect_success 'push --dry-run names an association that the push would remove with live jobs' '
 	cp $DB fewer.db && (DB=fewer.db && run_sql "DELETE FROM association_table WHERE userid = 5002") &&
-	flux fairshare push --dry-run -p fewer.db >words && cat words && grep "5002 in A would be removed with 2 live jobs" words
+	flux fairshare push --dry-run -p fewer.db >words && cat words && grep "5002 in bank A would be removed; 2 live jobs" words
 '
 test_expect_success 'push --dry-run names a job that waits for data and would end' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5009 -B A) && preview_push >out && cat out &&

@@ -125,8 +125,8 @@ test_expect_success 'why refuses the job of another user and a job that does not
 	check_refusal 2 own why $one bob && grep "is not a job id: name two jobs, or two users" err
 '
 test_expect_success 'why names the level of the tree that decides between two jobs' '
-	run_as own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
-	grep "The tree decides right below bank root" out && grep "bank B comes before bank A" out &&
+	run_as own why $three $two --color=never >out && cat out && grep "^Fair-share decides: if the two jobs exchanged this value" out &&
+	grep "The siblings right below bank root decide" out && grep "bank B comes before bank A" out &&
 	run_as own why $two $three --json >out && check_json out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
 		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
 	run_as 5002 why $two $four --json >out && check_json out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
@@ -146,7 +146,7 @@ test_expect_success 'why, jobs and standing show a job that urgency 0 holds' '
 '
 test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
 	run_as 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
-	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "is back at its share" out &&
+	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "falls to its share" out &&
 	run_as 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
 	run_as own standing 5001/A --json >out && check_json out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
 	check_json out "(.now_time | fromdateiso8601) == (.now | floor)" &&

@@ -154,7 +154,7 @@ test_expect_success 'doctor finds usage that was not counted for hours' '
 	flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds usage that was counted by a clock ahead of this one' '
-	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && check_findings 1 refused && grep "1.4 hours ahead of this clock" doctor.json &&
+	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && check_findings 1 refused && grep "1.4 hours later than the clock of this machine" doctor.json &&
 	check_remedy refused "" && flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds a second priority plugin' '
@@ -201,7 +201,7 @@ END
 test_expect_success 'doctor finds data with a time in the future until the clocks agree' '
 	plain=$(mktemp -d) && gcc -shared -fPIC -o $plain/behind.so behind.c && flux fairshare push -p $DB &&
 	{ LD_PRELOAD=$plain/behind.so flux fairshare doctor -p $DB --json >doctor.json; rm -r $plain; } && cat doctor.json;
-	jq -er ".findings[] | select(.code == \"clock\") | .remedy" doctor.json >remedy && grep "2.0 hours ahead of this clock" doctor.json && grep "set the clocks" remedy &&
+	jq -er ".findings[] | select(.code == \"clock\") | .remedy" doctor.json >remedy && grep "2.0 hours later than the clock of this machine" doctor.json && grep "set the clocks" remedy &&
 	bash -c "$(sed "s/.*, then: //" remedy)" && check_findings 0
 '
 cat >site.c <<'END'

@@ -63,14 +63,14 @@ test_expect_success 'the answer is in sentences, and the exit status is 1 for a 
 '
 test_expect_success 'a job that asks for more than any node has is reported before and after its submission' '
 	never="can never run as it is: it requests 1 node with 9 cores, and the instance has no such node" &&
-	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && head -1 out | grep "^Accepted, but it $never" &&
-	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && head -1 out | grep "^3 of 3 jobs are accepted, but each $never" && grep "^A job that never runs has no place" out &&
+	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && head -1 out | grep "^Accepted, but the job $never" &&
+	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && head -1 out | grep "^3 of 3 jobs are accepted, but each job $never" && grep "^A job that never runs has no place" out &&
 	run_as 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out && jq -e ".place == null" out &&
 	run_as 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
 	run_as 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && wait_ended $id
 '
 test_expect_success 'what-if --submit counts rejected and held jobs' '
-	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&
+	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of the 5" out &&
 	test_expect_code 1 run_as 5001 what-if --submit 5 -N1 -q q -B B >out && cat out && grep "^Rejected: user has max active jobs" out
 '
 test_expect_success 'all reasons for which a job is rejected are named at once' '
@@ -134,8 +134,8 @@ accepted_with() {
 }
 test_expect_success 'a rejected job is told what to change, and the command in the answer is accepted' '
 	flux config get >before.json && jq ".queues.r.policy.limits.duration = \"1h\"" before.json | flux config load &&
-	accepted_with "You have no account in bank nobank (banks: A, B): use -B A. There is no queue rr: use -q r. Use -t 1h or less in queue r, or without this limit -q q." -q rr -B nobank -n1 true &&
-	accepted_with "Use -t 1h or less in queue r" -q r -t 2h -n1 && accepted_with "Use -B A." -q r -B B -t 1h &&
+	accepted_with "You have no account in bank nobank (banks: A, B): use -B A. There is no queue rr: use -q r. Use at most -t 1h in queue r, or a queue without this limit: -q q." -q rr -B nobank -n1 true &&
+	accepted_with "Use at most -t 1h in queue r" -q r -t 2h -n1 && accepted_with "Use -B A." -q r -B B -t 1h &&
 	test_expect_code 1 run_as 5001 check -q r -t 2h -n1 --json >out && jq -e ".suggestion.options == [\"-t 1h\"] and .suggestion.rejections == []" out &&
 	run_as 5001 check -q r -t 1h -n1 --json >out && jq -e ".suggestion == null" out && flux config load <before.json
 '

@@ -97,7 +97,7 @@ test_expect_success 'invalid credits are rejected with a reason and nothing is s
 	for row in "add user5004/B|USER/BANK and AMOUNT are missing" "add user5004 1 --reason x|expected USER/BANK, got \"user5004\"" \
 		"add user5004/A 1 --reason x|there is no association user5004/A in the database" \
 		"add user5004/B much --reason x|AMOUNT: expected a number, got \"much\"" "add user5004/B inf --reason x|AMOUNT: expected a number" \
-		"add user5004/B 1|--reason is missing" "add user5004/B 1 --reason TEXT|--reason \"TEXT\" is no reason" "add user5004/B 1 --reason <reason>|is no reason" "add user5004/B 0 --reason x|AMOUNT is 0, which changes nothing" \
+		"add user5004/B 1|--reason is missing" "add user5004/B 1 --reason TEXT|--reason \"TEXT\" is not a reason" "add user5004/B 1 --reason <reason>|is not a reason" "add user5004/B 0 --reason x|AMOUNT is 0, which changes nothing" \
 		"add user5004/B 1e40 --reason x|more than 1e30" "set user5004/B -1 --reason x|usage is never below 0" \
 		"set user5004/B 1 --from 2d --reason x|--from: set changes the usage as of now" \
 		"add user5004/B 1 --from 2100-01-01 --reason x|--from: 2100-01-01 is in the future" \
@@ -114,7 +114,7 @@ test_expect_success 'the table of credits rejects changes by other programs' '
 test_expect_success 'the programs of flux-accounting work on a database with credits and ignore them' '
 	cp $DB theirs.db && flux account-update-usage -p theirs.db && flux account-update-fshare -p theirs.db &&
 	flux account view-bank root -t && flux account view-user user5003 &&
-	flux fairshare sync --only usage --usage-rule flux-accounting -p theirs.db 2>err && cat err && grep "4 credits ignored by rule flux-accounting" err
+	flux fairshare sync --only usage --usage-rule flux-accounting -p theirs.db 2>err && cat err && grep "4 credits ignored by usage rule flux-accounting" err
 '
 test_expect_success 'credits survive scrub and a change of the half-life' '
 	flux fairshare scrub -p $DB 0 && test $(run_sql "SELECT count(*) FROM jobs") -gt 0 &&

@@ -35,7 +35,7 @@ test_expect_success 'jobs prints that an existing queue or bank has no pending j
 '
 test_expect_success 'each command within a job names the level, and the command for the instance of the site' '
 	for command in jobs standing "why f23" metrics status "push -p accounting.db" "migrate --json" "doctor -p accounting.db"; do
-		run_within 1 sh -c "flux fairshare $command >out 2>&1; :" && grep "instance at level 1, that of job f" out && grep "flux --parent fairshare" out || { cat out; return 1; }
+		run_within 1 sh -c "flux fairshare $command >out 2>&1; :" && grep "instance at level 1 in job f" out && grep "flux --parent fairshare" out || { cat out; return 1; }
 		! grep "jobtap load" out || return 1
 	done
 '

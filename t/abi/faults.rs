@@ -164,7 +164,7 @@ fn a_push_takes_effect_even_if_flux_refuses_later_calls() {
     site.host.set_fault(Some(Fault { call, after: 0, times: 1, errno: Errno(12) }));
     let error = site.rpc("rec_update", &json!({"data": [one_at_a_time]})).unwrap_err();
     site.host.set_fault(None);
-    assert!(error.text.starts_with("the data are in force, but: "), "{}", error.text);
+    assert!(error.text.starts_with("the update is in force, but a call failed: "), "{}", error.text);
     assert_eq!(site.state(held), State::Depend);
     site.rpc("reprioritize", &json!({})).unwrap();
     assert_eq!(site.state(held), State::Run);

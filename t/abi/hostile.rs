@@ -373,7 +373,10 @@ fn huge_jobs_do_not_change_the_counters() {
     // Three of the refused jobs would overflow a 64-bit counter. If the counter stopped at its maximum, the end of one
     // job would subtract too much.
     let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
-    assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
+    assert_eq!(
+        text,
+        "unable to count resources for job; resources exceed 1099511627776 nodes, cores or GPUs"
+    );
     let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();
     site.check();
     for id in ids {

@@ -113,7 +113,10 @@ fn a_request_for_a_push_that_is_not_staged_is_refused() {
         "{fault}"
     );
     let text = site.refusal_text("policy_commit", &push(second));
-    assert!(text.contains("a part was refused: ") && text.contains("active: expected integer"), "{text}");
+    assert!(
+        text.contains("a part of the push was refused: ") && text.contains("active: expected integer"),
+        "{text}"
+    );
     let third = site.begin();
     let text = site.refusal_text("policy_commit", &push(third));
     assert!(text.contains("policy.associations: key is missing in all parts"), "{text}");
@@ -179,13 +182,13 @@ fn a_part_with_too_many_records_or_bytes_is_refused() {
     let text =
         site.refusal_text("policy_part", &json!({"push": begun["push"], "associations": records(most + 1)}));
     assert!(
-        text.contains(&format!("a part has at most {most} records, but this part has {}", most + 1)),
+        text.contains(&format!("a part of a push has at most {most} records; this part has {}", most + 1)),
         "{text}"
     );
     let begun = site.ask("policy_begin", &json!({}));
     let long = "x".repeat(begun["max_bytes"].as_u64().unwrap() as usize);
     let text = site.refusal_text("policy_part", &json!({"push": begun["push"], "later": long}));
-    assert!(text.contains("bytes, but this part has "), "{text}");
+    assert!(text.contains("bytes; this part has "), "{text}");
 }
 
 #[test]

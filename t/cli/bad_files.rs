@@ -29,7 +29,7 @@ fn assert_refused_with(path: &str, text: &str, of_update: &str) {
     assert_eq!(fs::read(path).ok(), before);
 }
 
-const ELSEWHERE: &str = "-p FILE or FLUX_FAIRSHARE_DATABASE names another";
+const ELSEWHERE: &str = "-p FILE or FLUX_FAIRSHARE_DATABASE names another database";
 const DOCUMENT: &str = ", -t FILE reads a document instead";
 const LIVE: &str = "; \"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 

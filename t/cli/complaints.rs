@@ -90,7 +90,8 @@ fn associations_per_partition_have_their_own_rows() {
     assert!(ran.err.contains("\"sshare -a -l -m -P\" names the partitions"), "{ran:?}");
     let ran = fairshare(["why", "amira", "--tree", &path]);
     assert!(
-        ran.err.ends_with("no user \"amira\", but one per partition: amira:1, amira:2, amira:3\n"),
+        ran.err
+            .ends_with("no user \"amira\", but one association per partition: amira:1, amira:2, amira:3\n"),
         "{ran:?}"
     );
 }

@@ -165,7 +165,7 @@ fn dry_run_lists_moved_users_and_writes_nothing() {
     );
     assert!(
         text.ends_with(
-            "3 of 4 associations would change, 1 would not (1 of these only gain digits); nothing was written\n"
+            "3 of 4 associations would get another fair-share; 1 would keep their fair-share, 1 of them with more digits; nothing was written\n"
         ),
         "{text}"
     );

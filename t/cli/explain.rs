@@ -22,21 +22,21 @@ bob in bank phys is ahead of ann in bank chem (weighted-walk)
   bob in bank phys: 3rd of 4: 2 are ahead of bob; fair-share 0.500000
   ann in bank chem: 4th of 4: 3 are ahead of ann; fair-share 0.250000
 
-The first bank above both is root.
-Right below it, bank phys is compared with bank chem.
+Their lowest common bank is root.
+Right below this bank, bank phys is compared with bank chem.
 
   bank phys has 300 of 400 shares (75.00 %)
-  and 100 of the 1,000 used (10.00 %), most by bob 100 (100.00 %)
+  and used 100 of 1,000 (10.00 %), mainly by bob 100 (100.00 %)
   which makes weight 7.5000: below its share.
 
   bank chem has 100 of 400 shares (25.00 %)
-  and 900 of the 1,000 used (90.00 %), most by ann 900 (100.00 %)
+  and used 900 of 1,000 (90.00 %), mainly by ann 900 (100.00 %)
   which makes weight 0.2778: above its share.
 
 7.5000 is more than 0.2778: everyone below bank phys comes before everyone below bank chem.
 
 What would change it:
-  bank chem would come before bank phys with 2,701 shares instead of 100, or with less than 33.33 used instead of 900.
+  bank chem would come before bank phys with 2,701 shares instead of 100, or with a usage of less than 33.33 instead of 900.
   To see all effects: flux fairshare what-if --shares chem=2701
 ";
     assert_eq!(ran.ok(), expected);
@@ -81,7 +81,7 @@ fn why_prints_both_users_tree_levels_if_a_formula_computes_fair_shares() {
         fairshare(["why", "bob/phys", "cat", "--tree", &path, "--policy", "pbs", "--set", "pbs.min_usage=0"]);
     let text = ran.ok();
     assert!(
-        text.starts_with("cat in bank phys is ahead of bob in bank phys (pbs, the formula's factor)\n"),
+        text.starts_with("cat in bank phys is ahead of bob in bank phys (pbs, by the fairshare factor)\n"),
         "{text}"
     );
     assert!(
@@ -141,7 +141,7 @@ fn why_shows_as_many_usage_periods_as_the_database_has_rows() {
     );
     for (user, parts) in [("ann", 5), ("cat", 4)] {
         let ran = fairshare(["why", user, "-p", site.path()]);
-        assert!(ran.ok().contains(&format!("the last of {parts} parts is dropped:")), "{ran:?}");
+        assert!(ran.ok().contains(&format!("the oldest of {parts} periods is dropped:")), "{ran:?}");
         let last = ran.ok().lines().find(|line| line.trim_start().starts_with("together ")).expect("a sum");
         let words: Vec<&str> = last.split_whitespace().collect();
         assert_eq!(words, ["together", "1,000.00", "0", "0", "0"], "{user}");
@@ -233,9 +233,7 @@ fn no_percentage_exceeds_100_under_pbs() {
     let path = file("why_pbs", tree);
     let ran = fairshare(["why", "x", "--tree", &path, "--policy", "pbs"]);
     let words = ran.ok().split_whitespace().collect::<Vec<_>>().join(" ");
-    for expected in
-        ["A 1 100.00 % 5 100.00 % 0.5", "x 1 50.00 % 5 100.00 %", "and 5 of the 5 used (100.00 %)"]
-    {
+    for expected in ["A 1 100.00 % 5 100.00 % 0.5", "x 1 50.00 % 5 100.00 %", "and used 5 of 5 (100.00 %)"] {
         assert!(words.contains(expected), "{expected}: {words}");
     }
     let json = fairshare(["why", "x", "--tree", &path, "--policy", "pbs", "--json"]).json();

@@ -146,7 +146,7 @@ fn check_import_names_the_tie_rule_with_the_most_matching_values() {
     let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
     let path = file("import_ties", format_sshare(&golden));
     let ran = fairshare(["check-import", "--tree", &path]);
-    let expected = "FairShare: 13 of 13 agree\nLevelFS: 17 of 17 agree\nby fair-tree with ties=slurm-program, which agrees best of 2 rules\n";
+    let expected = "FairShare: 13 of 13 agree\nLevelFS: 17 of 17 agree\nranked by fair-tree with ties=slurm-program, the best match of 2 ranking rules\n";
     assert_eq!(ran.ok(), expected);
     let ran = fairshare(["check-import", "--tree", &path, "--set", "ties=documented"]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""));
@@ -205,7 +205,7 @@ fn values_within_the_rounding_of_printed_usages_count_as_agreement() {
     let ran = fairshare(["check-import", "--tree", &file("import_cut", text)]);
     assert!(
         ran.ok().contains(
-            "LevelFS: 3 of 3 agree\n2 of them agree within the rounding of usages printed as whole numbers\n"
+            "LevelFS: 3 of 3 agree\n2 agree only within the rounding of usages printed as whole numbers\n"
         ),
         "{ran:?}"
     );
@@ -219,7 +219,7 @@ fn check_import_compares_a_database_with_its_stored_fair_shares() {
     fairshare(["update", "-p", site.path()]).ok();
     assert_eq!(
         fairshare(["check-import", "-p", site.path()]).ok(),
-        "FairShare: 4 of 4 agree\nby weighted-walk\n"
+        "FairShare: 4 of 4 agree\nranked by weighted-walk\n"
     );
 }
 

@@ -96,7 +96,7 @@ fn a_flat_sshare_table_that_fits_several_policies_needs_the_policy_option() {
     assert_eq!(list_fairshares(&path, &["--policy", "fair-tree"]), "u1,0.5 u2,1");
     let ran = fairshare(["check-import", "--tree", &path]);
     assert!(
-        ran.ok().ends_with("FairShare: 2 of 2 agree\nby classic, which agrees best of 4 rules\n"),
+        ran.ok().ends_with("FairShare: 2 of 2 agree\nranked by classic, the best match of 4 ranking rules\n"),
         "{ran:?}"
     );
     // Fair Tree prints NormShares 0 for the root.
@@ -453,7 +453,7 @@ fn the_error_about_a_user_names_the_associations_per_partition() {
     assert!(ran.status == 1 && ran.err.ends_with(expected), "{ran:?}");
     fairshare(["why", "u1:cpu/lab", "--tree", &path]).ok();
     let ran = run_show(&path, &["--user", "u1", "--bank", "lab"]);
-    assert!(ran.err.contains("one per partition: u1:cpu, u1:gpu"), "{ran:?}");
+    assert!(ran.err.contains("one association per partition: u1:cpu, u1:gpu"), "{ran:?}");
 }
 
 #[test]
@@ -525,8 +525,5 @@ fn parent_shares_are_replaced_in_a_simulation() {
         "64".as_ref(),
     ]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    assert!(
-        ran.err.contains("2 associations: Flux lacks the shares of the parent (fairshare=parent)"),
-        "{ran:?}"
-    );
+    assert!(ran.err.contains("2 associations with fairshare=parent, which Flux does not support"), "{ran:?}");
 }

@@ -57,7 +57,7 @@ root
  A         ====|++++++
   ann      ===================|
 
-= used within the share, + used beyond it, | the share
+= usage up to the share, + usage above the share, | the share
 ";
     assert_eq!(ran.ok(), expected);
     for form in ["--json", "--csv", "--parsable"] {

@@ -125,7 +125,7 @@ fn an_unreadable_document_gets_a_format_hint() {
         ("yaml", "---\nshares:\n  shares: []\n", "YAML", "--json"),
         ("jobs", r#"{"jobs": [], "meta": {}}"#, "a list of jobs", "\"sshare -a --json\""),
         ("sacctmgr_json", r#"{"associations": [], "meta": {}}"#, "sacctmgr's JSON", "\"sshare -a --json\""),
-        ("failed", "sshare: error: no\n", "an error message of the program", "sshare: error: no"),
+        ("failed", "sshare: error: no\n", "an error message instead of data", "sshare: error: no"),
     ] {
         let path = file(&format!("unreadable_{name}"), text);
         let ran = fairshare(["show", "--tree", &path]);

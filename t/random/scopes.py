@@ -11,7 +11,7 @@ KINDS = ("association", "association-queue", "bank", "bank-queue", "user", "user
 OWN = 8  # names of flux-accounting's limits come before these
 NAMES = tuple(f"max-{amount}-{kind}" for kind in KINDS for amount in AMOUNTS)
 UNITS = {"nodes": "node(s)", "cores": "core(s)", "gpus": "gpu(s)"}
-DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled"}
+ADJECTIVES = {"run": "running", "sched": "scheduled", "run-sched": "running and scheduled"}
 
 
 class Group:
@@ -40,14 +40,14 @@ class Group:
     def refusals(self, job):
         """Yields the texts with which caps refuse a job that is larger than the cap. Caps on the number of jobs refuse no job."""
         if job.nodes > self.rejecting.get("job-nodes", job.nodes):
-            yield (f"job size ({job.nodes} node(s)) is greater than what one job of {self.describe()} may have "
+            yield (f"job size ({job.nodes} node(s)) is greater than the limit of {self.describe()} on one job "
                    f"({self.rejecting['job-nodes']} node(s))")
         for amount, (cap, _) in self.caps.items():
             phase, measure = amount.rsplit("-", 1)
             asked = asks(job, measure)
             if measure != "jobs" and asked > cap:
-                yield (f"job size ({asked} {UNITS[measure]}) is greater than what may {DOES[phase]} at once of "
-                       f"{self.describe()} ({cap} {UNITS[measure]})")
+                yield (f"job size ({asked} {UNITS[measure]}) is greater than the limit of {self.describe()} on "
+                       f"{ADJECTIVES[phase]} jobs ({cap} {UNITS[measure]})")
 
     def describe(self):
         """Returns the jobs of the group in words."""

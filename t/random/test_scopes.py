@@ -141,7 +141,7 @@ class Together(Case):
         self.make_site({"scope": "bank", "name": "S", "active-jobs": 2, "job-nodes": 3})
         self.add_job("A", 7, "B")
         self.assertEqual(self.model.validate(self.add_job("B", 8, "A", nodes=4)), [
-            "job size (4 node(s)) is greater than what one job of bank S may have (3 node(s))"])
+            "job size (4 node(s)) is greater than the limit of bank S on one job (3 node(s))"])
         self.assertEqual(self.list_holds(self.model.jobs[ord("B")]), [])
         self.assertEqual(self.model.validate(self.add_job("C", 7, "A")), [
             "bank S has max active jobs; 2 of 2: wait until one of them ends"])
@@ -153,9 +153,9 @@ class Together(Case):
         self.make_site({"scope": "bank", "name": "S", "run-gpus": 8}, {"scope": "bank", "name": "C", "run-jobs": 0},
                   {"scope": "association", "name": "*", "queue": "q2", "run-sched-cores": 3})
         self.assertEqual(self.model.validate(self.add_job("A", 7, "A", gpus=9)), [
-            "job size (9 gpu(s)) is greater than what may run at once of bank S (8 gpu(s))"])
+            "job size (9 gpu(s)) is greater than the limit of bank S on running jobs (8 gpu(s))"])
         self.assertEqual(self.model.validate(self.add_job("A", 7, "A", queue="q2", cores=4)), [
-            "job size (4 core(s)) is greater than what may run or be scheduled at once of user 7 in bank A in queue q2 "
+            "job size (4 core(s)) is greater than the limit of user 7 in bank A in queue q2 on running and scheduled jobs "
             "(3 core(s))"])
         self.assertEqual(self.model.validate(self.add_job("A", 9, "C")), [], "one job too many waits")
 

@@ -161,7 +161,7 @@ mod tests {
             ),
             (
                 r#"[{"scope": "bank", "name": "a", "sched-gpus": 3}]"#,
-                ".sched-gpus: not a limit of scope \"bank\": a job in SCHED holds no gpus; set sched-jobs, run-gpus or run-sched-gpus"
+                ".sched-gpus: not a limit of scope \"bank\": a job in SCHED uses no gpus; set sched-jobs, run-gpus or run-sched-gpus"
                     .to_owned(),
             ),
             (

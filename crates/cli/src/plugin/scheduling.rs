@@ -486,7 +486,7 @@ mod tests {
             (
                 "all",
                 shaped(5, 1, 4, 0),
-                Some("it requests 5 nodes with 4 cores each, and the instance has 4 of that size"),
+                Some("it requests 5 nodes with 4 cores each, and the instance has 4 such nodes"),
             ),
             ("all", shaped(3, 1, 1, 3), Some("it requests 9 GPUs, and the instance has 8")),
             (
@@ -498,7 +498,7 @@ mod tests {
             (
                 "old",
                 shaped(2, 1, 3, 0),
-                Some("it requests 2 nodes with 3 cores each, and queue old has 1 of that size"),
+                Some("it requests 2 nodes with 3 cores each, and queue old has 1 such node"),
             ),
         ] {
             let [text, _] =

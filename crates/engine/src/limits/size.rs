@@ -208,7 +208,7 @@ mod tests {
 
     const NO_SLOT: &str = "resources have no slot";
     const NO_CORE: &str = "resources have no core in a slot";
-    const TOO_LARGE: &str = "resources exceed 1099511627776 of a kind";
+    const TOO_LARGE: &str = "resources exceed 1099511627776 nodes, cores or GPUs";
 
     fn measure_tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), String> {
         let vertices: Vec<Vertex> = vertices

@@ -189,8 +189,8 @@ fn the_counter_check_names_the_kind_of_the_wrong_counter() {
     let book = make_book_with_running_limit(1);
     let unread = Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) };
     for (job, change, wanted) in [
-        (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
-        (make_held_job(&book), |job| job.keepers = BlockState::Others, "lines of held jobs"),
+        (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lists of held jobs"),
+        (make_held_job(&book), |job| job.keepers = BlockState::Others, "lists of held jobs"),
         (make_job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
         (make_job(&book, Phase::Sched), |job| job.queue = None, "counters"),
         (
@@ -215,7 +215,7 @@ fn the_counter_check_names_the_kind_of_the_wrong_counter() {
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
     ledger.change_job_without_counting(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
     let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(kinds, ["lines of held jobs"]);
+    assert_eq!(kinds, ["lists of held jobs"]);
 }
 
 /// The scan finds the candidates of both queues before it releases job 1. If job 2 is removed afterwards, job 3 is next.

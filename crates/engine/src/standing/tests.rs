@@ -354,12 +354,12 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
         ),
         (
             change_site(&|s| s.rule.instant = f64::NAN),
-            "time NaN of the usages: expected a time in seconds since 1970",
+            "the usages are of NaN: expected a time in seconds since 1970",
         ),
         (change_site(&|s| s.rule.weights.core = f64::NAN), "core weight NaN: expected a number"),
         (
             change_site(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
-            "user \"1\" in bank \"A\": watermark inf",
+            "user \"1\" in bank \"A\": jobs are counted until inf",
         ),
         (change_site(&|s| s.banks[2].parent = Some("C".into())), "C"),
         (

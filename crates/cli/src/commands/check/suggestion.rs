@@ -224,7 +224,7 @@ mod tests {
         };
         let bank = "You have no account in bank nobank (banks: chem, phys): use -B chem.";
         let queue = "There is no queue debugg: use -q debug.";
-        let time = "Use -t 1h or less in queue debug, or without this limit -q batch.";
+        let time = "Use at most -t 1h in queue debug, or a queue without this limit: -q batch.";
         for (bank_name, queue_name, seconds, nodes, changes, options) in [
             ("nobank", "debugg", 0, 1, &[bank, queue, time][..], &["-B chem", "-q debug", "-t 1h"][..]),
             ("chem", "debug", 7200, 1, &[time], &["-t 1h"]),
@@ -233,10 +233,10 @@ mod tests {
                 "debug",
                 60,
                 4,
-                &["Use -N 2 or less in queue debug, or without this limit -q batch."],
+                &["Use at most -N 2 in queue debug, or a queue without this limit: -q batch."],
                 &["-N 2"],
             ),
-            ("chem", "batch", 60, 9, &["Use -N 8 or less in queue batch."], &["-N 8"]),
+            ("chem", "batch", 60, 9, &["Use at most -N 8 in queue batch."], &["-N 8"]),
         ] {
             let system = json!({"bank": bank_name, "queue": queue_name, "duration": seconds});
             let jobspec =

@@ -174,10 +174,10 @@ mod tests {
             parse(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
         };
         for (submit, wait, run, user, message) in [
-            ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
-            ("0", "1e308", "9", "7", "the wait is 1e308 s; at most 1e11 s are read"),
-            ("0", "0", "4294967295", "7", "the run time is 4.294967295e9 s; at most 3.15576e8 s are read"),
-            ("0", "0", "9", "4294967295", "the user is 4294967295; expected at most 4294967294"),
+            ("1e18", "0", "9", "7", "the submit time is 1e18 s; the maximum is 1e11 s"),
+            ("0", "1e308", "9", "7", "the wait is 1e308 s; the maximum is 1e11 s"),
+            ("0", "0", "4294967295", "7", "the run time is 4.294967295e9 s; the maximum is 3.15576e8 s"),
+            ("0", "0", "9", "4294967295", "the user id is 4294967295; the maximum is 4294967294"),
         ] {
             assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {message}"));
         }
@@ -199,8 +199,7 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        let too_long =
-            "line 1: over 64 KiB long; the Standard Workload Format has a line of 18 numbers a job";
+        let too_long = "line 1: longer than 64 KiB; in the Standard Workload Format, a line has 18 numbers";
         let size = Size { cores_per_node: 4, whole_nodes: false };
         let mut endless = Endless(0);
         for size in [Some(size), None] {

@@ -66,8 +66,8 @@ mod tests {
             cap: Some(4),
             ..LimitUsage::default()
         };
-        let best = Some("Submit to phys: 5th instead of 10th (-B phys).".to_owned());
-        let second = Some("Submit to art: 7th instead of 10th (-B art).".to_owned());
+        let best = Some("Submit to phys (-B phys): it ranks 5th, the default bank 10th.".to_owned());
+        let second = Some("Submit to art (-B art): it ranks 7th, the default bank 10th.".to_owned());
         assert_eq!(of(phys()), best);
         for (limit, advice) in [
             (limit(Some(2), "jobs", None), &best),

@@ -86,5 +86,8 @@ fn screens_of_standings_equal_the_golden_files() {
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));
     pushed["live"] = json!(false);
     let text = render_screens("standing-pushed", pushed, false, 5001);
-    assert!(text.contains("No place: the plugin has no tree") && text.contains("No limit is set."), "{text}");
+    assert!(
+        text.contains("Not ranked: the plugin has no tree") && text.contains("No limit is set."),
+        "{text}"
+    );
 }

@@ -88,7 +88,9 @@ impl Site<'_> {
         let [first, second] = &names;
         let policy = match self.uses_scheduler_order() {
             true => format!("{}, in the order of PBS's scheduler", self.policy),
-            false if self.policy.is_ordered_by_pbs_walk() => format!("{}, by the fairshare factor", self.policy),
+            false if self.policy.is_ordered_by_pbs_walk() => {
+                format!("{}, by the fairshare factor", self.policy)
+            }
             false => self.policy.to_string(),
         };
         match verdict {

@@ -76,7 +76,7 @@ fn a_job_whose_size_cannot_be_counted_is_logged() {
     let mut host = make_site(|_| ());
     let job = HostJob { state: State::Sched, ..make_job(Some("A"), Some("*")) };
     let facts = JobFacts {
-        size: Err("resources exceed 1099511627776 of a kind".to_owned()),
+        size: Err("resources exceed 1099511627776 nodes, cores or GPUs".to_owned()),
         ..Host::facts(ID, &job)
     };
     let effects = host.engine.handle(NOW, Event::New(facts));

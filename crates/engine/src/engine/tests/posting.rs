@@ -177,7 +177,7 @@ fn the_refresh_period_bounds_the_number_of_priorities_posted_one_by_one() {
     host.now += 300.0;
     for (touched, lagging, right_to, reason) in [
         (1, 3, 2, "a refresh posts at most 1 priorities"),
-        (1, 2, 1000, "the order of the first 1000 jobs of the queue is the same"),
+        (1, 2, 1000, "a posting would not reorder the first 1000 jobs of the queue"),
     ] {
         host.advance_time_and_refresh(0.0);
         let last = host.engine.view().get_live_fairshare_details().last.unwrap();

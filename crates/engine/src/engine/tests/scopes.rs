@@ -214,19 +214,19 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
     for (wanted, text) in [
         (
             make_job(7, "A", 9),
-            "job size (9 gpu(s)) is greater than what may run at once of bank science (8 gpu(s))",
+            "job size (9 gpu(s)) is greater than the limit of bank science on running jobs (8 gpu(s))",
         ),
         (
             make_job(9, "C", 0).size(3, 3),
-            "job size (3 node(s)) is greater than what may run at once of user 9 (2 node(s))",
+            "job size (3 node(s)) is greater than the limit of user 9 on running jobs (2 node(s))",
         ),
         (
             make_job(7, "A", 0).queue("q2").size(1, 4),
-            "job size (4 core(s)) is greater than what may run or be scheduled at once of bank A in queue q2 (3 core(s))",
+            "job size (4 core(s)) is greater than the limit of bank A in queue q2 on running and scheduled jobs (3 core(s))",
         ),
         (
             make_job(9, "C", 1),
-            "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))",
+            "job size (1 gpu(s)) is greater than the limit of bank C on running jobs (0 gpu(s))",
         ),
     ] {
         assert_eq!(host.submit(wanted), Err(text.to_owned()));

@@ -134,7 +134,7 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
     let later_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
     assert_eq!(explain_job(&host, later_job).others[0].name.as_deref(), Some("after-finish=17"));
     let text = |host: &Host, id| explain_job(host, id).others[0].text.clone();
-    assert_eq!(text(&host, later_job), "job 17 has to end first (afterany); job 17 is not active");
+    assert_eq!(text(&host, later_job), "job 17 has to end first (dependency afterany); job 17 is not active");
     let pending_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(causes(&host, pending_job), ["resources"]);
     host.set_urgency(pending_job, 0);
@@ -399,7 +399,8 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     for state in ["is pending", "is running"] {
         for (name, does, scheme, id, target) in &rows {
             let waiting_job = host.submit(HostJob::new(7).blocked_by(&format!("{name}={id}"))).unwrap();
-            let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
+            let text =
+                format!("job {target} has to {does} first (dependency {scheme}); job {target} {state}");
             assert_eq!(explain_job(&host, waiting_job).others[0].text, text);
             host.end_job(waiting_job);
         }
@@ -410,8 +411,9 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     }
     let held_job = host.submit(HostJob::new(7)).unwrap();
     let last = host.submit(HostJob::new(7).blocked_by(&format!("after-success={held_job}"))).unwrap();
-    let text =
-        format!("job {held_job} has to end successfully first (afterok); job {held_job} is held by a limit");
+    let text = format!(
+        "job {held_job} has to end successfully first (dependency afterok); job {held_job} is held by a limit"
+    );
     assert_eq!(explain_job(&host, last).others[0].text, text);
     for (name, text) in [
         ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),

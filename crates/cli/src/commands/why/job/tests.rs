@@ -337,39 +337,39 @@ fn the_listed_job_of_another_user_has_a_priority_only() {
             ("age", 0.5, 0),
         ])
     };
-    let fairshare = " At the present weights, only fair-share can differ between the two.";
-    let three = " At the present weights, only fair-share, queue and urgency can differ between the two.";
+    let fairshare = " At the present weights, the two jobs can differ only in fair-share.";
+    let three = " At the present weights, the two jobs can differ only in fair-share, queue and urgency.";
     for (id, listed, posted, expected, terms) in [
         (
             22,
             json!({}),
             mine(),
-            "has priority 42,105, yours has priority 42,105, so yours is ahead in the order of priority and job id",
+            "has priority 42,105, your job has priority 42,105, so your job is ahead in the order of priority and job id",
             fairshare,
         ),
         (
             20,
             json!({}),
             mine(),
-            "has priority 42,105, yours has priority 42,105, so ƒ20 is ahead in the order of priority and job id",
+            "has priority 42,105, your job has priority 42,105, so ƒ20 is ahead in the order of priority and job id",
             fairshare,
         ),
         (
             22,
             json!({"queue": "batch", "urgency": 20}),
             mine(),
-            "has priority 42,105, yours has priority 42,105, so yours is ahead in the order of priority and job id",
+            "has priority 42,105, your job has priority 42,105, so your job is ahead in the order of priority and job id",
             three,
         ),
         (
             22,
             json!({"state": 16}),
             mine(),
-            "has priority 42,105, yours has priority 42,105; ƒ22 has started",
+            "has priority 42,105, your job has priority 42,105; ƒ22 has started",
             fairshare,
         ),
-        (22, json!({"priority": null}), mine(), "has no priority yet, yours has priority 42,105", ""),
-        (22, json!({}), Value::Null, "has priority 42,105, yours has no priority yet", ""),
+        (22, json!({"priority": null}), mine(), "has no priority yet, your job has priority 42,105", ""),
+        (22, json!({}), Value::Null, "has priority 42,105, your job has no priority yet", ""),
     ] {
         let rest = format!("Only ben, the instance owner and admins see the priority terms of ƒ{id}.");
         let expected = format!("Job ƒ{id} of ben in bank phys {expected}.{terms} {rest}");
@@ -425,7 +425,7 @@ fn screens_of_two_jobs_equal_the_golden_files() {
         job
     };
     let mut depends = make_pending_job(28, 5001, "chem", Value::Null);
-    depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (afterok); job 17 is running", "name": "after-success=17", "at": null}]);
+    depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (dependency afterok); job 17 is running", "name": "after-success=17", "at": null}]);
     let rows = [
         ("fairshare", make_pending_job(22, 5002, "phys", chem(0.9, 0.0, 0.0))),
         ("together", make_pending_job(23, 5002, "phys", chem(0.3, 0.0, -5.0))),

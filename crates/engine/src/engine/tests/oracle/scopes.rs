@@ -67,7 +67,7 @@ impl Oracle {
                     Measure::Time => job.duration <= 0.0 || job.duration > most,
                     _ => job.duration <= 0.0 || job.size.nodes as f64 * job.duration > most * 3600.0,
                 };
-                texts.extend(is_too_large.then(|| format!("what one job of {scope} may have")));
+                texts.extend(is_too_large.then(|| format!("the limit of {scope} on one job")));
                 continue;
             }
             let counts = |(other, job): &(&JobId, &HostJob)| {
@@ -86,7 +86,7 @@ impl Oracle {
         }
         match rejection {
             None => assert!(texts.is_empty(), "job {id} is accepted in spite of {texts:?}"),
-            Some(text) if text.ends_with("of them ends") || text.contains("what one job of") => {
+            Some(text) if text.ends_with("of them ends") || text.contains(" on one job") => {
                 assert!(texts.iter().any(|known| text.contains(known)), "{text} is not one of {texts:?}");
             }
             Some(_) => {}

@@ -91,10 +91,10 @@ fn an_extended_time_limit_of_a_running_job_counts_at_once() {
 #[test]
 fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
     let mut host = make_limited_site(10);
-    let text = "job has no time limit; what may run at once of bank science is 10 node-hours: set a time limit with -t";
+    let text = "job has no time limit; the limit of bank science on running jobs is 10 node-hours: set a time limit with -t";
     assert_eq!(host.submit(timed_job(7, "A", 1, 0.0)), Err(text.to_owned()));
     let text =
-        "job size (12 node-hours) is greater than what may run at once of bank science (10 node-hours)";
+        "job size (12 node-hours) is greater than the limit of bank science on running jobs (10 node-hours)";
     assert_eq!(host.submit(timed_job(7, "A", 3, 4.0)), Err(text.to_owned()));
     host.submit(timed_job(9, "C", 1, 0.0)).unwrap();
 }
