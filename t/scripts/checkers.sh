@@ -28,7 +28,7 @@ judge_reports() {
 run_under_valgrind() {
 	install_packages valgrind || { failed=$((failed + 1)); return; }
 	mkdir -p "$out/valgrind"
-	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800}
+	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800} AMID_ROUNDS=${AMID_ROUNDS:-8}
 	export MF_WRAP="valgrind,--leak-check=full,--show-leak-kinds=definite,--errors-for-leak-kinds=definite"
 	MF_WRAP+=",--trace-children=no,--child-silent-after-fork=yes,--num-callers=40,--error-exitcode=0"
 	MF_WRAP+=",--gen-suppressions=all,--suppressions=$PWD/t/valgrind.supp,--log-file=$out/valgrind/%p.log"
