@@ -136,6 +136,25 @@ fn a_later_refresh_gives_usage_not_shares_as_the_priority_reason() {
     assert_eq!(reason_codes(&host, of_7), ["usage"]);
 }
 
+/// The second push changes a weight and a value of a term, but not their product.
+#[test]
+fn a_push_that_leaves_a_priority_equal_keeps_the_reason_and_the_time_of_this_priority() {
+    let mut site = Site::new();
+    let mut push = |weight: i64, bank_priority: f64| {
+        site.host.now += 1.0;
+        let mut pushed = accounts();
+        pushed.weights.push(("bank".to_owned(), weight));
+        pushed.banks = vec![("A".into(), bank_priority)];
+        site.host.send_event(Event::Policy(pushed, tree(Policy::Classic, NOW, leaves())));
+        site.host.run_until_idle();
+        let when = site.host.engine.view().priorities_of(site.of_8).unwrap().noted.when;
+        (posted_priority(&site.host, site.of_8), reason_codes(&site.host, site.of_8), when)
+    };
+    let first = push(10, 5.0);
+    assert_eq!(first.1, ["weight", "bank-priority"]);
+    assert_eq!(push(5, 10.0), first);
+}
+
 #[test]
 fn a_push_without_changes_keeps_the_reason_of_each_posted_priority() {
     let mut site = Site::new();
