@@ -380,7 +380,7 @@ const HELP: [&str; 12] = [
     "?               this help",
     "q, Ctrl-C       quit",
     "",
-    "A bar shows = usage up to the share, + usage above the share, | the share.",
+    "Bars: = usage up to the share, . unused share, + usage above it, | the share.",
 ];
 
 /// Compares two numbers. The larger number comes first, and `None` comes last.

@@ -340,10 +340,13 @@ impl<'a> Table<'a> {
     /// Prints the meaning of the marks in a bar.
     fn print_legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.screen.colour && self.screen.unicode;
-        let marks = [(GOOD, "█", "="), (BAD, "█", "+"), (FAINT, "│", "|")];
-        let [within, beyond, share] =
+        let marks = [(GOOD, "█", "="), (FAINT, "·", "."), (BAD, "█", "+"), (FAINT, "│", "|")];
+        let [within, unused, beyond, share] =
             marks.map(|(paint, block, letter)| self.screen.paint(paint, if blocks { block } else { letter }));
-        writeln!(out, "\n{within} usage up to the share, {beyond} usage above the share, {share} the share")
+        writeln!(
+            out,
+            "\n{within} usage up to the share, {unused} unused share, {beyond} usage above the share, {share} the share"
+        )
     }
 
     /// Draws a bar of the usage, with a line at the share. Without colours, different letters show the usage up to the share and above it.

@@ -429,7 +429,7 @@ fn list_job_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
         let verb = if jobs == 1 { "is" } else { "are" };
         notes.extend((jobs > 0).then(|| format!("{} {verb} {text}", count(jobs, "job"))));
     };
-    note(held, "held by a limit; \"flux fairshare why JOBID\" says until when.");
+    note(held, "held by a limit and not counted in places; \"flux fairshare why JOBID\" says until when.");
     note(without_priority, "without a priority yet; \"flux fairshare why JOBID\" says why.");
     note(resting, "held with urgency 0 until \"flux job urgency JOBID 16\".");
     if late > 0 {

@@ -170,11 +170,11 @@ impl TextPrinter<'_> {
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
             let name = self.node_label(&level.node.name, &level.node.kind) + mark;
-            let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at)));
+            let even = level.even_at.map(|at| self.words.format_time(round_up_estimate(at, self.words.now)));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
             row.extend(make_number_cells(&level.node, depth));
             row.insert(1, level.node.shares.into());
-            row.push(even);
+            row.push(even.map_or(Cell::None, Cell::Text));
             rows.push(row);
         }
         for (depth, level) in association.levels.iter().enumerate().rev().filter(|_| long) {
@@ -258,7 +258,7 @@ impl TextPrinter<'_> {
                 let name = if is_user { node.clone() } else { format!("everyone below {node}") };
                 let text = format!(
                     "If {name} is idle from now on and all others continue as before, the usage of {node} falls to its share {}.",
-                    self.words.when(at)
+                    self.words.when(round_up_estimate(at, self.words.now))
                 );
                 self.line(&text, out)
             }
@@ -272,6 +272,13 @@ fn hides_numbers_of_other_users(standing: &Standings) -> bool {
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
 
+/// Rounds an estimated time up: to 5 minutes within a day from `now`, and else to an hour. Starts and ends of jobs change
+/// the estimate by minutes. The unit is seconds since the epoch.
+fn round_up_estimate(time: f64, now: f64) -> f64 {
+    let step = if time - now < 86_400.0 { 300.0 } else { 3600.0 };
+    (time / step).ceil() * step
+}
+
 /// Returns a sentence about the place of the association in the ranking.
 fn describe_place(association: &AssociationStanding, standing: &Standings, name: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
@@ -282,7 +289,7 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
     match association.rank {
         Some(rank) => {
             let ahead = describe_associations_ahead(rank.before, name, rank.tied);
-            with(format!("{} of {}: {ahead}", ordinal(rank.place), number(rank.of)))
+            with(format!("{} of {} associations: {ahead}", ordinal(rank.place), number(rank.of)))
         }
         None if association.is_removed => {
             "Removed: running jobs still count here; new jobs are rejected.".to_owned()

@@ -225,11 +225,11 @@ fn print_summary(
         line("also loaded", format!("{}: another priority plugin", around.others.join(", ")))?;
     }
     let inactive =
-        if summary.inactive > 0 { format!(", {} inactive", summary.inactive) } else { String::new() };
+        if summary.inactive > 0 { format!(" ({} inactive)", summary.inactive) } else { String::new() };
     line(
         "associations",
         format!(
-            "{}, including the instance owner{inactive}; {} in {}, including bank root",
+            "{}{inactive} of {} in {}; the instance owner and bank root are included",
             summary.associations,
             count(state.users.len(), "user"),
             count(summary.banks, "bank")

@@ -226,7 +226,7 @@ impl Reader {
                     (0, _) => WaitCause::PriorityZero,
                     _ => WaitCause::Resources,
                 });
-                let recomputed = || note("recomputed", "recomputed; the cause is not in the eventlog");
+                let recomputed = || note("recomputed", "recomputed; the eventlog does not say why");
                 let cause = self.next_cause.take().unwrap_or_else(recomputed);
                 let former = self.history.priorities.last().map(|last| last.priority);
                 self.history.priorities.push(PastJobPriority { when: at, priority, former, cause });
