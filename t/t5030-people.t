@@ -146,7 +146,7 @@ test_expect_success 'why, jobs and standing show a job that urgency 0 holds' '
 '
 test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
 	run_as 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
-	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "falls to its share" out &&
+	grep "^3rd of 3 associations: 2 are ahead of you" out && grep -e "has used more than its share" -e "falls to its share" out &&
 	run_as 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
 	run_as own standing 5001/A --json >out && check_json out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
 	check_json out "(.now_time | fromdateiso8601) == (.now | floor)" &&

@@ -16,7 +16,7 @@ test_expect_success 'max_nodes of a queue limits the jobs of all associations to
 	flux jobtap query mf_priority.so | jq -e ".limits[] | select(.name == \"root\") | [.queue, .measure, .limit] == [\"silver\", \"run-sched-nodes\", 2]" &&
 	a=$(mf submit 5001 -q silver) && b=$(mf submit 5003 -q silver) && wait_running $a $b && c=$(mf submit 5004 -q silver) && wait_held_by $c max-run-sched-nodes-bank-queue &&
 	flux fairshare why $c >out && cat out && grep "root" out && grep "silver" out && flux fairshare status >out && grep "1 by max-run-sched-nodes-bank-queue" out &&
-	test_must_fail mf submit 5001 -q silver -N 3 2>err && cat err && grep "in queue silver (2 node" err &&
+	test_must_fail mf submit 5001 -q silver -N 3 2>err && cat err && grep "in queue silver on running and scheduled jobs (2 node" err &&
 	cancel $a && wait_running $c
 '
 test_expect_success 'max_cores of a queue limits the jobs of all associations, and the lower of two limits counts' '

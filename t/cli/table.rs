@@ -57,7 +57,7 @@ root
  A         ====|++++++
   ann      ===================|
 
-= usage up to the share, + usage above the share, | the share
+= usage up to the share, . unused share, + usage above the share, | the share
 ";
     assert_eq!(ran.ok(), expected);
     for form in ["--json", "--csv", "--parsable"] {

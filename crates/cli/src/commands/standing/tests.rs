@@ -31,11 +31,13 @@ fn render_screens(name: &str, document: Value, long: bool, caller: u32) -> Strin
 fn screens_of_standings_equal_the_golden_files() {
     let text = render_screens("standing", make_standing_reply(), false, 5001);
     assert!(
-        text.contains("11th of 18: 10 are ahead of you, tied with 1 other; fair-share 0.421053."),
+        text.contains(
+            "11th of 18 associations: 10 are ahead of you, tied with 1 other; fair-share 0.421053."
+        ),
         "{text}"
     );
     let text = render_screens("standing-long", make_standing_reply(), true, 0);
-    assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
+    assert!(text.contains("11th of 18 associations: 10 are ahead of ann"), "{text}");
     let text = render_screens("standing-deep", make_standing_reply_with_nested_banks(), true, 0);
     assert!(
         text.find("     ann ") < text.find("   phys ") && text.find("   phys ") < text.find("   ops "),

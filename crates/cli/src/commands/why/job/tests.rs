@@ -280,7 +280,7 @@ fn why_takes_the_cause_of_a_priority_from_the_preceding_memo_event() {
     let causes: Vec<(String, String)> = causes.map(|cause| (cause.code.to_string(), cause.text)).collect();
     let expected = [
         ("submitted", "the first after the submission"),
-        ("recomputed", "recomputed; the cause is not in the eventlog"),
+        ("recomputed", "recomputed; the eventlog does not say why"),
         ("fairshare", "its fair-share changed from 0.500000 to 0.250000"),
         ("urgency", "user 5001 changed the urgency from 16 to 20"),
     ];
