@@ -52,13 +52,15 @@ in_sequence() {
 mf_socket=$(mktemp -u "${TMPDIR:-/tmp}/mf.XXXXXX")
 flux python "$T_DIR/scripts/served.py" "$mf_socket" $$ >served.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- </dev/null &
 disown # "wait" in a test must not wait for this process
+# The path of the interpreter itself. A wrapper, such as that of pyenv, uses more CPU time than the commands of mf.
+python=$(python3 -c "import sys; print(sys.executable)")
 mf() {
 	local tries=0
 	until test -S "$mf_socket"; do
 		test $((tries += 1)) -lt 600 || { echo "mf: the server does not answer"; cat served.log; return 1; }
 		sleep 0.05
 	done
-	python3 -IS "$T_DIR/scripts/asks.py" "$mf_socket" "$@"
+	"$python" -IS "$T_DIR/scripts/asks.py" "$mf_socket" "$@"
 }
 
 # write_conf [JQ_FILTER]: writes the configuration of the broker, to which the filter adds. The Python steps
