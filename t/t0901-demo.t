@@ -48,7 +48,7 @@ test_expect_success 'why, standing and top print the same in both hosts' '
 	print_commands flux.out >flux.commands &&
 	print_commands embedded.out >embedded.commands &&
 	for text in "why ƒ ƒ of alice in bank physics is held by 2 limits" \
-		"standing dan/physics dan in bank physics (the default bank) 3rd of 6: 2 are ahead of dan" \
+		"standing dan/physics dan in bank physics (the default bank) 3rd of 6 associations: 2 are ahead of dan" \
 		"top --once generation 1, weighted-walk,"; do
 		grep -F "flux fairshare $text" embedded.commands || return 1
 	done &&

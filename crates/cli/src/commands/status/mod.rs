@@ -224,17 +224,11 @@ fn print_summary(
     if !around.others.is_empty() {
         line("also loaded", format!("{}: another priority plugin", around.others.join(", ")))?;
     }
-    let inactive =
-        if summary.inactive > 0 { format!(" ({} inactive)", summary.inactive) } else { String::new() };
-    line(
-        "associations",
-        format!(
-            "{}{inactive} of {} in {}; the instance owner and bank root are included",
-            summary.associations,
-            count(state.users.len(), "user"),
-            count(summary.banks, "bank")
-        ),
-    )?;
+    let inactive = summary.inactive;
+    let inactive = if inactive > 0 { format!(" ({inactive} inactive)") } else { String::new() };
+    let included = if summary.associations > 0 { "; this includes the owner and bank root" } else { "" };
+    let (users, banks) = (count(state.users.len(), "user"), count(summary.banks, "bank"));
+    line("associations", format!("{}{inactive} of {users} in {banks}{included}", summary.associations))?;
     line(
         "configured",
         format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
@@ -517,7 +511,7 @@ impl Summary {
 }
 
 /// Returns the name of the limit that a dependency is for. If the dependency ends with a number, such as `.2`,
-/// removes the number.
+/// removes the number. The number marks a repeated use of the limit.
 fn find_limit_of_dependency(dependency: &str) -> &str {
     match dependency.rsplit_once('.') {
         Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
