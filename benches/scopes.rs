@@ -2,9 +2,9 @@
 //! Benchmarks of limits on banks, on users and on the whole site.
 //!
 //! `cost` compares two sites with 10,000 banks, 100,000 associations and 20,000 held jobs. The second site has
-//! additional limits: on each bank, on each user and on the whole site. `budgets` compares a site without limits and
-//! budgets to a site with fifty limits and ten budgets. Both benchmarks run the compared sites in turn, so that other
-//! load on the machine slows both sites.
+//! additional limits: on each bank, on each user and on the whole site. `budgets` compares a site with a tree and no
+//! limits to the same site with fifty limits, and then to the same site with fifty limits and ten budgets. Both
+//! benchmarks run the compared sites in turn, so that other load on the machine slows both sites.
 //!
 //! `lines` measures events while one limit holds the jobs of many associations. `without` and `with` run only one of
 //! the two sites of `budgets`, so that callgrind can count its instructions.

@@ -32,7 +32,8 @@ reload_without_data() { reload_plugin && wait_settled; }
 has_usage() { print_usage "$1" | jq -es ".[1] > 0" >/dev/null; }
 # print_start ID: prints the start time of the job in its R. print_end ID: prints the time at which the job became inactive.
 print_start() { flux job info "$1" R | jq .execution.starttime; }
-# print_listed_start ID: prints the start time that job-list uses: the time of the event alloc. The start time in R is earlier.
+# print_listed_start ID: prints the start time that job-list uses: the time of the event alloc. The start time in R is earlier, because the
+# scheduler stores R in the KVS before Flux logs the event alloc.
 print_listed_start() { mf times "$1" alloc; }
 print_end() { mf times "$1" clean; }
 # compute_usage HALF_LIFE NODES NOW (START END)...: computes the usage of these runs at NOW. END is null for a running job.

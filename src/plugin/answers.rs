@@ -181,7 +181,8 @@ impl MfPriority {
     }
 
     /// Restores the delayed requests after a panic, which may have lost the timer and the plugin's requests to Flux.
-    /// Also pauses the answers to guests, because an answer to a guest may have caused the panic.
+    /// Also pauses the answers to guests: an answer to a guest may have caused the panic, and after each panic the
+    /// engine compares all jobs.
     pub(super) fn restore_delayed_requests(&self, host: Host<'_, Self>) {
         self.pace.borrow_mut().pause(host.now());
         self.queues.borrow_mut().drop_queue_state_requests();

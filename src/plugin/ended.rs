@@ -53,9 +53,10 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         duration: f64,
     }
     impl Job {
-        /// Returns the start of the allocation and the end of the time limit. job-list does not report the start, but
-        /// schedulers set the expiration to the start plus the time limit. If the start computed from this is not
-        /// plausible, returns `t_run` as the start.
+        /// Returns the start of the allocation and the end of the time limit, or `None` without a time limit. job-list
+        /// does not report the start in R. Schedulers set the expiration in R to this start plus the time limit, unless
+        /// the expiration of the instance is earlier. In that case the computed start is not plausible, and `t_run` is
+        /// returned as the start.
         fn allocated(&self) -> Option<(f64, f64)> {
             let (start, t_run) = (self.expiration - self.duration, self.t_run?);
             let is_limited = self.expiration > 0.0 && self.duration > 0.0;

@@ -66,8 +66,8 @@ pub struct MfPriority {
     pace: RefCell<Pace<DelayedRequest>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// The log line that reports the load. It is logged at the first `conf.update`, because Flux may still
-    /// refuse the plugin after its entry point has returned.
+    /// The log line that reports the load. It is logged at the first `conf.update`, because Flux refuses a plugin
+    /// whose name is taken only after the entry point has returned.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
     logger: Logger,
@@ -194,8 +194,9 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // If an event caused the callback, the engine gets the event's timestamp. The reactor's time is less exact: it
-        // is the start of the current reactor turn. No event causes `job.priority.get`.
+        // If an event caused the callback, the engine gets the event's timestamp, because it computes usage from the
+        // timestamps in the job's eventlog. The reactor's time is less exact: it is the start of the current reactor
+        // turn. No event causes `job.priority.get`.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()

@@ -114,7 +114,8 @@ fn an_r_of_any_form_is_read_or_logged() {
     }
 }
 
-/// Each event of a job takes time and uses memory. So the plugin must post as few events as possible for a submission.
+/// Each event of a job takes time, and stays in the memory of the job manager and in the KVS. So the plugin must post as few
+/// events as possible for a submission.
 #[test]
 fn a_submission_posts_one_update_one_memo_and_one_priority() {
     let site = Site::new();

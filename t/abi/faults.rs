@@ -148,7 +148,7 @@ fn the_next_push_repeats_flux_calls_that_failed_for_waiting_jobs() {
 fn a_push_takes_effect_even_if_flux_refuses_later_calls() {
     let site = Site::without_pushed_data();
     let mut all = document();
-    // The plugin runs as the instance owner, so the owner is the user of this process.
+    // The plugin assumes that the user of its process is the instance owner.
     let owner = mf_priority_testing::jobtap::own_user();
     let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
     all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());

@@ -189,7 +189,7 @@ fn a_push_adds_only_the_changed_chunks_to_the_content_store() {
         let first = site.host.count_stored_kvs_bytes();
         let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
         for hour in 0..pushes {
-            // One period ends in the middle of the week.
+            // If the test pushes for a week, one period ends in the middle of the week.
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
             let before = site.host.count_stored_kvs_bytes();

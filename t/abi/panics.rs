@@ -20,10 +20,12 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// In history N, the Nth call panics, before or after its work. For each of these two places, the test plays at most
-/// this many histories. The environment variable `STRIKES` overrides this number.
+/// The maximum number of histories for each place: before the work of a call, after its work, and before each of its
+/// effects. In history N, the call panics when it reaches the place for the Nth time. The environment variable `STRIKES`
+/// overrides this number.
 const TIMES: usize = 4;
-/// Callbacks and requests that cause no effects in the tested history. So no panic can be injected before an effect.
+/// Callbacks, methods, timers and futures that have no effects in the tested history. So no panic can be injected before
+/// an effect.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits conf.update priorities prices usages tree written slice expire explain standing jobs \

@@ -52,7 +52,8 @@ impl Play {
         // The plugin arms the retry timer only if job-list does not answer.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
-        // The configuration lists the queues, so that the plugin does not request their states.
+        // The configuration lists the queues, so that the plugin does not request their states. Each answer then
+        // has only its own effects.
         host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
         let site = Site { host, so: PluginCopy::new(faulty_plugin()) };
         site.load(&first_document());
@@ -315,7 +316,7 @@ impl Play {
         );
     }
 
-    /// Repeats a load until the plugin accepts it, at most `refusable` times.
+    /// Repeats a load until the plugin accepts it, at most `refusable` times. The accepted load takes over all jobs.
     fn repeat_refused_load(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
         for _ in 0..self.refusable {
             let Err(refused) = outcome else { return };

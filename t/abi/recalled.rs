@@ -65,7 +65,7 @@ fn a_job_that_ends_before_the_snapshot_is_read_is_added_to_the_next_snapshot() {
 }
 
 /// In this test, job-list answers before the plugin has read the snapshot. Unlike the snapshot, the
-/// answer lacks the GPUs and cores of the jobs.
+/// answer lacks the GPUs and cores of the jobs. job-list never reports GPUs, and this answer has 0 cores.
 #[test]
 fn a_job_list_answer_before_the_snapshot_removes_no_data_of_the_snapshot() {
     let (site, ids) = make_site_with_ended_jobs();

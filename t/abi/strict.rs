@@ -134,8 +134,8 @@ fn a_job_without_headroom_is_held_when_its_urgency_rises() {
     site.check();
 }
 
-/// Flux posts a requested jobspec update to the job whose callback returns next. The plugin may have
-/// requested the update for another job.
+/// Flux stores one requested jobspec update at a time, and posts it to the job whose callback returns next. The plugin
+/// may have requested the update for another job.
 #[test]
 fn flux_does_not_post_the_bank_of_a_job_to_a_job_released_in_its_callback() {
     let site = Site::without_pushed_data();

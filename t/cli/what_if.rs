@@ -131,7 +131,8 @@ fn assert_prediction(site: &Site, time: &str, left: f64) {
     assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{} in {time}", site.path());
 }
 
-/// A period boundary has passed since the last sync. The prediction includes this boundary too.
+/// A period boundary has passed since the last sync. The prediction includes this boundary, because the next sync counts
+/// it before the next boundary.
 #[test]
 fn predictions_include_a_period_boundary_that_no_sync_has_counted() {
     let site = make_site_near_period_end("what_if_late", 2.0 * 86_400.0);

@@ -254,7 +254,8 @@ class Follower(Release):
         elif job.assoc is not None:
             self.may.add(job.assoc)
             if self.model.is_overtaken(job) and job in self.model.line(job.assoc):
-                # The plugin gets the events of an overtaken job. After the urgency event, it makes a release scan.
+                # The plugin subscribes to the events of an overtaken job. No headroom is kept for a job of urgency 0 (rule 9 #3), so the
+                # plugin makes a release scan after the urgency event, and may release other jobs.
                 job.told = job.urgency
                 self.due.append(job.assoc)
 

@@ -217,7 +217,8 @@ class Model(Limits):
             job.was_held = job.was_ever_held()
             job.grant = False
             job.suspended, job.told = job.urgency == 0, job.urgency
-            # A job in SCHED with priority 0 counts as held, unless its urgency is 0.
+            # If a job in SCHED has priority 0 but not urgency 0, a limit held the job there, or its score is 0. In both cases it counts as
+            # held.
             is_held = job.state == "SCHED" and job.priority == 0 and job.urgency != 0
             job.bounced = job.state == "SCHED" and not is_held
             job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held

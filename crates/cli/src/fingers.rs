@@ -168,7 +168,7 @@ fn fill_placeholders(command: &str, words: &[String], is_bare: bool) -> String {
         Some((_, rest)) => fill(rest),
         None => fill(piece),
     });
-    // If no start time was typed, the hint uses the last week.
+    // sreport and sacct need no start time. If none was typed, the hint uses the last week, because all records are less useful.
     pieces.collect::<String>().replace("SINCE", "7d")
 }
 

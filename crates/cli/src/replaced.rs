@@ -28,8 +28,8 @@ fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     }
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|failed| failed.error)?;
-    // Sync the directory, so that the new file survives a crash of the machine. A failure is ignored, because some file systems
-    // can't sync a directory.
+    // Sync the directory, so that the new file survives a crash of the machine. A failure is ignored, because readers already see
+    // the new text. The directory may be unreadable, or its file system may not support the sync.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }
@@ -55,7 +55,8 @@ fn check_file_type(path: &Path) -> io::Result<()> {
     Err(io::Error::other(reason))
 }
 
-/// Replaces the file by the page, and keeps the permissions of the old file. Fails if `path` exists and is not a regular file.
+/// Replaces the file by the page, and keeps the permissions of the old file. Fails if `path` exists and is not a regular file. If a
+/// link appears at `path` after this check, the page replaces the link, and not the target of the link.
 pub(crate) fn replace_page(path: &Path, text: &[u8]) -> io::Result<()> {
     check_file_type(path)?;
     let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);

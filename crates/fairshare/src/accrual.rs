@@ -160,7 +160,8 @@ impl Run {
         }
         // If the clock was set back, the job may end later than `now`. The usage until the end of the job is then added too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
-        // The elapsed time may be negative or above `expected`, because times are rounded more than durations.
+        // Because of rounding, the difference may be outside this range: times have seven digits after the decimal
+        // point, and durations have more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
     }
 }

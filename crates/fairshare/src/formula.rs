@@ -25,7 +25,7 @@ pub(super) struct Step {
     pub norm_usage: f64,
     /// The usage of all siblings that have their own shares, this node included, as a fraction of the site's usage.
     pub siblings_norm_usage: f64,
-    /// True if the node competes for the shares of the root.
+    /// True if the bank under which the node competes is the root.
     pub below_root: bool,
     /// The values of the bank under which the node competes.
     pub parent: InheritedFormulaValues,

@@ -41,7 +41,8 @@ impl Ranking {
     }
 
     /// Returns the shares or the usage that would reverse the order of the two associations in `comparison`. Returns
-    /// `None` if no such change can be computed, for example because the associations are tied.
+    /// `None` if the two are tied or not ranked, or if the members of merged banks decide. Also returns `None` under a
+    /// formula policy, where all levels count.
     pub fn overtake(&self, comparison: &Comparison) -> Option<Overtake> {
         let is_comparable = self.policy().is_rank() && self.policy().compares_quotients();
         if !is_comparable || comparison.decisive.0.node != comparison.fork.0.node {
@@ -69,7 +70,7 @@ impl Level {
 }
 
 /// Returns the shares or the usage with which `low` would come before `high`. Returns `None` if one of the nodes uses
-/// the shares of its parent.
+/// the shares of its parent. Both nodes are compared by shares / usage, so common divisors cancel.
 fn find_changes_that_reverse_order(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;

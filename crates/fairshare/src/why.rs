@@ -49,15 +49,17 @@ pub enum Verdict {
     Tied,
 }
 
-/// Why an association is ahead of another.
+/// Why an association or a bank is ahead of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The association with the better fair-share. `None` if one of the two is inactive and so has no fair-share.
+    /// The node with the better fair-share. `None` if one of the two has no fair-share: an inactive association, or a
+    /// bank under a rank policy.
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
     /// The two nodes directly below the common ancestor, one on the path to each association. Under rank policies,
-    /// the values of these two nodes decide the order, unless the nodes are tied banks.
+    /// the values of these two nodes decide the order. If tied banks were merged, the nodes of
+    /// [`Comparison::decisive`] are further down.
     pub fork: (Level, Level),
     /// The two nodes whose values decide the order under a rank policy. The first node is on the path to the first
     /// association, and the second node is on the path to the second association.

@@ -5,7 +5,7 @@ use super::slurm;
 
 const SSHARE: &str = "import the output of \"sshare -a -l -P\"";
 
-/// Returns true if `text` is the output of sreport. Checks for a title and for columns that only sreport prints.
+/// Returns true if `text` is the output of sreport: if it has a title or a header that only sreport prints.
 fn is_sreport(text: &str) -> bool {
     let is_title = |line: &str| {
         line.contains("Utilization ") || line.ends_with("Utilization") || line.contains("Usage reported in")

@@ -96,7 +96,7 @@ pub fn read_tree_page(payload: Option<&str>) -> Read<(usize, usize)> {
     Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
 }
 
-/// Reads which jobs a request selects: a list of job ids, or a page.
+/// Reads which jobs a request `priorities`, `hand_over` or `rest` selects: a list of job ids, or a page.
 pub fn read_selection(payload: Option<&str>) -> Read<JobSelection> {
     let request = Request::parse(payload)?;
     let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_last_job_of_previous_page()?);

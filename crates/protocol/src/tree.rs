@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 /// The key of the object.
 pub const TREE: &str = "tree";
 
-/// Reads the object `tree`: the ranking policy, the policy's options, and numbers such as the half-life.
+/// Reads the object `tree`: the ranking policy, the policy's options, and numbers such as the half-life. `policy` and
+/// `options` have the form of the site's database.
 pub fn read_rule(value: &RawValue) -> Read<Rule> {
     let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
     let type_error = || WireError::Record(format!("{TREE}: expected object, got {}", describe(value)));

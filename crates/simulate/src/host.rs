@@ -252,7 +252,8 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // If `may_change_next_start` is false, only the last refresh before `next` is run.
+        // Each refresh may affect the next start in three cases: a job fits, a job has priority 0, or held jobs wait until
+        // running jobs have less time left. Otherwise, only the last refresh before `next` is run.
         let may_change_next_start = waiting > 0
             && (self.updates_time_left
                 || self.jobs_with_priority_0 > 0

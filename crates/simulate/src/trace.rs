@@ -105,7 +105,7 @@ impl Trace {
         &self.parties
     }
 
-    /// Returns the index of the association that submitted `job`.
+    /// Returns the index of the party that submitted `job`, in the list that [`Trace::parties`] returns.
     pub fn get_trace_job_owner_index(&self, job: &Job) -> usize {
         job.party as usize
     }

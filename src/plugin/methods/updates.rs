@@ -25,8 +25,8 @@ impl MultiRequestPushChanges {
         self.0.set(Some(sum));
     }
 
-    /// Returns the sum of all changes since the last call, and resets the sum. Returns `None` if no request made
-    /// changes.
+    /// Returns the sum of all changes since the last call, and resets the sum. Returns `None` if there was no
+    /// request since.
     pub fn take_sum_of_differences(&self) -> Option<Difference> {
         self.0.take()
     }

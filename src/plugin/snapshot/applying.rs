@@ -56,8 +56,8 @@ impl Applying {
         matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Returns the next step of applying the snapshot. If `is_late` is true, a push has replaced the site data, so the
-    /// engine gets only the ended jobs of the snapshot.
+    /// Performs the next step of applying the snapshot, and returns what the caller must do. If `is_late` is true, a
+    /// push has replaced the site data, so the engine gets only the ended jobs of the snapshot.
     fn perform_next_apply_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
             ApplyStage::Parsing if is_late => {

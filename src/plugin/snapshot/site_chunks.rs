@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 /// The maximum number of records of a chunk.
 const MAX_RECORDS: usize = 500;
 
-/// Returns the chunks. The last chunk has the time of the push, so a push without other changes changes only that
-/// chunk.
+/// Returns the chunks. The last chunk has the settings of the tree and the time of the pushed usages, so a push without
+/// other changes changes only that chunk.
 pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {

@@ -69,7 +69,8 @@ impl Host {
         if order == Order::Descending {
             ids.reverse();
         }
-        // As in Flux, each job continues from its state before plugins are called about any job. For example, a job in CLEANUP may end.
+        // As in Flux, each job continues from its state before plugins are called about any job. A job in CLEANUP may end, and a job in
+        // DEPEND may lose its last dependency.
         for &id in &ids {
             if self.perform_action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));

@@ -2,8 +2,9 @@
 //! Performs `flux update`, and the jobspec updates that plugins request. Also notifies plugins of Flux's configuration, and reports calls
 //! of plugins that disturb this notification.
 //!
-//! Flux stores its position in the list of plugins in a single cursor. During the notification, a plugin may make Flux call all plugins
-//! about a job. The cursor is then at the end of the list, so the notification starts again with the first plugin.
+//! Flux loops over its list of plugins with the single cursor of this list. Before Flux calls plugins about a job, it counts the handlers
+//! of the topic with the same cursor, which is then at the end of the list. If a plugin causes such a call during the notification, the
+//! notification starts again with the first plugin.
 
 use serde_json::{Map, Value, json};
 

@@ -87,7 +87,7 @@ fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
         if group.newest.is_empty() {
             group.number = number;
         }
-        // If the time of the newest counted job is invalid, the run counts no more jobs of this group.
+        // If the row's end of the newest counted job is invalid, the run counts no job for this row.
         group.newest.push(counted.newest.unwrap_or(f64::INFINITY));
     }
     groups

@@ -156,7 +156,8 @@ impl Budgets {
 /// valid user id, whose budgets are not sent.
 pub fn add_to_push(snapshot: &Snapshot<'_>, data: &mut PolicyData, now: f64) -> Result<Vec<String>> {
     let Budgets { all, mut notes, .. } = Budgets::count(snapshot, Some(data), &[], now)?;
-    // The plugin rejects a push that has budgets but no tree.
+    // The plugin rejects a push that has budgets but no tree: without the tree, the plugin can't tell which ended
+    // jobs the spent amounts include.
     if data.tree.is_none() && !all.is_empty() {
         notes.push("budgets are not sent, because the banks and associations form no tree".to_owned());
         return Ok(notes);

@@ -51,8 +51,8 @@ pub enum PipelineError {
         /// Half-life in seconds.
         half_life: f64,
     },
-    /// An association has new jobs, but the database has no usage periods for the association. flux-accounting's own
-    /// program fails in this case too.
+    /// With `Rule::FluxAccounting`: an association has new jobs, but the database has no usage periods for the
+    /// association. flux-accounting's own program fails in this case too.
     #[error(
         "{user} in bank {bank} has new jobs and no usage periods, so flux-accounting would store nothing; nothing was changed"
     )]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the usage of each association in each half-life period.
+//! The usage rule `exact`: computes the usage of each association in each half-life period.
 //!
 //! The usage of a period (a "bin") is the sum of the usage of all jobs that ended in the period. At each later period
 //! boundary, this usage is multiplied by the decay factor.
 //!
 //! Each sync counts the job records that no earlier sync has read. The table in `store/marks.rs` stores the last
 //! record that was read. If flux-accounting has counted usage since, or if the table is empty, the sync counts the
-//! records that are newer than the association's `last_job_timestamp`. In this case, bin 0 is the current period.
+//! records that are newer than the association's `last_job_timestamp`. If flux-accounting has changed the end of the
+//! half-life period, or if the table is empty, this end shows which period bin 0 belongs to (`start.rs`).
 //!
 //! A sync also repairs a fault of flux-accounting. Right after a period boundary, flux-accounting adds an
 //! association's past usage to bin 0, but also keeps it in the older bins. The sync detects this fault if the stored

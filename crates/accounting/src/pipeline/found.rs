@@ -25,7 +25,7 @@ pub(super) struct RecordSelection<'a> {
     accounts_by_job: AccountIndex<'a>,
     /// For each association, true if flux-accounting has counted its jobs since the last sync, or if the state of
     /// the last sync is lost. If true, the sync counts each record that is newer than the association's newest
-    /// counted job.
+    /// counted job, also if an earlier sync has read the record.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
@@ -66,13 +66,13 @@ impl<'a> RecordSelection<'a> {
     }
 
     pub(super) fn read_records(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<()> {
-        // Rows of the records in `unplaced` that this run has already counted. The loop below skips these rows.
+        // Rows of the records in `unplaced` that this run has already read. The loop below skips these rows.
         let mut rows_read = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            // The jobs in `unplaced` have no association yet. After a period boundary they are read again, because
-            // some are now too old to count.
+            // The jobs in `unplaced` had no association at the last sync. They are read again if the associations
+            // have changed, or after a period boundary, because some jobs may now be too old to count.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
                 passed_on = self.unplaced.len();
@@ -213,8 +213,8 @@ impl<'a> RecordSelection<'a> {
     }
 }
 
-/// Returns a flag for each association. The flag is true if the stored usage includes the association's jobs without
-/// a bank.
+/// Returns a flag for each association. The flag is true if the stored usage equals the usage of all jobs of the
+/// association, including the jobs without a bank.
 pub(super) fn find_accounts_with_jobs_without_bank(
     run: &Run<'_>,
     accounts_by_job: &AccountIndex<'_>,

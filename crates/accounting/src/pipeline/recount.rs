@@ -36,8 +36,8 @@ pub struct Difference {
 }
 
 impl Recount {
-    /// Counts all usage again at the time `now`, in seconds since the epoch. Uses the current half-life and decay for
-    /// all job records.
+    /// Counts all usage again with the usage rule `exact` at the time `now`, in seconds since the epoch. Uses the
+    /// current half-life and decay for all job records.
     pub fn new(snapshot: &Snapshot<'_>, now: f64, progress: &mut dyn FnMut(u64)) -> Result<Recount> {
         snapshot.check_usage_schema()?;
         let next = plan_usage_changes_of_next_run(snapshot, now, progress)?;

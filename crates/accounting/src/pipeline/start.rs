@@ -37,7 +37,8 @@ pub(super) struct Start {
 
 impl Start {
     /// Reads the state that the last sync stored. If there is none, derives the state from flux-accounting's tables.
-    /// If `recount` is true, all usage is counted again. Returns an error if the clock is earlier than the last sync.
+    /// If `recount` is true, all usage is counted again. Otherwise, returns an error if the clock is earlier than the
+    /// last sync by more than [`CORRECTION`], or is in an earlier period.
     pub(super) fn new(run: &Run<'_>, snapshot: &Snapshot<'_>, now: f64, recount: bool) -> Result<Start> {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();

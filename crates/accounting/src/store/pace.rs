@@ -77,7 +77,7 @@ impl Pace {
     }
 
     /// Returns the decay for an association whose oldest stored period is `oldest`. The number of periods is the
-    /// number of the association's stored rows.
+    /// number of the association's stored rows, because flux-accounting's programs round this number differently.
     pub fn for_rows(self, oldest: Option<i64>) -> Pace {
         let rows = oldest.and_then(|oldest| u32::try_from(oldest.saturating_add(1)).ok());
         Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }

@@ -111,8 +111,8 @@ pub struct ConfigRecord {
     /// True if jobs in unknown queues are rejected.
     #[serde(default)]
     pub deny_unknown_queues: bool,
-    /// How the plugin treats a job if the sum of its priority terms is 0 or less. `None` if the database lacks
-    /// this setting, as flux-accounting's does.
+    /// How the plugin treats a job if the sum of its priority terms is 0 or less. A push contains this setting only
+    /// if the database has it, because flux-accounting's plugin has no such setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_score: Option<String>,
 }

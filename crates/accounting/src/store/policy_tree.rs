@@ -189,7 +189,9 @@ fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pa
 /// Decays the stored usage of each leaf to `now`, beginning at the end of its newest job or at the last
 /// boundary, whichever is later.
 ///
-/// flux-accounting does not store the time of its last count, so the decay begins at one of these times.
+/// flux-accounting does not store the time of its last count, so the decay begins at one of these times. If an
+/// association is idle, the end of its newest job does not change, and its stored usage decays at each new boundary.
+/// So the result never rises.
 fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;

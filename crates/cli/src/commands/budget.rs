@@ -211,7 +211,7 @@ fn check_refund(
 }
 
 /// Returns the window of a new deposit. With `--until`, the options name the window. Without it, returns the window of an earlier deposit
-/// that includes the time `at`.
+/// that includes the time `at`, or for `remove` the window of any deposit.
 fn find_window(args: &Args, budget: &BudgetRecord, others: &[Deposit], at: f64) -> Result<(i64, i64)> {
     let BudgetRecord { scope, name, unit, .. } = budget;
     let Some(until) = &args.until else {

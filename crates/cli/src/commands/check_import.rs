@@ -41,7 +41,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A value that the imported document states, and the value that we compute for the same node.
+/// A value that the document states or the database stores, and the value that we compute for the same node.
 struct Pair {
     node: NodeId,
     quantity: Quantity,
@@ -58,7 +58,7 @@ enum ValueMatch {
     Different,
 }
 
-/// The document's values, compared with the values that we compute with this policy and these options.
+/// The values of the document or the database, compared with the values that we compute with this policy and these options.
 struct Trial {
     policy: Policy,
     options: Options,
@@ -263,15 +263,15 @@ pub(super) struct CheckImportJsonFields {
     /// Messages about parts of the document that are not in the tree.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: Vec<String>,
-    /// For each kind of value, how many values of the document agree with our values.
+    /// For each kind of value, how many of the compared values agree with our values.
     quantities: BTreeMap<String, Agreement>,
 }
 
-/// How many values of the document agree with our values.
+/// How many of the compared values agree with our values.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Agreement {
-    /// The number of values in the document that agree with the values that we compute.
+    /// The number of compared values that agree with the values that we compute.
     agree: usize,
     /// The number of compared values.
     of: usize,

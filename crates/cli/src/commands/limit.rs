@@ -207,8 +207,7 @@ fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<V
     };
     let keys: Vec<[String; 4]> = all.iter().map(|(limit, _)| key(limit)).collect();
     let list_limit = |((limit, source), key): (&(StoredLimit, &'static str), &[String; 4])| {
-        // Several limits may apply to the same resource of the same user, bank or association. A push then sends the
-        // lowest value.
+        // Several limits may have the same scope, name, queue and measure. A push then sends the lowest value.
         let same = all.iter().zip(&keys).filter(|(_, other)| *other == key);
         let value = same.map(|((other, _), _)| other.value).min();
         let is_it = |known: &LimitUse| {

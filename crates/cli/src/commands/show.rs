@@ -153,7 +153,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::give_up() } else { Vec::new() };
-    // Only a database has stored fair-shares that can be stale. If the tree is from a database, `loaded.pace` is set.
+    // Only a database has stored fair-shares that can be stale. `loaded.pace` is set only if the tree is from a database.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let facts =
         ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };

@@ -37,7 +37,7 @@ struct BankState {
     has_associations: bool,
 }
 
-/// The promised and the delivered share of a bank, averaged over the time window of the metrics.
+/// The promised and the delivered share of a bank, averaged over the time in the window in which the bank had demand.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BankShares {
     pub(crate) bank: String,
@@ -83,7 +83,7 @@ impl Window {
         self.observations.len()
     }
 
-    /// Returns the promised and the delivered share of each bank, averaged over the time window.
+    /// Returns the shares of each bank in the last observation, averaged over the time in the window in which the bank had demand.
     pub(crate) fn bank_shares(&self) -> Vec<BankShares> {
         let Some(last) = self.observations.back() else { return Vec::new() };
         let spans = self.spans();

@@ -9,7 +9,8 @@ use fairshare_accounting::store::quote_for_shell;
 
 /// The file name of every multi-factor priority plugin.
 const NAME: &str = "mf_priority.so";
-/// The path of the sample configuration, relative to the installation prefix. This file names the plugin that Flux loads.
+/// The path of the sample configuration, relative to the installation prefix. The installation writes into this file the name or
+/// the path by which Flux loads the plugin.
 const SAMPLE: &str = "share/flux-fairshare/flux-fairshare.toml";
 
 /// Returns the argument of "flux jobtap load" for the plugin. The argument is a path if flux-accounting's

@@ -95,8 +95,8 @@ pub(crate) fn ask_flux_about_job_start(flux: &Flux, job: &Why) -> StartFacts {
     StartFacts { estimated_start, never_fits, free_resources }
 }
 
-/// Returns two texts: why the resources of a queue can never be enough for a request, and which of them are free now. Returns
-/// `None` if Flux does not report the resources.
+/// Returns two texts: why the resources of a queue can never be enough for a request, and how many of them are free now. The first
+/// text is `None` if the resources can be enough. Returns `None` if Flux does not report the resources.
 pub(crate) fn describe_resources(
     flux: &Flux,
     queue: Option<&str>,

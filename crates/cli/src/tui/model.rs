@@ -43,7 +43,7 @@ pub(crate) struct BankLine {
     pub(crate) held: Option<u64>,
 }
 
-/// The row of an association: its place, fair-share, share and usage.
+/// The row of an association: its place, fair-share, share, usage and jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AssociationTableRow {
     pub(crate) user: String,

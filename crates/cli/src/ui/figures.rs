@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time, Zoned}
 pub(crate) enum Unit {
     /// Node-seconds, as in flux-accounting. Tables show node-hours.
     NodeSeconds,
-    /// The unit of a document from another scheduler. Tables show no name for this unit.
+    /// Any other unit, as in a document from another scheduler or at a site with other weights. Amounts are shown without a unit.
     #[default]
     Unknown,
 }

@@ -264,8 +264,8 @@ impl Book {
 
     /// Adds or replaces associations. The last record of a user sets the user's default bank.
     ///
-    /// flux-accounting ends each push with a made-up record of the instance owner. If the instance owner `owner`
-    /// already has another default bank, this record does not replace the default bank.
+    /// flux-accounting ends each push with a made-up record of the instance owner. If the instance owner `owner` is
+    /// active in another default bank, this record does not replace the default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),

@@ -14,7 +14,8 @@ pub enum RunningLimits {
     /// these jobs will run.
     #[default]
     Upstream,
-    /// A job counts from the time when it leaves DEPEND, so jobs in SCHED count too.
+    /// A job counts from the time when it leaves DEPEND, so jobs in SCHED count too. There are never more jobs in SCHED
+    /// than may run at once.
     Strict,
 }
 

@@ -97,7 +97,8 @@ impl Target {
         }
     }
 
-    /// Returns true if flux-accounting's record of an association has a limit on `amount` for this target.
+    /// Returns true if flux-accounting's record of an association has a limit on `amount` for this target. Sites set
+    /// such a limit in the record, and not as a site limit.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
@@ -378,7 +379,8 @@ impl SiteLimits {
         user: UserId,
         bank: &'a BankName,
     ) -> impl Iterator<Item = Target> + use<'a> {
-        // If the parents of banks form a cycle, `take` ends the iteration.
+        // If the parents of banks form a cycle, `take` ends the iteration. The ranking of the tree rejects the cycle
+        // later.
         let banks = std::iter::successors(Some(bank), |bank| self.parents.get(*bank));
         let banks = banks.take(self.parents.len() + 1).cloned().map(Target::Bank);
         let association = Target::Association(user, bank.clone());

@@ -65,11 +65,11 @@ pub struct Budgets {
     /// windows must be computed.
     unchanged: Option<(f64, f64)>,
     mode: BudgetMode,
-    /// True if the charges of all ended jobs are known. If false, the balances are unknown, and no job fits into a
-    /// budget.
+    /// True if all ended jobs that the push does not include are known. If false, the balance of every budget is
+    /// unknown, and no job fits into a budget.
     is_complete: bool,
-    /// Jobs that ended after the last push, although their usage counts as included in the push. This happens, for
-    /// example, if a clock was set back.
+    /// Jobs that ended after the last push, although their usage counts as included in the push. The cause is a clock
+    /// that was set back, or a push without the association of the job.
     late: BTreeSet<JobId>,
 }
 

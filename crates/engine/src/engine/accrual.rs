@@ -63,7 +63,8 @@ pub fn record_end(shared: &mut Shared, id: JobId, job: &Job) -> Option<Effect> {
     log_bad_record(result)
 }
 
-/// Records the end of a job at the present time, because no callback reported the end.
+/// Records the end of a job at the present time, because no callback reported the end. The ledger may no longer have
+/// the job.
 pub fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let last_record = shared.ledger.job(id).cloned();
     let logged = last_record.and_then(|job| record_end(shared, id, &job));

@@ -188,14 +188,15 @@ pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: BlockState, now: f64) 
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
-/// Returns the seconds between two checks of ages, or 0 if the age has no weight.
+/// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. This
+/// period is at least a thousandth of the maximum age.
 pub fn age_period(shared: &Shared) -> f64 {
     let has_weight = shared.weighed.weight(AGE) != 0;
     if has_weight { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
-/// If the weight of the age was 0 until now, asks for the eventlogs of replayed pending jobs. The eventlogs show how
-/// long these jobs have been eligible.
+/// If the age has a weight now and had none before, asks for the eventlogs of replayed pending jobs. The engine did not
+/// observe these jobs from their submission on, and the eventlogs show how long the jobs have been eligible.
 pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
@@ -207,7 +208,8 @@ pub fn ask_for_eventlogs_of_age(shared: &Shared, is_replaying: bool, weighed_bef
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Returns true if the job has reached the maximum age, so that its age no longer grows.
+/// Returns true if the job has reached the maximum age. The age term of such a job no longer grows, so its priority
+/// falls as the common reference time comes closer.
 pub fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

@@ -27,8 +27,8 @@ pub(super) fn recount_charges(shared: &mut Shared) {
     shared.ledger.set_charges(if has_budgets { charges.clone() } else { ChargeHistory::default() });
     let Shared { budgets, standing, book, now, .. } = shared;
     budgets.clear_charges();
-    // The engine charges a job to the banks above the job's bank only if there are limits on these banks. So the engine
-    // sets the limits of budgets before it charges jobs.
+    // The engine charges a job to the banks above the job's bank only if there are limits on banks. So the engine sets
+    // the limits of budgets before it charges jobs.
     book.set_budget_limits(budgets.in_force(*now, true).0);
     for run in standing.usages.ended_jobs().filter(|_| has_budgets) {
         budgets.charge_job(book.site_limits(), &run, true, *now);
@@ -85,7 +85,8 @@ pub(super) fn charge_job_at_end<R>(
 }
 
 /// Adds the charge of the ended job `id` if `is_in` is true, and subtracts the charge otherwise. Does nothing if the
-/// usage of the job is not stored. The job ended after the last push, so the push cannot include the charge.
+/// usage of the job is not stored. The job ended after the last push, so its charge counts even if the watermark of the
+/// push is later.
 fn charge_recorded_job(shared: &mut Shared, id: JobId, is_in: bool) {
     let Shared { budgets, standing, book, ledger, now, .. } = shared;
     let Some(run) = standing.usages.ended_job(id) else { return };

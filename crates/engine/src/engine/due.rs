@@ -48,7 +48,8 @@ pub(super) struct Due {
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
     later_scans: BTreeMap<AssociationId, Candidates>,
-    /// True if a reprioritize ended the last push and no part of another push has come since.
+    /// True after a push was committed, or after a reprioritize ended it. False after an update of single records,
+    /// except records of the instance owner, until the next commit or reprioritize.
     has_push_ended: bool,
     /// True if settings that affect all priorities were replaced.
     has_new_terms: bool,
@@ -124,7 +125,7 @@ impl Due {
         self.expected.remove(&id);
     }
 
-    /// Returns true if a reprioritize ended the last push and no part of another push has come since.
+    /// Returns true if the last push is complete: it was committed, or a reprioritize ended it.
     pub fn has_push_ended(&self) -> bool {
         self.has_push_ended
     }

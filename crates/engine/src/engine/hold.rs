@@ -58,15 +58,16 @@ pub fn hold_in_sched(shared: &mut Shared, id: JobId) {
 }
 
 /// Holds a job in SCHED at priority 0 until there is headroom for it. The job loses its reservation, so the release
-/// scan of the next reactor turn may release other jobs.
+/// scan of the next reactor turn may release other jobs. By then Flux has the new priority of this job.
 pub fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_in_sched(shared, id);
     association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Candidates::All)).collect()
 }
 
-/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. If `is_all` is false, checks
-/// only the limits that may newly apply after a change of the queue. Returns true if the job is held.
+/// Holds a job that an update moves from SCHED to PRIORITY, if the job exceeds a limit. `is_all` is true if the
+/// association or the counting rule of the job has changed. If `is_all` is false, checks only the limits that may newly
+/// apply after a change of the queue. Returns true if the job is held.
 pub fn hold_job_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
@@ -86,7 +87,8 @@ pub fn hold_job_moved_from_sched(
     exceeds_limit
 }
 
-/// Counts an expedited job as scheduled, even if it exceeds a limit: priority 0 cannot hold an expedited job.
+/// Counts an expedited job as scheduled, even if it exceeds a limit: priority 0 cannot hold an expedited job. Also
+/// corrects the phase if no callback reported that the job had entered SCHED.
 pub fn release_expedited(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
         advance_phase(shared, id, Phase::Sched);
@@ -134,7 +136,8 @@ pub fn store_scheduler_demand(shared: &mut Shared, id: JobId, demand: Demand) ->
 }
 
 /// Returns true if a job in SCHED at priority 0 would now get a higher priority, but exceeds a limit on running jobs.
-/// Always false under the rule [`RunningLimits::Upstream`].
+/// Always false under the rule [`RunningLimits::Upstream`]. Flux asks about every job, so a cheap test first excludes
+/// jobs that were not at priority 0.
 pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)

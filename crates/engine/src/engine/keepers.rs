@@ -123,7 +123,8 @@ pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 }
 
 /// Holds a job in DEPEND that has no dependency of this plugin, if the job exceeds a limit. If other plugins have just
-/// released the job, it leaves DEPEND after the current callback, so the engine must hold the job now.
+/// released the job, it leaves DEPEND after the current callback, so the engine must hold the job now. If several jobs
+/// wait for the same job, the engine tests each of them after the jobs that were released before it.
 fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked_by_plugins()) else {
         return Vec::new();
@@ -132,9 +133,9 @@ fn hold_job_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if job.reservation == Reservation::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
-/// Subscribes to a job again after a panic, because the panic may have lost the subscription. Ends an existing
-/// subscription first, because Flux would count both. Reads the eventlog for the dependencies that other plugins have
-/// changed.
+/// Subscribes to a job again after a panic, because the panic may have lost the subscription. Ends all earlier
+/// subscriptions first, because Flux counts subscriptions. The replay reads the eventlog, which shows the dependencies
+/// that other plugins changed meanwhile.
 pub fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let foreign_names = shared.subscriptions.take_names(id);
     shared.expirations.remove_job(id);

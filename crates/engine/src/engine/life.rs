@@ -275,9 +275,13 @@ pub fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimi
     shared.settings.running.queue(queue)
 }
 
-/// Returns true if the engine compared a job with the limits before the job left DEPEND. Either the plugin released the
-/// job, or the job exceeded no limit. The engine does not compare a job after a panic, while a push is incomplete,
-/// while eventlogs of jobs under the same limits are unread, or if the plugin is not subscribed to the job.
+/// Returns true if limits were applied to a job that leaves DEPEND. Either the plugin released the job, or the job
+/// exceeded no limit while all its dependencies were known.
+///
+/// Limits are not applied after a panic, while the eventlog of the job is unread, during a push, or to an unwatched
+/// job. Then the job may leave DEPEND without a dependency of the plugin although it exceeds a limit. Limits are also
+/// not applied while the eventlog of another job under the same limits is unread. No job is released then, because the
+/// headroom is for jobs that were held before.
 fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };

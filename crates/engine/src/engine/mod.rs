@@ -111,7 +111,7 @@ use refresh::Refresh;
 use release::ReleaseScan;
 use site::StagedPush;
 
-/// The tables of limits and factors, and the sizes of batches.
+/// The tables of limits and factors, and the sizes of batches. The rows of a table are independent of each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The limits.
@@ -270,7 +270,8 @@ impl Engine {
     }
 
     /// Returns the answer to `job.priority.get`. Flux asks only in its loop over its jobs. If another plugin began the
-    /// loop, nothing reports its end, so the engine assumes that the loop ends before the next reactor turn.
+    /// loop, nothing reports its end, so the engine assumes that the loop ends before the next reactor turn. Until then
+    /// other plugins may start a job that the loop asks about.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let began = self.release.note_flux_loop_start();
         if began {

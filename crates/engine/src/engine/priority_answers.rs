@@ -6,7 +6,7 @@
 //! handle_urgency        answer to AskUrgency: the priority is posted by id
 //! ├── answer_held_in_priority, answer_priority_request_of_held_job   limits hold the job: no priority, or 0 in SCHED (hold.rs)
 //! └── compute_priority
-//!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
+//!     ├── admission::admit_job  association, bank and project of a job that waits for data (admission.rs)
 //!     ├── Shared::explain       the current priority (terms.rs)
 //!     ├── priorities::store_answered_priority   stores it with its terms (priorities.rs)
 //!     └── priorities::make_fairshare_memo      shows the fair-share to the user
@@ -123,7 +123,8 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 }
 
 /// Handles the urgency of a job that the engine asked for. Posts the priority of a job in PRIORITY or SCHED. For a job
-/// in DEPEND, stores whether Flux would schedule the job with this urgency.
+/// in DEPEND, stores whether Flux would schedule the job with this urgency: only such a job reserves headroom of limits
+/// on running jobs.
 pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urgency: i64) -> Vec<Effect> {
     shared.ledger.update_age_eligibility(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
@@ -167,7 +168,7 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
 }
 
 /// Handles Flux's refusal to post the priority of job `id`. Holds a job that is in PRIORITY. For a job in SCHED, returns an effect that
-/// asks for the urgency at the next retry.
+/// asks for the urgency at the next retry, because Flux might also refuse a post in the next reactor turn.
 pub fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
@@ -251,8 +252,9 @@ fn store_job_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
 }
 
 /// Returns the answer for a job that has no priority. If the job can never have a priority, it ends in the next reactor
-/// turn. If the job ended in this callback, Flux's loop over its jobs would be disturbed, and Flux's begin-time plugin
-/// could crash the broker.
+/// turn, after another check. If the job ended in this callback, Flux's loop over its jobs would be disturbed. Another
+/// plugin that has just released the job may also still use the job's data: Flux's begin-time plugin would crash the
+/// broker.
 pub fn answer_without_priority(
     shared: &mut Shared,
     id: JobId,

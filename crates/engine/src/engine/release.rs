@@ -4,7 +4,7 @@
 //! ```text
 //! run_requested_scans           runs the scans that an event requested, in order
 //! └── scan_association      scans one association and all associations that share a limit with it; scan_associations: several scans
-//!     └── continue_scan     releases one job, and returns the effect that continues the scan with the next job
+//!     └── continue_scan     removes dependencies until a job has lost its last; Effect::Then continues the scan
 //!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   returns the next job that loses a dependency (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
@@ -25,7 +25,7 @@ use crate::limits::{BlockState, Candidates, Phase, Released, Reservation, ScanCu
 /// Whether a release scan may begin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReleaseScan {
-    /// True while the plugin carries out a release that a scan decided on. The scan continues afterwards.
+    /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
     is_looping: bool,
     /// True while the plugin carries out a release that a scan decided on. After that, the scan continues.
     is_releasing: bool,
@@ -49,7 +49,8 @@ impl ReleaseScan {
     }
 
     /// Returns true if no release scan may begin. Within Flux's loop over its jobs, a scan would make Flux lose its
-    /// position. A scan during the release of a job would be nested in another scan.
+    /// position. During the release of a job, scans could nest as deep as there are held jobs, because the job may end
+    /// before Flux returns.
     fn is_scan_forbidden(&self) -> bool {
         self.is_looping || self.is_releasing
     }
@@ -210,7 +211,8 @@ pub fn make_scan_step(association: AssociationId, freed: Vec<JobId>, candidates:
 }
 
 /// Returns the priority that a held job would have. Uses the urgency at submission, unless Flux has reported a change
-/// of the urgency. Returns 0 if the push of the association has not ended, because the job is not released before.
+/// of the urgency. Returns 0 while the push that assigned the association is incomplete. The job is not released before
+/// the push ends, so it must not keep headroom from other jobs.
 fn priority_after_release(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
     let priority = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;

@@ -31,7 +31,8 @@ pub struct Settings {
     pub interleave: bool,
     /// Whether the plugin stores a snapshot in the KVS.
     pub remember: bool,
-    /// The configured limits. A pushed limit takes precedence over a configured limit.
+    /// The configured limits, in addition to flux-accounting's limits. A pushed limit takes precedence over a
+    /// configured limit.
     pub limits: Vec<SiteLimit>,
     /// The queues whose jobs do not count under limits without a queue.
     pub exempt: ExemptQueues,
@@ -41,11 +42,12 @@ pub struct Settings {
     pub enforce_queue_shapes: bool,
     /// How the plugin treats a job that does not fit into a budget.
     pub budgets: BudgetMode,
-    /// The charge factors of queues. A queue that is not listed has the factor 1.
+    /// The state from which jobs count for limits on running jobs.
     pub running: RunningLimitSettings,
-    /// The charge factors of queues; 1 for all others.
+    /// The charge factors of queues. A queue that is not listed has the factor 1.
     pub charges: BTreeMap<QueueName, f64>,
-    /// The rule by which jobs are charged for their resources. A push contains the rule and the site's resources.
+    /// The rule by which jobs are charged for their resources. The plugin uses the rule of the last push, which also
+    /// contains the site's resources.
     pub charge_by: ChargeBy,
     /// The part of the tree that all users may see.
     pub public: Open,

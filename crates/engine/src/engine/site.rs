@@ -156,8 +156,9 @@ pub fn store_associations(
     effects
 }
 
-/// Assigns associations to jobs that waited for them. The record of the instance owner comes after the reprioritize
-/// of a push, so the engine posts the priorities of the owner's jobs by id.
+/// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their
+/// priority. The record of the instance owner comes after the reprioritize of a push, so the engine posts by
+/// id the priorities of the owner's jobs that the reprioritize skipped.
 fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
@@ -277,8 +278,9 @@ pub fn apply_settings(
     shared.book.set_configured_limits(limits.clone(), exempt.clone());
     shared.budgets.set_mode(shared.settings.budgets);
     shared.ledger.apply_scope_limits(&shared.book);
-    // While Flux loads the plugin, a loop over all pending jobs would not ask this plugin for priorities. Flux asks
-    // for all priorities after the load, or at the end of the replay after a restart.
+    // While Flux loads the plugin, the plugin is not in Flux's list of plugins yet, so a loop over all pending jobs
+    // would ask only the other plugins. After the load, Flux asks for all priorities. After a restart, the end of the
+    // replay makes Flux ask if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.job_count() == 0;
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
@@ -325,7 +327,7 @@ fn ask_for_ended_jobs(shared: &mut Shared) -> Vec<Effect> {
     shared.ended.ask_job_list(&mut shared.standing, shared.now)
 }
 
-/// Counts jobs again whose rule for limits on running jobs has changed. Then requests a release scan.
+/// Counts jobs again whose rule for limits on running jobs has changed. Holds no job, but requests a release scan.
 fn recount_jobs_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let find_changed = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());

@@ -23,7 +23,7 @@ pub enum Step {
 }
 
 /// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. The callbacks of
-/// the released job show how much headroom the job takes.
+/// the released job show how much headroom the job takes. A job whose urgency is 0 by then takes none.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

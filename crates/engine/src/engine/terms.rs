@@ -100,7 +100,8 @@ impl Shared {
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
     }
 
-    /// Returns the current priority of job `id`, or `None` if the job is not pending.
+    /// Returns the current priority of job `id`, or `None` if the job is not pending. The stored urgency is up to date,
+    /// because Flux reports each change of the urgency of a pending job.
     pub(super) fn current_priority(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.posted.pending().get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))

@@ -75,8 +75,8 @@ pub(super) const FEW: Batches = Batches {
     posted: 2_000,
     longest_loop: 50_000,
 };
-/// The batch sizes of `FEW`, but Flux's loop over all pending jobs is never used. The engine posts priorities by id
-/// instead.
+/// The batch sizes of `FEW`, but Flux's loop over all pending jobs always counts as too long. So the engine posts
+/// priorities by id, unless more than 75 jobs have no priority at a push.
 pub(super) const SINGLE_POSTS: Batches = Batches { longest_loop: 0, ..FEW };
 
 impl Deref for Engine {
@@ -134,8 +134,8 @@ impl Engine {
         self.ledger.cache_priority(id, None);
     }
 
-    /// Returns the name and the number of jobs of each collection of the engine that is not empty. A job that has
-    /// ended must not stay in a collection.
+    /// Returns the name and the number of jobs of each collection of the engine that is not empty. Flux never reuses a
+    /// job id, so a job that stays in a collection after its end stays there indefinitely.
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),

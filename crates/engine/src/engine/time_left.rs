@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the time that running jobs have left. Limits on the node-hours of running jobs need this time.
 //!
-//! Each job stores how long it has run. If a limit counts node-hours, a timer updates this value for each running
-//! job. Between two updates a counter may be too large, but never too small.
+//! Counters are computed only from jobs, so each job stores how long it has run. A timer updates this value for each
+//! running job under such a limit. Between two updates a counter may be too large, but never too small.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;

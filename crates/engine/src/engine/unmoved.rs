@@ -89,7 +89,7 @@ pub fn is_put_off(shared: &Shared, id: JobId) -> bool {
 }
 
 /// Sorts jobs so that Flux can insert each job into its list without a search. The engine posts the priority of the
-/// last job in the returned list first.
+/// last job in the returned list first. Uses the urgencies that Flux reported last.
 pub fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

@@ -40,7 +40,8 @@ impl ValidatedJobs {
     }
 }
 
-/// Returns the message that rejects a job whose bank, queue or project has a name that is too long.
+/// Returns the message that rejects a job whose bank, queue or project has a name that is too long. Without data, no
+/// other check limits the length of a name.
 fn long_name_rejection(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (key, length) = names

@@ -25,7 +25,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All measures except the measures of time, in the order of [`Measure`].
+    /// All measures except the measures of time, in the order of [`Measure`]. Tables of amounts have a column for each
+    /// of these measures.
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
 
     /// Returns true if the measure depends on the time limit.
@@ -34,7 +35,8 @@ impl Measure {
     }
 
     /// Returns the factor from the unit of a cap to the unit of a counter. For example, a cap on time is in seconds
-    /// and its counter is in milliseconds, so the factor is 1000.
+    /// and its counter is in milliseconds, so the factor is 1000. A cap on a product with time, such as node-time, is
+    /// in hours.
     pub fn cap_unit(self) -> u64 {
         match self {
             Measure::Jobs | Measure::Nodes | Measure::Cores | Measure::Gpus => 1,
@@ -61,7 +63,8 @@ impl Measure {
         self.format_rounded_amount(amount, u128::div_ceil)
     }
 
-    /// Formats a cap or its headroom like [`format_amount`](Measure::format_amount), but rounds down.
+    /// Formats a cap or its headroom like [`format_amount`](Measure::format_amount), but rounds down. So an amount
+    /// above the cap is shown as a larger number than the cap.
     pub fn format_headroom(self, amount: u64) -> String {
         self.format_rounded_amount(amount, |amount, unit| amount / unit)
     }

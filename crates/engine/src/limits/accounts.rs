@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Accounts {
     /// The account of each association whose index is at least `first`. The vector grows when an association gets its first job.
     all: Vec<Account>,
-    /// The index of the association whose account is `all[0]`.
+    /// The index of the association whose account is `all[0]`. It is 0 except in an excerpt of the ledger.
     first: usize,
     pub(super) scopes: LimitScopes,
     /// The number of jobs whose eventlog is being read.
@@ -210,8 +210,8 @@ impl Accounts {
         }
     }
 
-    /// Takes over the site's limits from `book`, and the spent amounts of budgets from `accounts`. Returns true if
-    /// all live jobs must be counted again.
+    /// Takes over the site's limits from `book`, and the spent amounts and the windows of budgets from `accounts`.
+    /// Returns true if the caller must count all live jobs again.
     pub(super) fn apply_scope_limits(&mut self, book: &Book, accounts: BudgetAccounts) -> bool {
         // If a budget changes, the limits change too. So only the limits and the budget windows are compared.
         let list_windows = |of: &BudgetAccounts| of.values().map(|it| it.window).collect::<Vec<_>>();

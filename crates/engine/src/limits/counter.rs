@@ -341,8 +341,8 @@ impl<'a> Limits<'a> {
         })
     }
 
-    /// Returns the counters of all limit scopes of the job `asker`. Returns `None` if the counters alone do not show
-    /// the headroom: there are overtaken jobs, or the job's queue is stopped.
+    /// Returns the counters of all limit scopes that apply to `asker`. Returns `None` if the counters alone do not
+    /// show the headroom: there are overtaken jobs, or the queue of `asker` is stopped.
     fn find_deciding_counters(self, asker: Asker<'a>) -> Option<impl Iterator<Item = &'a Counter>> {
         let do_decide = self.ledger.overtaken.iter().next().is_none() && !self.ledger.is_stopped(asker.queue);
         let scopes = self.ledger.accounts.scopes_of(asker.association, asker.queue);

@@ -48,7 +48,7 @@ impl Amounts {
 /// The amounts that jobs use and reserve, by state. `T` is either [`Amounts`] or a number of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally<T = Amounts> {
-    /// The resources that jobs in RUN or CLEANUP requested.
+    /// The requests of jobs that have resources. A job has resources from RUN until INACTIVE.
     pub run: T,
     /// The requests of jobs in SCHED.
     pub sched: T,

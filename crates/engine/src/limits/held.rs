@@ -31,7 +31,7 @@ impl HeldAssociations {
         set_membership(&mut self.all, association, is_held);
     }
 
-    /// Marks the positions of all associations in waiting lists as out of date.
+    /// Marks the positions of all associations with held jobs as out of date.
     pub fn mark_all_positions_outdated(&mut self) {
         self.unplaced.extend(&self.all);
     }

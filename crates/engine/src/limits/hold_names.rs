@@ -12,7 +12,8 @@ use std::fmt;
 pub struct HoldName {
     /// The limit.
     pub hold: Hold,
-    /// The number of times that the limit has held the job. For the second time, the name ends in `.2`.
+    /// The number in the name: 1 for the name without a number, 2 for `.2`, and so on. Each new hold of the job by
+    /// the limit has a larger number.
     pub use_count: u32,
 }
 
@@ -133,8 +134,9 @@ impl HoldNames {
         }
     }
 
-    /// Restores the dependency names of a job if the removed names are unknown. The numbers of new names begin at
-    /// `now`, in seconds since the epoch. Earlier names have lower numbers, so no name is used twice.
+    /// Restores the dependency names of a job if the removed names are unknown. The numbers of new names begin after
+    /// `now`, in seconds since the epoch. An earlier instance of the plugin began at a lower number, and no job gets
+    /// a name each second. So earlier names have lower numbers, and no name is used twice.
     pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut restored = HoldNames::default();
         for hold in rules.names() {

@@ -28,8 +28,8 @@ pub enum Phase {
     Cleanup,
 }
 
-/// Whether a job reserves headroom. [`Reservation::Awaited`] means that a limit holds the job in PRIORITY or SCHED,
-/// where no dependency can hold it.
+/// Whether a job reserves headroom. [`Reservation::Awaited`] also marks a job that a limit holds in PRIORITY or
+/// SCHED, where no dependency can hold the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// The job was never held, or is still held.
@@ -63,9 +63,10 @@ pub enum Admission {
         was_passed_over: bool,
     },
     /// Limits count the job for this association. When Flux next asks for the job's priority, the engine checks
-    /// whether the association may use the job's queue and project.
+    /// whether the association may use the job's queue and project, and posts a missing bank and project.
     Attached(AssociationId),
-    /// The bank, the project and the queue are checked. The job still needs a priority.
+    /// The bank, the project and the queue are checked. When Flux asks for the job's priority, the engine only
+    /// computes the priority.
     Admitted(AssociationId),
     /// flux-accounting's test suite marks the association as broken. The job does not count, and fails in DEPEND.
     Broken(AssociationId),
@@ -106,7 +107,8 @@ pub enum BlockState {
 pub enum Demand {
     /// The job would be scheduled.
     ToRun,
-    /// The urgency or the priority is 0, so the job reserves no headroom for RUN.
+    /// The urgency or the priority is 0, so the job reserves no headroom for RUN. Flux reports no change of urgency
+    /// in DEPEND, so the urgency at the release of the job applies.
     Resting,
 }
 
@@ -272,10 +274,11 @@ impl Footprint {
 }
 
 impl Job {
-    /// Returns the amounts that the job adds to counters.
+    /// Returns the amounts that the job adds to counters. They depend on the job alone, so that counters are exact.
     ///
     /// A job at urgency or priority 0 reserves no headroom for RUN. In a stopped queue, a reservation for RUN is
-    /// suspended, unless running limits are strict.
+    /// suspended. If running limits are strict, the reservation is not suspended, because Flux starts the jobs
+    /// without a callback when the queue starts.
     pub fn footprint(&self) -> Footprint {
         let is_counted = !matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_));
         let is_before_sched = matches!(self.phase, Phase::Depend | Phase::Priority);
@@ -365,6 +368,7 @@ impl Job {
     }
 
     /// Returns true if the job is in DEPEND without dependencies of ours. Only another plugin can block such a job.
+    /// The engine tests the job's limits when the other plugin releases the job.
     pub fn is_only_blocked_by_plugins(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()

@@ -286,7 +286,7 @@ impl Ledger {
         self.accounts.scopes.mark_priorities_changed();
     }
 
-    /// Marks the positions of all associations in waiting lists as out of date, because limits may have changed.
+    /// Marks the positions of all associations with held jobs as out of date, because limits may have changed.
     pub fn request_all_position_updates(&mut self) {
         if !self.accounts.scopes.has_no_limits() {
             self.held.mark_all_positions_outdated();

@@ -58,8 +58,7 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 }
 
 impl<K: Ord + Copy> SizedLine<K> {
-    /// Returns the smallest number of nodes, of cores and of GPUs that any member has. Returns `None` if the list is
-    /// empty.
+    /// Returns the minimum of each field of [`Size`] over all members. Returns `None` if the list is empty.
     pub fn least_size(&self) -> Option<Size> {
         self.blocks.values().map(|block| block.least).reduce(Size::take_least_measures)
     }

@@ -159,8 +159,8 @@ impl OvertakenJobs {
     }
 
     /// Decides for each overtaken job of `association` which scope keeps headroom. If `association` is `None`,
-    /// decides this for all overtaken jobs. Removes jobs for which no scope needs to keep headroom. Returns true if
-    /// anything changed.
+    /// decides this for all overtaken jobs. Removes jobs that have left, have moved, or would not be scheduled.
+    /// Returns true if anything changed.
     pub(super) fn update_reservations(
         &mut self,
         association: Option<AssociationId>,
@@ -201,7 +201,7 @@ impl OvertakenJobs {
     }
 
     /// Returns the associations whose overtaken jobs have lost an anti-starvation reservation since the last call.
-    /// Other held jobs may now fit.
+    /// Other held jobs of the scope may now fit.
     pub fn take_associations_with_freed_headroom(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }

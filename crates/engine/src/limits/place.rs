@@ -6,6 +6,8 @@
 //! is only in waiting lists in which a scan can find a job to release. If the limits in the association's records
 //! hold all its jobs, the association is in no waiting list. If a scope lacks headroom for all its jobs, the
 //! association is only in the list of this scope, or in the list of the narrowest such scope.
+//!
+//! If priorities change, the ledger sorts a waiting list again when a scan next needs the list.
 
 use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
@@ -62,8 +64,8 @@ pub struct Unplaced {
     association: AssociationId,
     /// The first held job of the association; `None` if the association belongs in no waiting list.
     first: Option<HeadJob>,
-    /// The scopes in whose waiting lists the association belongs. Each entry has the first held job that counts in
-    /// the scope. The size is the smallest amount of each resource that any held job requests.
+    /// The scopes in whose waiting lists the association belongs. Each entry has the first of the held jobs that
+    /// count in the scope. The size has the minimum of each field over these jobs.
     lines: Vec<(ScopeId, HeadJob, Size)>,
     /// The overtaken jobs of the association.
     overtaken: Vec<JobId>,
@@ -227,8 +229,8 @@ impl ScanCursor {
             match found.filter(|key| self.was_tried(key.association) || !self.admits(key.keepers)) {
                 Some(key) => after = Some(key),
                 None => {
-                    // The scope keeps headroom for an overtaken job. When this job leaves, jobs of associations that
-                    // the search passed may fit. The search position is therefore not stored.
+                    // If the scope keeps headroom for an overtaken job, the search position is not stored. When the
+                    // overtaken job leaves, jobs of associations that the search passed may fit.
                     let upto = after.filter(|_| after != start && kept.is_empty());
                     self.store_search_position(id, scope, upto, comparisons);
                     return found;

@@ -18,7 +18,8 @@ pub struct Released {
     pub id: JobId,
     /// The dependency names to remove, in the order of the limits.
     pub names: Vec<HoldName>,
-    /// True if no dependency remains, so that the job is released. The job then reserves headroom in SCHED, and usually in RUN too.
+    /// True if no dependency of ours remains, so that the job is released. The job then reserves headroom in SCHED,
+    /// and also in RUN unless it turns out that the job would not be scheduled.
     pub is_free: bool,
 }
 
@@ -116,8 +117,8 @@ impl ScanCursor {
         }
     }
 
-    /// Simulates the release of all held jobs that fit. Each released job leaves DEPEND at once. Returns the released
-    /// jobs, and the cost of the scan in comparisons.
+    /// Releases all held jobs of an excerpt that fit, to simulate releases. Each released job leaves DEPEND at once.
+    /// Returns the released jobs, and the cost of the scan in comparisons.
     pub fn release_fitting_jobs(ledger: &mut Ledger, book: &Book, id: AssociationId) -> (Vec<JobId>, usize) {
         let mut cursor = ScanCursor::new(id, Candidates::All);
         let mut released_jobs = Vec::new();

@@ -41,8 +41,8 @@ impl Size {
     /// subtracts the amount that it has added.
     pub const MOST: u64 = 1 << 40;
 
-    /// The largest time or node-time of one job, in milliseconds. A job without a time limit counts with this time.
-    /// The sum over 16,000 jobs fits into 64 bits.
+    /// The largest amount of one job in any measure of time, such as node-time, in milliseconds. A job without a time
+    /// limit has this time limit. The sum over 16,000 such jobs fits into 64 bits.
     pub const MOST_TIME: u64 = 1 << 50;
 
     /// Returns the size of a job without a time limit.

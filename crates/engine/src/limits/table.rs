@@ -162,6 +162,7 @@ pub struct Rules {
 impl Rules {
     /// Lists the limits of this table that apply to jobs of `association` in `queue`, converted by `convert`. `usage`
     /// has the counters of the association. If `queue` is a virtual queue, the limits of its parent queue apply too.
+    /// The limits of a parent queue also count the jobs of its virtual queues.
     pub(super) fn list_applied_limits<'a, T>(
         self,
         book: &'a Book,

@@ -50,7 +50,8 @@ impl Ages {
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Returns true if a job that became eligible at `since` has reached the maximum age at the time `now`.
+    /// Returns true if a job that became eligible at `since` has reached the maximum age at the time `now`. The age
+    /// factor of the job then falls as time passes.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }

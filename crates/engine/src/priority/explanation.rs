@@ -7,7 +7,7 @@ use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One term of a job's priority: the value of a factor times its weight.
+/// One term of a job's priority: the value of a factor times its weight. In answers, the type `Name` is [`Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Term<Name = &'static str> {

@@ -2,7 +2,8 @@
 //! Decides which pending jobs get a new posted priority, so that the first jobs of each queue are in the correct order.
 //!
 //! Each job has a posted priority, by which the scheduler sorts, and a current priority. If two priorities are equal,
-//! the smaller job id comes first. A plan is a list of jobs whose current priorities are posted.
+//! the smaller job id comes first. A plan is a list of jobs whose current priorities are posted. A plan posts no
+//! other values, so that the terms explain each posted priority.
 //!
 //! A queue is **correct to a depth K** if its first K jobs by posted priority are also its first K jobs by current
 //! priority, in the same order. The first K jobs are the head of the queue. Priorities may be stale, even in the
@@ -15,8 +16,8 @@
 //!
 //! After a push or a request, the plan posts all stale priorities if the budget allows ([`Bounds::refreshes_stale`]).
 //! The budget is the maximum number of jobs to post. If the budget is too small, the plan posts at least the
-//! **incomparable** priorities in the head. An incomparable priority was computed with other weights, so it cannot be
-//! compared with current priorities.
+//! **incomparable** priorities in the head. An incomparable priority was computed with other weights or with another
+//! reference time for ages, so it cannot be compared with current priorities.
 //!
 //! There is one exception. If all priorities fell, the budget may be too small to post all jobs that would overtake
 //! the first job. The head then keeps its incomparable priorities. Otherwise the posted jobs of the head would fall

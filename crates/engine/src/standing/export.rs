@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Exports the usages of all associations to the snapshot, and restores them after a restart.
 //!
-//! The plugin must restore the jobs before the push. An export takes many iterations of the reactor. If jobs are
-//! evicted in between, the export returns the sum of their usages later.
+//! The plugin must restore the jobs before the push, because a push may leave evicted usage unchanged. An export takes
+//! many iterations of the reactor. If jobs are evicted in between, the export returns the sum of their usages later.
 
 use super::usage::{Key, UsageEntry};
 use super::{Bank, Job, Leaf, Ranked, Standing, Watermark};
@@ -81,7 +81,8 @@ impl Standing {
 
     /// Returns one page of an export that begins at the position `from`. The first list has ended jobs that no pushed
     /// usage includes. The second list has the usages of evicted jobs. A page has at most `max` jobs of at most `max`
-    /// associations. The last value is the start of the next page, or `None` after the last page.
+    /// associations. The usage of an association's evicted jobs is on the page of its last job or on a later page. The
+    /// last value is the start of the next page, or `None` after the last page.
     ///
     /// If a job is evicted after its page was returned, the usage of evicted jobs on a later page includes the job
     /// again. [`Standing::restore_evicted`] therefore removes the restored jobs that this usage includes.
@@ -105,8 +106,8 @@ impl Standing {
         (jobs, sums, None)
     }
 
-    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. A push may come before or
-    /// after this call. Returns false if a value is out of range.
+    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. A push has the same effect
+    /// before and after this call. Returns false if a value is out of range.
     pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);

@@ -24,13 +24,13 @@
 //!   late push may have an earlier watermark.
 //! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
 //!   association. Covered jobs are dropped. The usages of all other evicted jobs become one decaying sum, which cannot
-//!   be split. A push whose watermark lies before the end of the sum leaves the usage of the association unchanged. A
-//!   push with a later watermark replaces the sum. While [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted,
-//!   so that a restart may read jobs in any order. Afterwards an unknown job that ended before the last evicted job is
-//!   assumed to be in the sum.
+//!   be split. A push whose watermark lies before the end of the sum leaves the usage of the association unchanged,
+//!   which is exact. A push whose watermark covers the sum replaces the sum. While
+//!   [`UsageTable::keep_all_ended_jobs`] is on, no job is evicted, so that a restart may read jobs in any order.
+//!   Afterwards an unknown job that ended before the last evicted job is assumed to be in the sum.
 //! - If an association **appears**, its usage includes its jobs from their start, even if they started before it appeared.
-//! - If an association **disappears**, it has no fair-share. Its jobs are kept, because a later push may add the
-//!   association again.
+//! - If an association **disappears**, it has no fair-share. Its jobs are kept as long as they may count again, because
+//!   a later push may add the association again.
 //! - If an association **moves** to another bank, it is a new association. The usage in the former bank stays there, as in
 //!   the accounting database.
 //! - If a bank moves, its associations and their usage move with it.
@@ -215,7 +215,7 @@ impl Standing {
     }
 
     /// Returns the rules of the last push, or `None` if there is no tree. The field `replaces_all` of the result is
-    /// always false.
+    /// always false, because a restored plugin has no older usage.
     pub fn rule(&self) -> Option<&Rule> {
         self.site.as_ref().map(|site| &site.rule)
     }

@@ -2,16 +2,18 @@
 //! Assigns a fair-share to each job start, so that priorities give the order of the starts ([`super::Turns`]). The
 //! assigned fair-shares stay close to the fair-shares of the associations.
 //!
-//! The k-th association to start its first job gets the k-th highest fair-share. Some associations start further jobs
-//! before the next association starts its first job. These jobs get evenly spaced fair-shares in between.
+//! The k-th association to start its first job gets the k-th highest fair-share. Under a rank policy, this is its own
+//! fair-share. Some associations start further jobs before the next association starts its first job. These jobs get
+//! evenly spaced fair-shares in between. If each association has one job, each job gets the fair-share of its
+//! association.
 //!
 //! Priorities are whole numbers. If two fair-shares are too close to give different priorities, the higher fair-share
 //! is raised by the smallest step that is enough.
 
 /// Returns a fair-share for each job start in `turns`. An entry of `turns` has the association that starts a job, and
 /// the fair-share of this association. The results never rise from one start to the next. Two results are equal only
-/// for the first jobs of associations with equal fair-shares. Different results differ by at least `least`, if there
-/// are fewer than 1 / `least` starts.
+/// for the first jobs of associations with equal fair-shares, before any association has started a second job.
+/// Different results differ by at least `least`, or by less if there are more than 1 / `least` starts.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();

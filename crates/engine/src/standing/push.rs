@@ -197,8 +197,9 @@ impl AssembledSite {
         self
     }
 
-    /// Merges rows with the same user id and bank. Jobs of this user count in the last of these rows. An earlier row
-    /// with the same user name is removed. An earlier row with another user name stays as a leaf without jobs.
+    /// Merges rows with the same user id and bank. Jobs of this user count in the last of these rows, whose record
+    /// also gives the limits. An earlier row with the same user name is removed. An earlier row with another user
+    /// name stays as a leaf without jobs.
     fn merge_repeated_rows(mut self, table: &mut UsageTable) -> (AssembledSite, Option<SharedIds>) {
         let mut shared_ids = None;
         let mut last_row: Vec<Option<usize>> = vec![None; table.entries().len()];

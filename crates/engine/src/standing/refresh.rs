@@ -74,8 +74,8 @@ impl Standing {
         }
     }
 
-    /// Continues a refresh with at most `budget` jobs and associations, but at least one association. Returns `None`
-    /// if the refresh is not complete yet.
+    /// Continues a refresh with at most `budget` jobs and associations, but at least one association, or ranks the
+    /// whole tree. Returns `None` if the refresh is not complete yet.
     pub fn compute_refresh_slice(&mut self, budget: usize) -> Option<Refreshed> {
         let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());

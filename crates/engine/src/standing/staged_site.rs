@@ -58,8 +58,8 @@ pub(super) struct AssembledSite {
 }
 
 impl SitePart {
-    /// Checks that a push of this part alone would be accepted. If not, returns the reason. A part without a rule is
-    /// always accepted.
+    /// Checks that a push of this part alone would be accepted. If not, returns the reason. A part without a rule has
+    /// no tree, and is accepted unless it has budgets.
     pub fn check(self) -> Result<(), String> {
         let (mut standing, mut staged) = (Standing::default(), StagedSite::default());
         staged.absorb(self, &mut standing);

@@ -55,7 +55,7 @@ pub struct UsageTable {
     ended: usize,
     keep_all: bool,
     /// True if the table keeps all ended jobs that no pushed usage includes. Budgets need these jobs, because budgets
-    /// charge each job separately.
+    /// charge each job separately, up to its time limit.
     pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,

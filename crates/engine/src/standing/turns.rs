@@ -169,8 +169,8 @@ impl Turns {
     }
 
     /// Returns the association whose job starts next, among all associations below tied siblings. Tied banks are
-    /// compared level by level. If the comparison does not decide, the first association in the order of the tree
-    /// wins.
+    /// compared level by level. If a path ends, or no sibling has a target, the first association in the order of the
+    /// tree wins. This order is breadth first, so an association precedes all associations below banks of its level.
     fn find_best(&self, mut tied: Vec<NodeId>, without_target: bool, compared: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
@@ -268,9 +268,9 @@ impl Charging {
         true
     }
 
-    /// Returns the fair-shares of each association's jobs, in the order of the jobs. A formula may give the same
-    /// fair-share to several jobs of an association. The fair-share is then lowered by `least` from job to job, so
-    /// that the associations alternate.
+    /// Returns the fair-shares of each association's jobs, in the order of the jobs. If the usage of all other
+    /// associations is close to 0, a formula gives the same fair-share to all further jobs of an association. The
+    /// fair-share is then lowered by `least` from job to job, so that the associations alternate.
     pub fn list_fairshares(self, standing: &Standing, least: f64) -> Vec<(Index, Vec<f64>)> {
         let Charging { asked, turns, order, fairshares, .. } = self;
         let indices = asked.into_iter().map(|(index, _)| index);

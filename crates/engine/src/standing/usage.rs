@@ -86,7 +86,8 @@ pub(super) struct UsageEntry {
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
-    /// The scaled usage without running jobs. `None` if the usage must be computed again.
+    /// The scaled usage without running jobs. `None` if the usage must be computed again, or if some of the usage
+    /// begins after the last refresh.
     ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
     /// True if the next refresh updates this association.

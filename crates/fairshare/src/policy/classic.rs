@@ -17,7 +17,8 @@ impl Policy {
 /// A ranking policy of Slurm with effective usages.
 pub(super) struct SlurmPolicy {
     pub(super) name: &'static str,
-    /// Computes the effective usage of a node. The arguments are the [`Step`] of the node and its normalized shares.
+    /// Computes the effective usage of a node that has its own shares and does not compete under the root. The
+    /// arguments are the [`Step`] of the node and its normalized shares.
     pub(super) effective_usage: EffectiveUsage,
 }
 

@@ -15,10 +15,11 @@ impl Policy {
         Policy::new(&SlurmPolicy { name: "depth-oblivious", effective_usage: compute_effective_usage });
 }
 
-/// Returns the effective usage of a node, as Slurm's depth-oblivious formula computes it.
+/// Returns the effective usage of a node, R * norm shares, as Slurm's depth-oblivious formula computes it.
 fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
-    // If one of these four numbers is 0, the effective usage is the node's own usage, as in Slurm.
+    // If one of these four numbers is 0, a ratio below is undefined. The effective usage is then the node's own
+    // usage, as in Slurm.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
         return step.norm_usage;
     }

@@ -77,8 +77,10 @@ impl RankingPolicy for FairTree {
 
 /// Visits the children of an account in Slurm's order. If `MERGES_BANKS` is true, the children of equal
 /// accounts are sorted in one list. Slurm's documentation describes this order.
-/// If `MERGES_BANKS` is false, equal accounts are visited one after the other. Slurm's program does this,
-/// because its check for equal accounts never succeeds.
+/// If `MERGES_BANKS` is false, equal accounts are visited one after the other, as in Slurm's program. The program is
+/// meant to merge equal accounts, but its check for a tie with the next account never succeeds. The first child of the
+/// second account still inherits the tie. An account without users, or with `Shares::Parent`, also inherits the tie
+/// and ends it.
 struct SlurmSiblingOrder<const MERGES_BANKS: bool>;
 
 impl<const MERGES_BANKS: bool> SiblingRule for SlurmSiblingOrder<MERGES_BANKS> {

@@ -212,7 +212,8 @@ impl Ranking {
     }
 
     /// Compares two associations level by level, as OpenPBS's scheduler does. At each level, the node with the
-    /// smaller usage divided by target comes first (`Less`). A node with the target 0 comes last.
+    /// smaller usage divided by target comes first (`Less`). A node with the target 0 comes last. If both targets are
+    /// 0, the associations are equal.
     /// The first level with different quotients decides the order. If the shorter path has no such level, the
     /// associations are equal. The comparison is not transitive for leaves at different depths. Returns `None` if the
     /// policy is not `pbs`.

@@ -118,8 +118,8 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Document, String> {
     Ok(document)
 }
 
-/// Returns the name of each row's group. pbsfs prints only the number of the group. If several groups have this number,
-/// takes the group among the row's ancestors.
+/// Returns the name of each row's group. pbsfs prints only the number of the group. If several groups have this
+/// number, takes the group among the row's ancestors, because pbsfs prints each node right before its children.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let numbers = group_all(rows.iter().map(|row| (row.id, row)));
     let mut path: Vec<&Row<'a>> = Vec::new();

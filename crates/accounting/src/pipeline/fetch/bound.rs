@@ -26,6 +26,9 @@ pub fn find_end_of_last_recorded_job(snapshot: &Snapshot<'_>, now: f64) -> Resul
 
 /// Returns the range of end times of jobs whose records were removed from the database. The range begins at the
 /// end of the oldest job that ever had a record, and ends at the end of the oldest job that has a record now.
+///
+/// A job that ended before the range never had a record, because it ended while the clock of a new site was behind.
+/// Such a job is fetched.
 pub fn find_removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreError> {
     let Some(LastFetchState { fetched, oldest: Some(oldest) }) = snapshot.read_last_fetch_state()? else {
         return Ok(0.0..0.0);

@@ -125,8 +125,8 @@ fn fetch_page(
     Ok(page.jobs)
 }
 
-/// Returns the request for a page of inactive jobs. Only inactive jobs have a `t_inactive`, so a constraint on
-/// `t_inactive` needs no second constraint on `states`.
+/// Returns the request for a page of inactive jobs. Only inactive jobs have a `t_inactive`, so with `before` the
+/// request needs no constraint on `states`. Flux limits the number of comparisons to a million.
 fn build_request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),

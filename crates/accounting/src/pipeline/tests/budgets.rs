@@ -544,8 +544,8 @@ fn a_removed_job_record_is_reported_until_the_spent_amount_is_corrected() {
     insert(&site, 1, &job(1, "A", 50_000, 100));
     insert(&site, 2, &job(1, "A", 50_000, 200));
     site.run(NOW).expect("a run");
-    // Computes the spent amount from the job records, and stores it. Returns the amount that was stored before,
-    // the computed amount, and the number of messages.
+    // Computes the spent amount from the job records, and stores it. Lowers a stored amount only if `can_lower` is
+    // true. Returns the amount that was stored before, the computed amount, and the number of messages.
     let compare = |can_lower| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");

@@ -122,7 +122,8 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
     assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
 }
 
-/// If `end_half_life_period` is 9.2e18, rounding makes the half-life period begin after its own end.
+/// If `end_half_life_period` is 9.2e18, rounding makes the half-life period begin after its own end. Each run would
+/// then find the last run in the future.
 #[test]
 fn a_period_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");

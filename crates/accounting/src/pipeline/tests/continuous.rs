@@ -75,8 +75,9 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_syncs() {
     assert_eq!(pushed_usages(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
-/// An older version of this program stored usage without continuous decay. Until a recount, this stored usage
-/// decays from the end of the association's newest job.
+/// An older version of this program stored usage without continuous decay, and so does an administrator who edits
+/// a usage. Until a recount, a usage that an older version stored decays from the end of the association's newest
+/// job.
 #[test]
 fn stored_usage_without_continuous_decay_decays_from_its_newest_job() {
     let site = make_site("older");

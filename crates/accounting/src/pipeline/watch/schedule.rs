@@ -115,7 +115,8 @@ impl<S: Clone + PartialEq> Schedule<S> {
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
-        // If a part of the last sync failed, another sync runs after a while, even if no later job has ended.
+        // If a part of the last sync failed, another sync runs after a while, even if `newest` is not later. For example,
+        // if the clock is behind, new jobs may end before the newest end on record.
         if last.is_partial && now >= last.began + self.jobs_every.max(MAX_RETRY_PAUSE) {
             return Some(Cause::Jobs);
         }

@@ -226,7 +226,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Returns the reasons why the job would not run. The reasons from the plugin come first.
+    /// Returns the reasons why the job would not run. The reasons from the plugin come first: if the bank is
+    /// unknown, the plugin can't check the queue.
     fn rejections(self) -> Vec<String> {
         let Verdict { checked, refusal, never_fits, .. } = self;
         checked

@@ -55,7 +55,7 @@ pub(super) struct RecordId {
 /// The name of the field that is true if the bank is the user's default bank. The plugin does not report changes of this field.
 pub(super) const DEFAULT_BANK: &str = "is_default_bank";
 
-/// The fields of a tree that are compared as records of the kind [`RecordKind::Setting`].
+/// The fields of a tree that are compared as records of the kind [`RecordKind::Setting`]. The options of the tree are such records too.
 const TREE_SETTINGS: [&str; 5] = ["policy", "half_life", "node_weight", "core_weight", "gpu_weight"];
 
 /// The fields of a record by name.

@@ -86,7 +86,7 @@ impl Finding {
 pub(super) struct DatabaseFacts {
     pub data: PolicyData,
     pub pace: Pace,
-    /// Time of the last usage count; `None` if flux-accounting counts the usage.
+    /// Time of the last usage count with the rule `exact`; `None` if there was none, or if flux-accounting has counted later.
     pub counted: Option<f64>,
     /// Columns that this version does not know, with values other than their defaults.
     pub unknown: Vec<UnknownColumn>,

@@ -142,7 +142,8 @@ fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Optio
     Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
 
-/// Inserts the path of the database into the suggested commands, if the user chose the database by an option.
+/// Inserts the path of the database into the suggested commands of sqlite3. If an option named the database, also inserts the path
+/// into our own commands.
 fn add_database_path(remedy: &str, found: &Found) -> String {
     let path = quote_for_shell(&found.path.display().to_string());
     let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));

@@ -53,7 +53,8 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     let push: BeginPushAnswer = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
-        // A failure of `policy_abort` is ignored, because the plugin drops an unfinished push after a minute.
+        // A failure of `policy_abort` is ignored. If the plugin refused a part, it has already ended the push. Otherwise it
+        // drops the staged push after a minute.
         let _ = flux.rpc(&method_topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;
@@ -118,7 +119,7 @@ impl Sending<'_> {
     }
 
     /// Sends the records in one request. If the request is too long, splits the list of records in half and sends
-    /// each half.
+    /// each half. If a single record is too long, the plugin refuses the request.
     fn send_chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<()> {
         let payload = self.payload(key, records)?;
         if payload.len() <= self.push.max_bytes || records.len() < 2 {

@@ -59,7 +59,7 @@ pub(super) struct BankBins {
     length: Number,
     /// For each period and bank, the usage of all associations below the bank, without decay.
     banks: Vec<Vec<Number>>,
-    /// The usage of each association in each period, as the database stores it. Empty if the page would be too large.
+    /// For each period and association, the stored usage, with decay up to the last count. Empty if the page would be too large.
     users: Vec<Vec<Number>>,
 }
 
@@ -182,8 +182,8 @@ pub(super) struct Outlook {
     pub(super) lost: NodeId,
     /// The usage at which the level would have used exactly its share. `None` if no such usage exists.
     pub(super) even_usage: Option<f64>,
-    /// Seconds until the usage of the level has decayed to `even_usage`, if nobody adds usage. `None` if this never
-    /// happens or is unknown.
+    /// Seconds until the usage of the level has decayed to `even_usage`, if no user of the level adds usage. `None` if
+    /// this never happens or is unknown.
     pub(super) even_in: Option<f64>,
 }
 
@@ -196,7 +196,8 @@ pub(super) fn find_level_that_lowers_fairshare_most(
     forgetting: UsageDecayRule,
     now: f64,
 ) -> Option<Outlook> {
-    // A policy that computes fair-shares with a formula does not compare usage with a share.
+    // A policy that computes fair-shares with a formula does not compare usage with a share. An explanation would only
+    // cost time, because it visits all siblings.
     if !ranking.policy().is_rank() {
         return None;
     }

@@ -131,7 +131,7 @@ struct Users<'a> {
     lost: Vec<Option<i64>>,
     /// The usage at which the level that lowers the fair-share most would have used exactly its share.
     even_usage: Vec<Option<Number>>,
-    /// Seconds until the usage of this level has decayed to `even_usage`.
+    /// Seconds until the usage of the level that lowers the fair-share most has decayed to `even_usage`.
     even_in: Vec<Option<Number>>,
 }
 

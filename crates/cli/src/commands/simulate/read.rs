@@ -94,7 +94,8 @@ fn add_record(job: &RecordedJob<'_>, size: Size, history: &mut History) {
     history.push(party, submit, Some(run - submit), (end - run, walltime), size);
 }
 
-/// The longest run time of a job, in seconds: ten years. Ten years take 11 s to replay; 1e11 s would take an hour.
+/// The longest run time of a job, in seconds: ten years. While a job runs and another job is pending, each refresh sorts the pending
+/// jobs. With a refresh every 30 s, ten years take 11 s to replay; 1e11 s would take an hour.
 pub(super) const LONGEST_RUN: f64 = 10.0 * 365.25 * 86_400.0;
 
 /// Options for the sizes of jobs.

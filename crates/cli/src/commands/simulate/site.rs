@@ -159,7 +159,7 @@ pub(super) fn list_expired_budgets(budgets: &[BudgetRecord], begin: f64) -> impl
 }
 
 /// Clears all usage, all spent amounts of budgets, and all projects. If the first window of a budget begins after `now`, moves
-/// its beginning to `now`, which is the beginning of the history.
+/// its beginning to `now`, which is the beginning of the history. Projects do not affect priorities, limits or usage.
 pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     for record in &mut data.associations {
         record.projects = String::new();

@@ -82,7 +82,7 @@ impl TextPrinter<'_> {
         // Budgets are left out: their limits are rounded to hours, and `budgets` has the exact amounts.
         let is_set = |limit: &&LimitUsage| limit.cap.is_some() && !limit.limit.starts_with("budget-");
         let set: Vec<&LimitUsage> = association.limits.iter().filter(is_set).collect();
-        // The plugin lists an unset limit of a queue only while jobs of the queue are counted.
+        // The plugin lists an unset limit of a queue only while its counter is not 0.
         let is_unset = |limit: &&LimitUsage| limit.cap.is_none() && limit.queue.is_none();
         let unlimited = association.limits.iter().filter(is_unset).count();
         if set.is_empty() {

@@ -4,8 +4,8 @@
 use crate::ui::figures::{number, ordinal};
 use fairshare_engine::engine::answers::AssociationStanding;
 
-/// Returns a sentence that recommends a bank for the user's next job: the best ranked bank with headroom. Returns `None` if no
-/// bank can be recommended.
+/// Returns a sentence that recommends a bank for the user's next job. This is the best ranked bank with headroom, if it ranks above
+/// the default bank. Otherwise it is the default bank, if this bank and another bank have headroom. Returns `None` in all other cases.
 pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
     let default = associations.iter().find(|association| association.is_default)?;
     let now = default.rank?.place;

@@ -43,7 +43,7 @@ fn screens_of_standings_equal_the_golden_files() {
         text.find("     ann ") < text.find("   phys ") && text.find("   phys ") < text.find("   ops "),
         "{text}"
     );
-    // The plugin lists an unset limit of a queue only while jobs of the queue are counted.
+    // The plugin lists an unset limit of a queue only while its counter is not 0.
     let mut in_use = make_standing_reply();
     let of = &mut in_use["associations"][0];
     let used = json!({"limit": "max-run-jobs-queue", "queue": "batch", "measure": "jobs", "used": 2, "reserved": 0, "limit_is": null});

@@ -186,7 +186,7 @@ pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Opt
     if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges(fetch)? {
         return Ok(None);
     }
-    // The rule "max" needs the resources of the site. If Flux does not report them, no rule is returned.
+    // The rule "max" needs the resources of the site. If Flux does not report them, the rule "max" is not returned.
     let totals = site_resources(flux);
     let rule = match charge_by {
         ChargeBy::Sum => Some((ChargeBy::Sum, totals.unwrap_or_default())),

@@ -108,7 +108,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Returns an error if usage was not counted.
+    /// Returns an error if usage was not counted. When the clock has passed the last count, the next sync counts the fetched records.
     pub(super) fn check_usage_was_counted(&self) -> Result<()> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());

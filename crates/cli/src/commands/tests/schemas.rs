@@ -24,7 +24,7 @@ use fairshare::Policy;
 use fairshare_accounting::pipeline::report::By;
 use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, Standings, Why};
 
-/// The additional members of a document whose only member is the list of rows.
+/// The members besides the rows in a document that has only rows: there are none.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct NoJsonFields {}

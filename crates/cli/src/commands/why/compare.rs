@@ -57,7 +57,8 @@ impl Site<'_> {
         self.change(back, front, out)
     }
 
-    /// Returns which of two nodes is ahead in the order that the site uses. Returns `None` if this is unknown.
+    /// Returns which of two nodes is ahead in the order that the site uses. Returns `None` if this is unknown. Under a rank policy,
+    /// two banks are compared by the values of the nodes in [`Comparison::decisive`].
     pub(super) fn verdict(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Option<Verdict> {
         let banks = [a, b].map(|node| self.tree.kind(node) == NodeKind::Bank);
         if banks == [true, true] && self.policy.is_rank() {

@@ -7,8 +7,8 @@
 //!
 //! - `fullest` counts as many jobs as possible. A released job that has not started counts as running, and never ends.
 //!   The same applies to a held job as soon as it may be released before `wanted`.
-//! - `emptiest` counts only running jobs. If a job exceeds a limit here, the job exceeds this limit whatever other
-//!   jobs do.
+//! - `emptiest` counts only running jobs with a known latest end, because other jobs may end at any time. If a job
+//!   exceeds a limit here, the job exceeds this limit whatever other jobs do.
 //!
 //! In both ledgers, running jobs end at their time limit.
 

@@ -190,7 +190,8 @@ pub fn list_suggestions(
 }
 
 /// Returns true if the held job `id` would be released if only job `other` ended. Held jobs that come before job `id`
-/// are released first. Returns false if jobs of other associations count under the limit.
+/// are released first. Returns false if other associations share a limit of the job, because their jobs are not
+/// simulated.
 fn is_released_by_end_of_job(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
     if view.ledger.accounts().is_counted_by_scopes(association, job.queue.as_ref()) {

@@ -199,8 +199,8 @@ impl PostedPriorities {
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
             changes.add(Change::ZeroScore);
         }
-        // A priority above the maximum of its queue is lowered to the maximum. If the job was not updated, only a
-        // change of `max-priority` can cause the engine to begin or stop lowering the priority.
+        // A priority above the maximum of its queue is lowered to the maximum. If the priority fell and is lowered now,
+        // or rose and was lowered before, `max-priority` has changed, unless the job was updated.
         let [is_lower, is_higher] = [made.priority < former.priority, made.priority > former.priority];
         if !is_updated
             && (is_lower && made.outcome == Outcome::LoweredInQueue

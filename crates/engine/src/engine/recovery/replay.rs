@@ -195,8 +195,8 @@ impl Recovery {
     }
 
     /// Handles an eventlog that cannot be read. For a job in DEPEND, the engine asks Flux for the outstanding
-    /// dependencies, and does not release the job before Flux answers. A job in SCHED gets a reservation, as if it had
-    /// been released.
+    /// dependencies until Flux answers. Meanwhile the job is not released, but other jobs of its association are. A job
+    /// in SCHED gets a reservation, as if it had been released.
     fn handle_unreadable_eventlog(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         let Some(job) = shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());

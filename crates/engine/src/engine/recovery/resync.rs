@@ -85,8 +85,8 @@ impl Recovery {
         self.begin_comparison(shared)
     }
 
-    /// Abandons the comparison of jobs with Flux, without a change to any job. Returns the jobs with unread
-    /// eventlogs, which stay unread.
+    /// Abandons the comparison of jobs with Flux, without a change to any job. Returns the jobs whose eventlogs are
+    /// unread and will not be read.
     pub fn abandon_comparison(&mut self, shared: &Shared) -> Vec<JobId> {
         self.resync.is_begun = false;
         self.resync.due.clear();
@@ -94,7 +94,8 @@ impl Recovery {
         shared.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect()
     }
 
-    /// Returns the next jobs to look up, and true if they are the last jobs. Returns `None` if no jobs are left.
+    /// Returns the next jobs to look up, and true if they are the last jobs. Returns `None` if no jobs are left. After
+    /// the last jobs, the next reactor turn ends the replay.
     pub fn take_next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
         if self.resync.due.is_empty() {
             return None;

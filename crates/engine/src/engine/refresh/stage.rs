@@ -335,7 +335,8 @@ impl Refresh {
             return self.refresh_on_request(shared, recovery);
         }
         age::advance_age_reference_time(shared);
-        // If live fair-share was on before, the terms of the last refresh do not apply any more.
+        // Priorities are now posted from pushed fair-shares. They cannot be compared with priorities that were posted
+        // while fair-share was live.
         self.terms = None;
         let mut effects = reprioritize_all();
         effects.push(Effect::Then(Step::ScanAllHeld));

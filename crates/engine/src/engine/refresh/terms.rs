@@ -37,7 +37,8 @@ pub(super) struct CappedJobs {
 
 impl Refresh {
     /// If values that affect the priorities of all jobs have changed since the last refresh, this refresh computes
-    /// all priorities again. If an admin changed the values, the refresh also posts stale priorities.
+    /// all priorities again, and all posted priorities are marked as not comparable. If an admin changed the values,
+    /// the refresh also posts stale priorities.
     pub fn handle_changed_priority_terms(&mut self, shared: &mut Shared) {
         let terms = collect_inputs_of_all_priorities(shared);
         if self.terms.as_ref() != Some(&terms) {

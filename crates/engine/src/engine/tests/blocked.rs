@@ -233,8 +233,8 @@ fn limits_are_checked_when_the_last_dependency_of_other_plugins_is_removed() {
     assert_no_drift(&host);
 }
 
-/// An update of a job releases this job and a later job. The later job leaves DEPEND first, because Flux is still
-/// running the callback of the updated job. The later job must not take the headroom of the updated job.
+/// While a callback of a job runs, Flux queues the removal of the job's dependencies. So a later job of the same scan
+/// leaves DEPEND before the updated job. The later job must not take the headroom that is reserved for the updated job.
 #[test]
 fn a_job_released_by_its_own_update_reserves_headroom_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {

@@ -213,7 +213,7 @@ fn a_priority_is_computed_again_after_an_update() {
     assert_eq!(host.engine.view().priorities_of(id).unwrap().posted.priority, 80_000);
 }
 
-/// After Flux refused a priority, the job may have a different priority in Flux, or no priority.
+/// After Flux refused a priority, the job may have another priority in Flux than the cached priority, or no priority.
 #[test]
 fn a_priority_that_flux_refused_is_computed_again() {
     let (mut host, id) = make_site();

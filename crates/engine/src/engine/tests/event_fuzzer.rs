@@ -293,8 +293,9 @@ fn variant_name(value: &impl std::fmt::Debug) -> String {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Sends the events that the bytes of `input` choose, and checks the engine after each event. Returns hashes of the
-/// events and their effects. The fuzzer keeps an input that gives a new hash.
+/// Sends the events that the bytes of `input` choose, and checks the engine after each event. Returns hashes.
+/// Each hash covers an event, the stages of all jobs before the event, and one of its effects, if any. The fuzzer keeps
+/// an input that gives a new hash.
 fn run_history(input: &[u8]) -> Vec<u64> {
     let mut choices = Choices(input);
     let batches = Batches {

@@ -93,7 +93,7 @@ fn flux_accounting_would_end_a_released_blocked_job_at_a_full_limit() {
 }
 
 /// Without our dependencies, a blocked job would stay in DEPEND until flux-accounting's plugin is loaded. That plugin
-/// would end the job.
+/// would add a dependency of the same name again. It would end the job, because it cannot remove this dependency.
 #[test]
 fn the_rest_request_keeps_the_dependencies_of_a_job_that_others_block() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));

@@ -79,8 +79,8 @@ pub struct Host {
     pub time_left_at: Option<f64>,
     /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// Includes all jobs for which [`is_hold_candidate`] is true. A search of all jobs at each event would make long
-    /// histories slow.
+    /// All jobs for which [`is_hold_candidate`] is true, and some jobs for which it is no longer true. A search of all
+    /// jobs at each event would make long histories slow.
     hold_candidates: BTreeSet<JobId>,
     /// The job that Flux's loop over all jobs asks about.
     job_in_loop: Option<JobId>,
@@ -232,6 +232,7 @@ impl Host {
     }
 
     /// Marks the host's jobs that the engine now holds in PRIORITY or SCHED. Returns the jobs that are held in SCHED.
+    /// When all effects are carried out, each of the returned jobs must exceed a limit.
     pub(super) fn find_held_in_sched(&mut self) -> Vec<JobId> {
         self.hold_candidates.retain(|id| self.jobs.get(id).is_some_and(is_hold_candidate));
         if self.jobs.len() < 100 {

@@ -77,8 +77,8 @@ fn interleaving_ends_when_live_fair_share_is_turned_off() {
     }
 }
 
-/// If the weight of fair-share is negative, a job at a later position has a higher priority. Whether a job is held
-/// depends on its priority without interleave.
+/// If the weight of fair-share is negative, a later position raises a job's score. But the score without interleave
+/// decides whether the job is held.
 #[test]
 fn a_job_with_score_0_before_interleaving_is_not_released() {
     let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);

@@ -118,7 +118,7 @@ fn a_page_of_standings_ends_at_the_maximum_number_of_limits() {
     assert_eq!(page(Some("C")), (2, None));
 }
 
-/// Sibling 9 is inactive, so no sort value is computed for it.
+/// Sibling 9 is inactive and does not compete for resources, so it has no sort value.
 #[test]
 fn only_active_siblings_have_a_sort_value() {
     let mut host = make_host_with_live_fairshare(Policy::FairTree);

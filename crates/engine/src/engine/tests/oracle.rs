@@ -79,8 +79,8 @@ pub struct Oracle {
     pub scans_all: bool,
     /// Whether live fair-share is on. If so, the oracle cannot compute the priorities.
     is_live: bool,
-    /// Whether a job is being moved to another bank or queue. The first scan then releases jobs of the former bank or
-    /// queue, and the second scan releases jobs of the new one.
+    /// Whether a job is being moved to another bank or queue. One scan then releases jobs of the former bank or queue,
+    /// and another scan releases jobs of the new one.
     pub is_moving: bool,
     /// Whether a reactor turn for deferred work begins. Such a turn may scan several associations, one after another.
     pub is_deferred_turn: bool,
@@ -103,7 +103,7 @@ pub struct Oracle {
     /// be stale.
     counts_priority_0: bool,
     /// True if running jobs count with their whole time limit, and false if they count with the time that they have
-    /// left. The engine's counters must lie between the two results.
+    /// left. The engine's counters must lie between the two results, because a timer updates the counters.
     counts_whole_time: bool,
     /// The time of the host.
     pub now: f64,
@@ -415,8 +415,8 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// Returns the limits that job `id` would exceed if it were released now. If several associations are scanned,
-    /// does not count jobs that an earlier scan released and that other plugins block in DEPEND.
+    /// Returns the limits that job `id` would exceed if it were released now. If several scans may
+    /// share limits, does not count jobs that an earlier scan released and that other plugins block in DEPEND.
     fn list_limits_exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let are_several = self.scans_all || self.is_deferred_turn;
         let has_scopes = !self.limits.is_empty() || !self.budgets.budgets.is_empty();

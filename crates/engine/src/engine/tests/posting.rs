@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! If Flux's loop over all jobs would block other requests for too long, the engine posts priorities one by one, by
-//! job id. After a push, jobs without a priority also get their priorities one by one.
+//! job id. A push then also posts the priorities of jobs without a priority one by one, if they are at most 75 jobs.
 //! Rules: F16, F18, F19
 
 use super::host::Host;
@@ -429,7 +429,7 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
 }
 
 /// Three events make Flux ask for all priorities: flux-accounting's reprioritize, a loop that another plugin starts,
-/// and changed settings. After each of them, stale priorities may be posted at most once an hour.
+/// and changed settings. Each of these events may cause posts of stale priorities at most once an hour.
 #[test]
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);

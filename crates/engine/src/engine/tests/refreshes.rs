@@ -44,7 +44,7 @@ pub fn make_engine_with_tree(policy: SitePart) -> Engine {
 }
 
 #[test]
-fn a_refresh_of_more_than_4000_associations_takes_four_reactor_turns() {
+fn a_refresh_of_over_4000_associations_or_jobs_takes_four_reactor_turns() {
     for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
         let mut all_accounts = accounts();
         all_accounts.associations = vec![record(association(10, "A"), "A")];

@@ -268,8 +268,8 @@ fn only_a_returned_reservation_starts_a_release_scan() {
     }
 }
 
-/// If Flux begins a loop over all pending jobs by itself, no event reports the end of the loop. So the engine releases
-/// jobs in the next reactor turn.
+/// If the engine did not request a loop over all pending jobs, no event reports the end of the loop. So the engine
+/// releases jobs in the next reactor turn.
 #[test]
 fn a_reprioritize_loop_of_flux_releases_no_job_before_the_next_reactor_turn() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));

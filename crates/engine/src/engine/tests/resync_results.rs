@@ -46,8 +46,8 @@ fn a_job_held_because_of_a_wrong_counter_is_released_after_the_comparison_with_f
     assert_no_drift(&host);
 }
 
-/// After a panic, the engine gets no answer to earlier requests for eventlogs. If Flux also refuses to look up a job,
-/// the engine must request the job's eventlog again. Otherwise the engine would never scan the job's association.
+/// A panic may lose the answer that contains the eventlog of a job. If Flux also refuses to look up the job, the engine
+/// must request the job's eventlog again. Otherwise the engine would never scan the job's association.
 #[test]
 fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     let mut host = make_site();

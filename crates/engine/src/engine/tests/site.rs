@@ -44,7 +44,7 @@ pub struct HostJob {
     pub was_unreadable: bool,
     /// Whether the job was held in PRIORITY at any time since the plugin was loaded.
     pub was_held_in_priority: bool,
-    /// Whether limits still count the job as scheduled after Flux sent it back from SCHED to PRIORITY.
+    /// Whether the job has been in SCHED and still counts as scheduled, even if Flux sent it back to PRIORITY.
     pub was_sched: bool,
     /// Whether the job is in PRIORITY without a priority.
     pub lacks_priority: bool,

@@ -74,7 +74,7 @@ fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom
     host.start_job(first_job);
     satisfy_dependencies(&mut host, &[blocked_job]);
     assert_eq!(host.state(blocked_job), Some(Sched));
-    // If a job moves to a full queue, the plugin adds no dependency to the job.
+    // If an unsubscribed job moves to a full queue, the plugin adds no dependency to the job either.
     let full_queue = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
     host.send_event(Event::Queues(vec![queue("q1"), full_queue]));
     let moved_job = submit_dependent(&mut host);

@@ -83,6 +83,7 @@ fn a_new_priority_factor_needs_only_a_row_in_the_factor_table() {
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).factors.get("nodes"), Some(&100));
 }
 
+/// The weight of age that `max-wait-behind` gives must outweigh the range of the new factor too.
 #[test]
 fn max_wait_behind_is_guaranteed_despite_an_additional_priority_factor() {
     static SEVEN: [Factor; 7] = {

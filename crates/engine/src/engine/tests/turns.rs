@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests work that the engine defers to a later reactor turn, and work that the engine does only once.
+//! Tests work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended. Also
+//! tests work that the engine must do only once.
 
 use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
@@ -84,8 +85,8 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
-/// A push by flux-accounting ends with the record of the instance owner. If other records follow, the owner's record
-/// does not end the push.
+/// A push by flux-accounting ends with the record of the instance owner, which comes after the reprioritize. If other
+/// records follow, the owner's record does not end the push.
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records =

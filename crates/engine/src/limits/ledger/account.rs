@@ -28,7 +28,8 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(in crate::limits) struct Account {
     pub usage: Usage,
-    /// The limit scopes that count the jobs of the association. `None` if the association never had a job.
+    /// The limit scopes that count the jobs of the association. `None` before its first job. A change of the limits
+    /// also sets this field to `None` if the association has no jobs.
     pub scope_ids: Option<Box<ScopeIds>>,
     /// The association's positions in waiting lists.
     pub waiting: PositionsInScopes,

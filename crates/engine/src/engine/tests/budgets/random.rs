@@ -223,8 +223,8 @@ impl World {
             }
             Action::Mode(mode) => self.set_mode(*mode),
             Action::Charge(factor) => {
-                // The change must be later than the last pushed change (F24), and later than the starts of all jobs
-                // (F25).
+                // The change must be later than the last pushed change (F24), and later than the starts of all jobs.
+                // Otherwise the change could apply to ended jobs whose queues the snapshot has not stored (F25).
                 let records = self.host.oracle.budgets.records.iter().map(|record| record.ran.0);
                 let starts = records.chain(self.host.jobs.values().filter_map(|job| job.started));
                 let changes = self.host.oracle.budgets.charges.iter().map(|(since, _)| *since);

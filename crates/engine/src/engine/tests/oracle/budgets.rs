@@ -21,7 +21,7 @@ pub struct Record {
     /// Whether the job ended after the last push. The push cannot include the job, even if the clock was set
     /// back.
     is_new: bool,
-    /// Whether the plugin got the job from job-list, which reports no GPUs.
+    /// Whether the plugin got the job from job-list, which reports no GPUs (F11).
     is_from_job_list: bool,
 }
 
@@ -80,7 +80,7 @@ impl BudgetRules {
 }
 
 impl BudgetRules {
-    /// Returns the charge for an ended job, in unit-milliseconds.
+    /// Returns the charge of an ended job (B4), in unit-milliseconds.
     pub fn charge(&self, record: &Record, measure: Measure) -> u64 {
         let (start, end) = record.ran;
         let seconds = record.limit.map_or(end - start, |limit| (end - start).min(limit));

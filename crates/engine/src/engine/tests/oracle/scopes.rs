@@ -257,7 +257,7 @@ impl Oracle {
             && self.counts_jobs_of_both_associations(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
-    /// Adds 1 to the number of overtakings of each held job that shares a limit with job `id`.
+    /// Job `id` took headroom. Adds 1 to the number of overtakings of each held job that shares a limit with job `id`.
     pub fn count_overtakings(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let mut overtakes = std::mem::take(&mut self.overtakes);
         overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_held(job)));

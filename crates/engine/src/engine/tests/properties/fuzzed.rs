@@ -72,8 +72,9 @@ fn make_seed_inputs() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input with `run`. Returns hashes of the operations and of the states of jobs after them. The fuzzer keeps
-/// an input that gives a new hash.
+/// Runs one input with `run`. Returns hashes: for each operation, one hash of each change of a job's state, and one
+/// hash of the states of all jobs. All hashes include the kind of the operation. The fuzzer keeps an input that gives a
+/// new hash.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,

@@ -26,7 +26,8 @@ pub enum Op {
     /// Removes the dependency of another plugin.
     Unblock(usize),
     Reprioritize,
-    /// Sets the weight of the fair-share. If the weight is 0, every priority is 0, and Flux schedules no job.
+    /// Sets the weight of the fair-share. If the weight is 0, every score is 0, and Flux schedules only jobs at urgency
+    /// 31.
     Weight(i64),
     /// Makes a job's eventlog readable or unreadable.
     Readable(usize, bool),

@@ -119,7 +119,7 @@ fn a_job_held_by_a_limit_of_one_bank_does_not_stop_jobs_of_other_banks() {
 }
 
 /// Fills the four GPUs of bank A with jobs of user 8, and submits the held job `wide`. Further jobs of user 8 then
-/// overtake `wide`. Returns the host, the three running jobs of user 8, and the id of `wide`.
+/// overtake `wide`. Returns the host, the three remaining jobs of user 8, which are in SCHED, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
     let mut host = make_site_with_users_in_bank_b(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();

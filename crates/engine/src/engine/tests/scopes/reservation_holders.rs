@@ -16,7 +16,7 @@ fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     (running, large_job)
 }
 
-/// Ends `OVERTAKEN` running jobs one after another, and submits a new job of user 8 after each end.
+/// Ends `OVERTAKEN` jobs of `running` one after another, and adds a new job of user 8 to `running` after each end.
 fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
@@ -24,7 +24,8 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
-/// While a limit of the job's own association holds the job, no scope keeps headroom for the job.
+/// While a limit of the job's own association holds the job, the job cannot use headroom of a scope. So no scope keeps
+/// headroom for the job.
 #[test]
 fn a_job_held_by_its_own_association_loses_its_headroom_reservation() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
