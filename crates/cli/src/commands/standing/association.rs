@@ -170,11 +170,11 @@ impl TextPrinter<'_> {
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
             let name = self.node_label(&level.node.name, &level.node.kind) + mark;
-            let even = level.even_at.map(|at| self.words.format_time(round_up_estimate(at, self.words.now)));
+            let even_at = level.even_at.map(|at| round_up_estimate(at, self.words.now));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
             row.extend(make_number_cells(&level.node, depth));
             row.insert(1, level.node.shares.into());
-            row.push(even.map_or(Cell::None, Cell::Text));
+            row.push(even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at))));
             rows.push(row);
         }
         for (depth, level) in association.levels.iter().enumerate().rev().filter(|_| long) {

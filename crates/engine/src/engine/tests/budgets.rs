@@ -60,6 +60,15 @@ fn host_with_budgets(budgets: Vec<Budget>, mode: BudgetMode) -> Host {
     host
 }
 
+/// Returns a host with budgets. Jobs in queue q1 are charged by `factor`.
+fn make_host_with_charged_queue(factor: f64, budgets: Vec<Budget>) -> Host {
+    let mut host = Host::new();
+    let charges = [("q1".into(), factor)].into();
+    host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
+    push(&mut host, budgets, NOW);
+    host
+}
+
 /// Returns a job of `nodes` nodes with a time limit of `seconds`.
 fn job(user: u32, bank: &str, nodes: u64, seconds: f64) -> HostJob {
     HostJob { duration: seconds, limit: Some(seconds), ..HostJob::new(user).bank(bank).size(nodes, nodes) }
@@ -451,10 +460,7 @@ fn the_charge_factor_of_a_queue_applies_to_spent_and_committed_budget_amounts() 
 
 #[test]
 fn a_job_may_not_move_to_a_queue_where_its_charge_would_exceed_the_budget() {
-    let mut host = Host::new();
-    let charges = [("q1".into(), 3.0)].into();
-    host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
-    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let mut host = make_host_with_charged_queue(3.0, vec![budget(bank("A"), hours(10))]);
     let moves = |host: &mut Host, id, queue| {
         let state = host.state(id).unwrap();
         host.engine.handle(host.now, Event::UpdateQueue { id, user: UserId(7), state, queue }).is_empty()
@@ -495,10 +501,7 @@ fn a_job_whose_association_the_push_lacks_is_charged_until_the_next_push() {
 
 #[test]
 fn the_charge_factor_of_a_queue_applies_to_an_extended_time_limit() {
-    let mut host = Host::new();
-    let charges = [("q1".into(), 0.5)].into();
-    host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
-    push(&mut host, vec![budget(bank("A"), hours(10))], NOW);
+    let mut host = make_host_with_charged_queue(0.5, vec![budget(bank("A"), hours(10))]);
     let id = host.submit(job(7, "A", 5, HOUR).queue("q1")).unwrap();
     let mut is_rejected = |seconds: f64| {
         let updated = HostJob { duration: seconds, ..host.jobs[&id].clone() };
@@ -510,17 +513,14 @@ fn the_charge_factor_of_a_queue_applies_to_an_extended_time_limit() {
 
 #[test]
 fn an_ended_job_is_saved_with_its_queue_if_charged_and_with_its_time_limit_if_there_are_budgets() {
-    for (factor, budgets) in [(None, Vec::new()), (Some(2.0), vec![budget(bank("A"), hours(10))])] {
-        let needed = factor.is_some();
-        let mut host = Host::new();
-        let charges = factor.map(|factor| ("q1".into(), factor)).into_iter().collect();
-        host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
-        push(&mut host, budgets, NOW);
+    let charged = make_host_with_charged_queue(2.0, vec![budget(bank("A"), hours(10))]);
+    let uncharged = host_with_budgets(Vec::new(), BudgetMode::Hold);
+    for (mut host, stored) in [(charged, (true, HOUR)), (uncharged, (false, 0.0))] {
         let id = host.submit(job(7, "A", 1, HOUR).queue("q1")).unwrap();
         host.start_job(id);
         end_job_seconds_after_start(&mut host, id, 60.0);
         let saved = host.engine.unsaved_ended().take(10).unwrap();
-        let stored: Vec<_> = saved.iter().map(|ended| (ended.job.queue.is_some(), ended.job.limit)).collect();
-        assert_eq!(stored, [(needed, if needed { HOUR } else { 0.0 })]);
+        assert_eq!(saved.len(), 1);
+        assert_eq!((saved[0].job.queue.is_some(), saved[0].job.limit), stored);
     }
 }
