@@ -70,9 +70,7 @@ new_site() {
 	flux account add-user --username=user5004 --userid=5004 --bank=B --shares=4 --max-active-jobs=3
 }
 
-stop_service() {
-	flux python -c 'import flux; flux.Flux().rpc("accounting.shutdown_service").get()'
-}
+stop_service() { mf rpc accounting.shutdown_service >/dev/null; }
 
 # set_usage USERID AMOUNT: stores a usage, as update-usage does.
 set_usage() {
@@ -80,12 +78,7 @@ set_usage() {
 }
 
 # run_sql STATEMENT: runs a statement on the database and prints its rows.
-run_sql() {
-	flux python -c 'import sqlite3, sys
-with sqlite3.connect(sys.argv[1]) as db:
-    for row in db.execute(sys.argv[2]):
-        print(*row)' "$DB" "$1"
-}
+run_sql() { mf sql "$DB" "$1"; }
 
 # print_stored: prints user and fair-share in the database.
 print_stored() {

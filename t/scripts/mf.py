@@ -24,6 +24,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   reload FILE PLUGIN TOPIC JSON   sends a request, and before its answer reloads the plugin with the document in FILE
   queues start|stop           starts or stops all queues, as `flux queue start --all` does
   cancel_all SECONDS          cancels all jobs and waits; gives up if SECONDS pass without the end of a job
+  sql DATABASE STATEMENT      runs an SQL statement and prints the rows
   alive                       makes two round trips to the job manager
   check                       recounts in the plugin; fails on a difference
 
@@ -34,6 +35,7 @@ import argparse
 import errno
 import json
 import os
+import sqlite3
 import sys
 import time
 
@@ -560,6 +562,13 @@ def cmd_reload(argv):
             request.get()
     except OSError as exc:
         exit_with_errno(exc)
+
+
+def cmd_sql(argv):
+    database, statement = argv
+    with sqlite3.connect(database) as connection:
+        for row in connection.execute(statement):
+            print(*row)
 
 
 def cmd_alive(_argv):
