@@ -54,25 +54,17 @@
 //! - a field of associations, queues, banks, projects or weights: the record in
 //!   `crates/protocol/src/records/`, by which the field is read, saved, shown and fetched from the database,
 //!   and the matching type of the engine in `crates/engine/src/accounts/`;
-//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`.
-//!   The row is one of `counters` if the limit holds jobs until there is headroom, and one of `per_job` if it
-//!   rejects a job that is too large;
-//! - a kind of limit scope: a value of `Scope`, and its name in `NAMES` of `limits/scope_rows.rs`. A new
-//!   amount that these limits count: a value of `Amount::ALL`, and its name in the macro `names!` there;
-//! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`. A value that `Subject` lacks is also a field
-//!   there, which `engine/terms.rs` fills;
-//! - a field of an answer: the answer's type in `engine/answers/`, which the engine fills, the plugin sends, and the command reads;
+//! - a limit, a factor, a ranking policy, or a field of an answer: docs/design/README.md lists the steps. For a kind of limit scope,
+//!   or a new amount that these limits count, docs/design/limits.md lists the steps;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
-//! - a ranking policy: a file in `crates/fairshare/src/policy/` that implements `RankingPolicy`, and a row of `Policy::ALL` in `mod.rs`
-//!   there. The values that users may type are also in the help in `crates/cli/src/site/input.rs` and `commands/policy.rs`;
 //! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
-//! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor:
+//! Three tests in `engine/tests/tables.rs` build an engine with one more limit or factor, and show that the engine needs only a row:
 //! `a_new_counted_limit_needs_only_a_row_in_the_limit_table`, `a_new_limit_on_one_job_needs_only_a_row_in_the_limit_table` and
-//! `a_new_priority_factor_needs_only_a_row_in_the_factor_table` build an engine with one more row. `max_wait_behind_is_guaranteed_despite_an_additional_priority_factor` shows that a new factor cannot
-//! break the guarantee of `max-wait-behind`.
+//! `a_new_priority_factor_needs_only_a_row_in_the_factor_table`. `max_wait_behind_is_guaranteed_despite_an_additional_priority_factor`
+//! shows that a new factor cannot break the guarantee of `max-wait-behind`.
 //!
 //! # Architecture invariants
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
