@@ -136,11 +136,11 @@ fn bench_events_among_many_jobs(c: &mut Criterion) {
         engine.handle(NOW, Event::New(facts_in_state(State::New)));
         engine.handle(NOW, Event::Depend(JobId(LIVE + 2 + index)));
     }
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     let mut group = c.benchmark_group("1,000,000 live and 20,000 held jobs");
     group.sample_size(20);
     group.bench_function("deferred step", |b| {
-        b.iter(|| black_box(engine.handle(NOW, Event::Timer(Timer::Turn))))
+        b.iter(|| black_box(engine.handle(NOW, Event::Timer(Timer::ReactorTurn))))
     });
     group.bench_function("RPC (weights)", |b| {
         b.iter(|| black_box(engine.handle(NOW, Event::Weights(Vec::new()))));
@@ -176,7 +176,7 @@ fn make_engine_with_held_jobs(jobs: u64) -> (Engine, JobFacts<'static>) {
         let resources = Resources::Allocated(allocation);
         engine.handle(NOW, Event::New(JobFacts { resources, ..make_facts(id, State::Run) }));
     }
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     let mut submit_held = |facts: JobFacts<'static>| {
         let id = facts.id;
         engine.handle(NOW, Event::Validate(facts.clone()));

@@ -43,7 +43,7 @@
 //! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
 //! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how the priorities of
 //!   pending jobs are updated;
-//! - `engine/keepers.rs`: dependencies of other plugins; `engine/hold.rs`: how limits hold jobs;
+//! - `engine/blocked.rs`: dependencies of other plugins; `engine/hold.rs`: how limits hold jobs;
 //! - `engine/answers/mod.rs`: the answers, each described once.
 //!
 //! In this crate `plugin/mod.rs` lists the callbacks, and `plugin/events.rs` turns them into events. `plugin/effects.rs` carries out

@@ -73,7 +73,8 @@ impl Flux {
                 self.apply_effects(effects, None);
             }
             if std::mem::take(&mut self.is_turn_armed) {
-                let effects = self.time_call("turn", |engine| engine.handle(now, Event::Timer(Timer::Turn)));
+                let effects =
+                    self.time_call("turn", |engine| engine.handle(now, Event::Timer(Timer::ReactorTurn)));
                 self.apply_effects(effects, None);
             }
         }
@@ -92,7 +93,7 @@ impl Flux {
                 (Effect::Prioritize(id, priority), _) => self.post_priority(id, priority),
                 (Effect::Memo(..), _) => self.memos += 1,
                 (Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _), _) => self.is_slice_armed = true,
-                (Effect::Arm(Timer::Turn), _) => self.is_turn_armed = true,
+                (Effect::Arm(Timer::ReactorTurn), _) => self.is_turn_armed = true,
                 (Effect::ListEnded { .. }, _) => self.handle_event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
                 (Effect::Then(step), _) => {

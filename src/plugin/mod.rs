@@ -235,7 +235,12 @@ impl Jobtap for MfPriority {
             }
             Timer::Expire => return staged_push::expire_push(self, host),
             Timer::Answer => return self.answer_delayed_requests(host),
-            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues | Timer::TimeLeft => {}
+            Timer::ReactorTurn
+            | Timer::Retry
+            | Timer::Refresh
+            | Timer::Slice
+            | Timer::Queues
+            | Timer::TimeLeft => {}
         }
         if self.engine.view(|view| view.is_replaying()) == Some(true) {
             let jobs = self.count_live_jobs();

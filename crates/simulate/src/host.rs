@@ -286,7 +286,7 @@ impl<'a> Host<'a> {
                 self.send_event(Event::Timer(Timer::Slice));
             }
             if std::mem::take(&mut self.turns) {
-                self.send_event(Event::Timer(Timer::Turn));
+                self.send_event(Event::Timer(Timer::ReactorTurn));
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::jobtap::{Caller, Host, Reply, Request, Result};
 use crate::plugin::services::{make_heading, make_reply, payload_error};
 use crate::plugin::{MfPriority, jobspec::read_job_without_size, queue_states::QueueStates};
-use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Open, Refused, Why, note};
+use fairshare_engine::engine::answers::{self, Blocker, Explained, Note, Open, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_protocol::request::read_explain_request;
@@ -100,13 +100,13 @@ fn add_queue_state(queues: &QueueStates, why: &mut Why) {
     let format_reason =
         |reason: &Option<String>| reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
     if !state.start {
-        why.others.retain(|keeper| keeper.cause != "resources");
+        why.others.retain(|blocker| blocker.cause != "resources");
         let text = format!("{label} is stopped{}", format_reason(&state.stop_reason));
-        why.others.push(Keeper::plain("queue-stopped", text));
+        why.others.push(Blocker::plain("queue-stopped", text));
     }
     if !state.enable {
         let text = format!("{label} takes no new jobs{}", format_reason(&state.disable_reason));
-        why.others.push(Keeper::plain("queue-disabled", text));
+        why.others.push(Blocker::plain("queue-disabled", text));
     }
     why.others_total = why.others.len() + unlisted;
 }

@@ -183,8 +183,8 @@ pub fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
 }
 
 /// Returns whether a new job is eligible, and since when, in seconds since the epoch.
-pub fn first_eligible_time(facts: &JobFacts<'_>, keepers: BlockState, now: f64) -> Eligible {
-    let is_eligible = keepers == BlockState::NobodyElse && facts.urgency != URGENCY_HOLD;
+pub fn first_eligible_time(facts: &JobFacts<'_>, block_state: BlockState, now: f64) -> Eligible {
+    let is_eligible = block_state == BlockState::Unblocked && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 

@@ -75,13 +75,13 @@ impl Due {
     pub fn schedule_scan(&mut self, association: AssociationId, candidates: Candidates) -> Vec<Effect> {
         let noted = self.later_scans.entry(association).or_insert(candidates);
         *noted = candidates.max(*noted);
-        vec![Effect::Arm(Timer::Turn)]
+        vec![Effect::Arm(Timer::ReactorTurn)]
     }
 
     /// Schedules release scans of several associations for the next reactor turn.
     pub fn schedule_scans(&mut self, associations: impl Iterator<Item = AssociationId>) -> Vec<Effect> {
         self.later_scans.extend(associations.map(|association| (association, Candidates::All)));
-        Vec::from_iter((!self.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)))
+        Vec::from_iter((!self.later_scans.is_empty()).then_some(Effect::Arm(Timer::ReactorTurn)))
     }
 
     /// Takes the release scans for this reactor turn.
@@ -92,7 +92,7 @@ impl Due {
     /// Schedules a task for a job in the next reactor turn.
     pub fn schedule_job_task(&mut self, task: Task, id: JobId) -> Effect {
         self.jobs.entry(task).or_default().insert(id);
-        Effect::Arm(Timer::Turn)
+        Effect::Arm(Timer::ReactorTurn)
     }
 
     /// Takes the jobs that were noted for this reactor turn.
@@ -138,7 +138,7 @@ impl Due {
     /// Notes a change of settings that affect all priorities. The next reactor turn handles the change.
     pub fn note_changed_priority_settings(&mut self) -> Effect {
         self.has_new_terms = true;
-        Effect::Arm(Timer::Turn)
+        Effect::Arm(Timer::ReactorTurn)
     }
 
     /// Returns true if settings that affect all priorities were replaced since the last call.

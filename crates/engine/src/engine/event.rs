@@ -49,7 +49,7 @@ impl Event<'_> {
                 | Event::UpdateBank { .. }
                 | Event::Updated(_)
                 | Event::Reprioritize
-                | Event::Timer(Timer::Turn)
+                | Event::Timer(Timer::ReactorTurn)
                 | Event::Urgency(..)
                 | Event::UrgencyChanged(..)
                 | Event::ResourcesUpdated

@@ -60,7 +60,7 @@ impl Expirations {
     /// Schedules a lookup of all expirations, because the time limit of the instance has changed.
     pub fn request_all_expirations(&mut self) -> Vec<Effect> {
         self.due.clone_from(&self.jobs);
-        vec![Effect::Arm(Timer::Turn)]
+        vec![Effect::Arm(Timer::ReactorTurn)]
     }
 
     /// Returns effects that look up the expirations of at most `SLICE` jobs.
@@ -69,7 +69,7 @@ impl Expirations {
         let mut due = due.into_iter();
         let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();
         self.due = due.collect();
-        effects.extend((!self.due.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects.extend((!self.due.is_empty()).then_some(Effect::Arm(Timer::ReactorTurn)));
         effects
     }
 }

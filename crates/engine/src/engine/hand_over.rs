@@ -131,7 +131,7 @@ fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> JobForHandOver {
         queue: job.queue.clone(),
         urgency: None,
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
-        is_kept: job.keepers == BlockState::Others,
+        is_kept: job.block_state == BlockState::Blocked,
         fate: find_outcome(view, job),
     }
 }

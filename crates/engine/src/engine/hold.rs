@@ -147,5 +147,5 @@ pub fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: 
 
 /// Returns true if only this plugin holds the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
 pub fn can_rest(job: &Job) -> bool {
-    job.is_held() && job.phase == Phase::Depend && job.keepers == BlockState::NobodyElse
+    job.is_held() && job.phase == Phase::Depend && job.block_state == BlockState::Unblocked
 }

@@ -6,9 +6,9 @@ use super::{
     accrual::{self, log_unreadable_allocation},
     admission::complete_jobspec,
     age::first_eligible_time,
-    annotate,
+    annotate, blocked,
     due::Task,
-    hold, keepers,
+    hold,
     recovery::Recovery,
 };
 use crate::accounts::{AssociationId, RunningLimits};
@@ -85,7 +85,7 @@ impl ValidatedJobs {
     /// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
     /// job to the plugin.
     pub fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
+        let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
         effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
         let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A limit scope may reserve headroom for a held job, although the job itself takes none.
@@ -109,7 +109,7 @@ pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> 
         Some(id) => Admission::Admitted(id),
     };
     let queue = queue_name(shared, facts.queue);
-    let keepers = shared.subscriptions.keepers(facts.id);
+    let block_state = shared.subscriptions.block_state(facts.id);
     Job {
         user: facts.user,
         submitted: facts.submitted,
@@ -117,7 +117,7 @@ pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> 
         bank: bank_name(shared, association, facts.bank),
         urgency: facts.urgency,
         project: find_project_of_jobspec(association, facts.project),
-        keepers,
+        block_state,
         allocation: None,
         knowledge: Knowledge::Known,
         is_in_sched: false,
@@ -132,7 +132,7 @@ pub fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> 
         queue,
         demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
         memo: None,
-        eligible: first_eligible_time(facts, keepers, shared.now),
+        eligible: first_eligible_time(facts, block_state, shared.now),
     }
 }
 
@@ -146,7 +146,7 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
     if job.phase != Phase::New {
         return Vec::new();
     }
-    let (association, is_blocked) = (job.association(), job.keepers == BlockState::Others);
+    let (association, is_blocked) = (job.association(), job.block_state == BlockState::Blocked);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // With one more job, the association may reach a limit. Then the engine needs eventlogs that it has not read yet.
     let eventlog_requests =
@@ -165,7 +165,7 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
 /// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never
 /// reached SCHED returns its headroom at once, because epilogs may keep the job in CLEANUP for a long time.
 pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-    let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
+    let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
     let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
         return effects;
@@ -200,7 +200,7 @@ fn request_scan_after_leave(
 pub fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
     let were_limits_applied = were_limits_applied(shared, recovery, id);
-    let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
+    let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
     if phase < Phase::Priority {
         hold::advance_phase(shared, id, Phase::Priority);
         effects.extend(if were_limits_applied { Vec::new() } else { hold_unchecked_job(shared, id) });

@@ -16,10 +16,10 @@
 //! validate.rs, updates.rs, life.rs    ValidatedJobs: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
 //! priority_answers.rs                 answers with a priority
-//! release.rs                          ReleaseScan: releases held jobs
+//! release.rs                          ReleaseScanner: releases held jobs
 //! refresh/                            Refresh: live fair-share in slices, and which priorities to post
 //! recovery/                           Recovery: unknown facts after a restart or a panic
-//! priorities.rs, admission.rs, hold.rs, keepers.rs, age.rs, accrual.rs, ...   functions that change Shared
+//! priorities.rs, admission.rs, hold.rs, blocked.rs, age.rs, accrual.rs, ...   functions that change Shared
 //! shared.rs, terms.rs                 Shared: the state that several types use; how a priority is computed
 //! posted/, due.rs, queues.rs, subscriptions.rs, ended.rs, ...                 the tables in Shared
 //! ```
@@ -40,6 +40,7 @@ mod age;
 mod annotate;
 pub mod answers;
 mod batches;
+mod blocked;
 mod budgets;
 mod due;
 mod effect;
@@ -50,7 +51,6 @@ mod foreign;
 mod hand_over;
 mod hold;
 mod job_turns;
-mod keepers;
 mod life;
 mod panicked;
 mod posted;
@@ -108,7 +108,7 @@ use crate::standing::{Retention, Standing};
 use life::ValidatedJobs;
 use recovery::Recovery;
 use refresh::Refresh;
-use release::ReleaseScan;
+use release::ReleaseScanner;
 use site::StagedPush;
 
 /// The tables of limits and factors, and the sizes of batches. The rows of a table are independent of each other.
@@ -134,9 +134,9 @@ pub struct Engine {
     shared: Shared,
     validated: ValidatedJobs,
     recovery: Recovery,
-    release: ReleaseScan,
+    scanner: ReleaseScanner,
     refresh: Refresh,
-    site: StagedPush,
+    staged_push: StagedPush,
 }
 
 impl Engine {
@@ -151,9 +151,9 @@ impl Engine {
             shared: Shared::new(owner, tables),
             validated: ValidatedJobs::default(),
             recovery: Recovery::default(),
-            release: ReleaseScan::default(),
+            scanner: ReleaseScanner::default(),
             refresh: Refresh::default(),
-            site: StagedPush::default(),
+            staged_push: StagedPush::default(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Engine {
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
         let mut effects = self.route_event(event);
         budgets::follow_clock(&mut self.shared, &mut self.recovery);
-        effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
+        effects.extend(self.scanner.run_requested_scans(&mut self.shared, &mut self.recovery));
         release::schedule_scans_after_reservations_end(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
@@ -193,15 +193,15 @@ impl Engine {
     }
 
     fn route_event(&mut self, event: Event<'_>) -> Vec<Effect> {
-        let Engine { shared, validated, recovery, refresh, site, .. } = self;
+        let Engine { shared, validated, recovery, refresh, staged_push, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
-                keepers::subscribe_at_creation(shared, id, state, has_dependencies)
+                blocked::subscribe_at_creation(shared, id, state, has_dependencies)
             }
             Event::Validate(facts) => validated.validate_job(shared, &facts),
             Event::New(facts) => validated.add_job(shared, recovery, &facts),
             Event::Depend(id) => life::enter_depend(shared, recovery, id),
-            Event::Dependency { id, name, added } => keepers::note_dependency(shared, id, name, added),
+            Event::Dependency { id, name, added } => blocked::note_dependency(shared, id, name, added),
             Event::Priority(id, urgency) => self.answer_priority_state(id, urgency, None),
             Event::Bounced { id, urgency, posted } => self.answer_priority_state(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.answer_priority_get(id, urgency),
@@ -223,14 +223,16 @@ impl Engine {
             Event::Banks(banks) => self.change_configuration(|book| book.set_banks(banks)),
             Event::Weights(weights) => self.change_configuration(|book| book.set_weights(weights)),
             Event::Config(patch) => self.change_configuration(|book| book.set_config(patch)),
-            Event::Policy(records, tree) => site.push_site_document(shared, recovery, refresh, records, tree),
-            Event::PolicyBegin { keeps_config } => site.begin_push(shared, keeps_config),
-            Event::PolicyPart(part, tree) => site.stage_part(shared, part, tree),
-            Event::PolicyCommit => site.commit_push(shared, recovery, refresh),
-            Event::PolicyAbort => site.abort_push(shared),
+            Event::Policy(records, site) => {
+                staged_push.push_site_document(shared, recovery, refresh, records, site)
+            }
+            Event::PolicyBegin { keeps_config } => staged_push.begin_push(shared, keeps_config),
+            Event::PolicyPart(records, site) => staged_push.stage_part(shared, records, site),
+            Event::PolicyCommit => staged_push.commit_push(shared, recovery, refresh),
+            Event::PolicyAbort => staged_push.abort_push(shared),
             Event::Reprioritize => refresh.post_all_priorities(shared, recovery),
             Event::Rest(ids) => hand_over::remove_names_of_plugin(shared, ids),
-            Event::Timer(Timer::Turn) => self.run_reactor_turn(),
+            Event::Timer(Timer::ReactorTurn) => self.run_reactor_turn(),
             Event::Timer(Timer::Retry) => self.retry_failed_reads(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
@@ -273,13 +275,17 @@ impl Engine {
     /// loop, nothing reports its end, so the engine assumes that the loop ends before the next reactor turn. Until then
     /// other plugins may start a job that the loop asks about.
     fn answer_priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let began = self.release.note_flux_loop_start();
+        let began = self.scanner.note_flux_loop_start();
         if began {
             self.refresh.note_flux_loop_start(&self.shared);
         }
         let mut effects = priority_answers::answer_in_loop(&mut self.shared, &mut self.refresh, id, urgency);
         if began {
-            if effects.is_empty() { self.release.exit_loop() } else { effects.push(Effect::Arm(Timer::Turn)) }
+            if effects.is_empty() {
+                self.scanner.exit_loop()
+            } else {
+                effects.push(Effect::Arm(Timer::ReactorTurn))
+            }
         }
         effects
     }
@@ -301,16 +307,16 @@ impl Engine {
 
     fn apply_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
-            Step::Scan(scan) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *scan),
-            Step::ScanAllHeld => self.release.scan_all_held(&mut self.shared, &mut self.recovery),
+            Step::Scan(scan) => self.scanner.continue_scan(&mut self.shared, &mut self.recovery, *scan),
+            Step::ScanAllHeld => self.scanner.scan_all_held(&mut self.shared, &mut self.recovery),
             Step::ReplayRead(association) => self.recovery.hold_replayed_jobs(&mut self.shared, association),
             Step::LoopBegins => {
-                self.release.note_flux_loop_start();
+                self.scanner.note_flux_loop_start();
                 self.refresh.note_flux_loop_start(&self.shared);
                 Vec::new()
             }
             Step::LoopEnded => {
-                self.release.exit_loop();
+                self.scanner.exit_loop();
                 self.refresh.exit_loop();
                 Vec::new()
             }

@@ -2,8 +2,8 @@
 //! Compares all jobs with Flux after a panic. `recovery/resync.rs` has the reasons and the list of jobs.
 
 use super::{
-    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes,
-    effect::reprioritize_all, keepers,
+    Effect, Engine, JobFacts, Level, Refusal, State, Timer, accrual, age::ask_site_nodes, blocked,
+    effect::reprioritize_all,
 };
 use crate::ids::JobId;
 use crate::limits::Job;
@@ -32,7 +32,7 @@ impl Engine {
         let mut effects = vec![Effect::Log(Level::Error, text)];
         for id in self.recovery.abandon_comparison(&self.shared) {
             effects.extend(self.recovery.store_eventlog_names(&mut self.shared, id, None));
-            effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
+            effects.extend(self.scanner.run_requested_scans(&mut self.shared, &mut self.recovery));
         }
         effects
     }
@@ -46,7 +46,7 @@ impl Engine {
             self.refresh.allow_stale_posts();
             effects.extend(reprioritize_all());
         }
-        effects.push(Effect::Arm(Timer::Turn));
+        effects.push(Effect::Arm(Timer::ReactorTurn));
         Some(effects)
     }
 
@@ -57,7 +57,7 @@ impl Engine {
         let mut effects =
             if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
         self.validated.remove_job(&mut self.shared, &mut self.recovery, facts.id);
-        effects.extend(keepers::renew_subscription(&mut self.shared, facts.id, facts.state));
+        effects.extend(blocked::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
             effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
             self.shared.ledger.store_posted_fairshare_memo(facts.id, memo);

@@ -92,16 +92,16 @@ impl Engine {
     /// Returns the records that a push in one part would change. Fails with the reason if the push would be rejected.
     pub fn difference(&self, records: SiteRecords, site: SitePart) -> Result<Difference, String> {
         let mut copy = self.copy_without_jobs(self.shared.now);
-        let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
-        check_rejection(&open.push_site_document(shared, recovery, refresh, records, site))?;
+        let Engine { shared, staged_push, recovery, refresh, .. } = &mut copy;
+        check_rejection(&staged_push.push_site_document(shared, recovery, refresh, records, site))?;
         Ok(copy.shared.book.latest())
     }
 
     /// Returns an engine without jobs in which the staged push is committed, with fair-shares as of `now`.
     fn commit_push_to_engine_copy(&self, now: f64) -> Result<Engine, String> {
         let mut copy = self.copy_without_jobs(now);
-        let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
-        check_rejection(&open.commit_push(shared, recovery, refresh))?;
+        let Engine { shared, staged_push, recovery, refresh, .. } = &mut copy;
+        check_rejection(&staged_push.commit_push(shared, recovery, refresh))?;
         copy.shared.standing.refresh(now);
         Ok(copy)
     }
@@ -120,7 +120,7 @@ impl Engine {
         copy.shared.settings = self.shared.settings.clone();
         copy.shared.budgets = self.shared.budgets.clone();
         (copy.shared.ages, copy.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
-        copy.site = self.site.clone();
+        copy.staged_push = self.staged_push.clone();
         copy
     }
 }

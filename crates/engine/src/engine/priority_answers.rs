@@ -138,10 +138,10 @@ pub fn handle_urgency(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
     if job.phase > Phase::Sched && !may_lack_priority {
         return Vec::new();
     }
-    let is_late = lacks_headroom_to_resume(shared, id, job, urgency);
-    if is_late || job.is_awaiting() {
+    let lacks_headroom = lacks_headroom_to_resume(shared, id, job, urgency);
+    if lacks_headroom || job.is_awaiting() {
         store_urgency_of_held_job(shared, id, urgency);
-        let mut effects = if is_late { hold::hold_until_headroom(shared, id) } else { Vec::new() };
+        let mut effects = if lacks_headroom { hold::hold_until_headroom(shared, id) } else { Vec::new() };
         let admitted = admission::admit_job(shared, id, Completion::Now(Posting::ById));
         effects.extend(admitted.unwrap_or_else(|pending| answer_without_priority(shared, id, pending, None)));
         return effects;

@@ -4,7 +4,7 @@
 use super::{
     Effect, Engine, Timer, admission,
     age::{self, ask_site_nodes},
-    keepers, priority_answers, unmoved,
+    blocked, priority_answers, unmoved,
 };
 
 /// Timers may fire too early by at most this number of seconds.
@@ -15,7 +15,7 @@ impl Engine {
     pub(super) fn run_reactor_turn(&mut self) -> Vec<Effect> {
         // Timers do not fire during Flux's loop or during a release scan. So both are over, even if a panic prevented
         // the engine from noticing their end.
-        self.release.begin_reactor_turn();
+        self.scanner.begin_reactor_turn();
         self.refresh.exit_loop();
         if let Some(effects) = self.look_up_next_jobs() {
             return effects;
@@ -23,13 +23,13 @@ impl Engine {
         let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
         effects.extend(unmoved::request_next_urgencies(&mut self.shared));
         effects.extend(admission::complete_jobspecs(&mut self.shared));
-        effects.extend(keepers::watch_blocked_jobs(&mut self.shared));
+        effects.extend(blocked::watch_blocked_jobs(&mut self.shared));
         // The engine must determine which eventlogs to read before it releases a job.
         let replayed = self.recovery.finish_replay(&mut self.shared);
         let due_scans = self.shared.due.take_scans_for_reactor_turn();
-        effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
+        effects.extend(self.scanner.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
         effects.extend(self.recovery.scan_associations_with_read_eventlogs(&mut self.shared));
-        effects.extend(self.release.run_requested_scans(&mut self.shared, &mut self.recovery));
+        effects.extend(self.scanner.run_requested_scans(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);
         let has_new_terms = self.shared.due.take_priority_settings_change();
         effects.extend(age::reprioritize_if_changed(&self.shared, has_new_terms));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Handles effects that Flux refused.
 
-use super::{Effect, Engine, Level, Refusal, keepers, priority_answers};
+use super::{Effect, Engine, Level, Refusal, blocked, priority_answers};
 use crate::limits::Reservation;
 
 impl Engine {
@@ -48,7 +48,7 @@ impl Engine {
                     return Vec::new();
                 }
                 if !is_overtaken {
-                    keepers::mark_job_unwatched(&mut self.shared, id);
+                    blocked::mark_job_unwatched(&mut self.shared, id);
                 }
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }

@@ -12,9 +12,8 @@
 //! ```
 
 use super::{
-    Effect, Shared,
+    Effect, Shared, blocked,
     due::Scan,
-    keepers,
     recovery::Recovery,
     step::{ScanInProgress, Step},
 };
@@ -22,16 +21,16 @@ use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{BlockState, Candidates, Phase, Released, Reservation, ScanCursor};
 
-/// Whether a release scan may begin.
+/// Begins and continues release scans. Its fields say whether a scan may begin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReleaseScan {
+pub(super) struct ReleaseScanner {
     /// True while Flux iterates over its jobs. Meanwhile the plugin may change only the job that Flux asks about.
     is_looping: bool,
     /// True while the plugin carries out a release that a scan decided on. After that, the scan continues.
     is_releasing: bool,
 }
 
-impl ReleaseScan {
+impl ReleaseScanner {
     /// Notes that Flux begins to loop over its jobs. Returns false if the engine is already in a loop.
     pub fn note_flux_loop_start(&mut self) -> bool {
         !std::mem::replace(&mut self.is_looping, true)
@@ -45,7 +44,7 @@ impl ReleaseScan {
     /// Resets the state when a reactor turn begins: at this time, neither Flux's loop nor a scan is in progress.
     /// After a panic, the state may still show a loop or a scan.
     pub fn begin_reactor_turn(&mut self) {
-        *self = ReleaseScan::default();
+        *self = ReleaseScanner::default();
     }
 
     /// Returns true if no release scan may begin. Within Flux's loop over its jobs, a scan would make Flux lose its
@@ -165,11 +164,11 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
         if job.phase != Phase::Depend || job.reservation != Reservation::Given {
             continue;
         }
-        let (was_known, association) = (job.keepers == BlockState::Others, job.association());
+        let (was_known, association) = (job.block_state == BlockState::Blocked, job.association());
         shared.ledger.change(*id, |job| job.reservation = Reservation::Blocked);
         let Some(association) = association else { continue };
         effects.extend(shared.due.schedule_scan(association, Candidates::Unblocked));
-        effects.extend(if was_known { Vec::new() } else { keepers::watch_job(shared, *id) });
+        effects.extend(if was_known { Vec::new() } else { blocked::watch_job(shared, *id) });
     }
     effects
 }

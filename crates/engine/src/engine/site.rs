@@ -23,15 +23,15 @@ use std::collections::BTreeSet;
 /// The staged push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagedPush {
-    /// The part of the tree that the plugin has received.
-    tree: StagedSite,
+    /// The parts of the site that have arrived, without the records.
+    site: StagedSite,
 }
 
 impl StagedPush {
     /// Returns true if the staged push contains no nodes of a tree yet.
     #[cfg(test)]
     pub fn is_tree_empty(&self) -> bool {
-        self.tree.is_empty()
+        self.site.is_empty()
     }
 
     pub fn push_site_document(
@@ -43,10 +43,10 @@ impl StagedPush {
         site: SitePart,
     ) -> Vec<Effect> {
         // A push that comes in one part replaces a staged push.
-        self.drop_staged_tree(shared);
-        let mut tree = StagedSite::default();
-        tree.absorb(site, &mut shared.standing);
-        self.apply_site_document(shared, recovery, refresh, tree, |book| book.replace_records(records))
+        self.drop_staged_site(shared);
+        let mut staged = StagedSite::default();
+        staged.absorb(site, &mut shared.standing);
+        self.apply_site_document(shared, recovery, refresh, staged, |book| book.replace_records(records))
     }
 
     pub fn commit_push(
@@ -55,8 +55,8 @@ impl StagedPush {
         recovery: &mut Recovery,
         refresh: &mut Refresh,
     ) -> Vec<Effect> {
-        let tree = std::mem::take(&mut self.tree);
-        self.apply_site_document(shared, recovery, refresh, tree, Book::commit_records)
+        let staged = std::mem::take(&mut self.site);
+        self.apply_site_document(shared, recovery, refresh, staged, Book::commit_records)
     }
 
     /// Replaces the site document. If the tree of the new document is invalid, rejects the whole document.
@@ -65,10 +65,10 @@ impl StagedPush {
         shared: &mut Shared,
         recovery: &mut Recovery,
         refresh: &mut Refresh,
-        tree: StagedSite,
+        staged: StagedSite,
         replace: impl FnOnce(&mut Book) -> Difference,
     ) -> Vec<Effect> {
-        let budgets = match shared.standing.push_staged(tree, shared.settings.accrual) {
+        let budgets = match shared.standing.push_staged(staged, shared.settings.accrual) {
             Ok(change) => {
                 refresh.record_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
@@ -103,27 +103,27 @@ impl StagedPush {
     }
 
     pub fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
-        self.drop_staged_tree(shared);
+        self.drop_staged_site(shared);
         shared.book.begin_staging(keeps_config);
         Vec::new()
     }
 
     /// Adds a part to the staged push. The part affects no job before the commit.
-    pub fn stage_part(&mut self, shared: &mut Shared, part: SiteRecords, site: SitePart) -> Vec<Effect> {
-        self.tree.absorb(site, &mut shared.standing);
-        shared.book.stage_records(part);
+    pub fn stage_part(&mut self, shared: &mut Shared, records: SiteRecords, site: SitePart) -> Vec<Effect> {
+        self.site.absorb(site, &mut shared.standing);
+        shared.book.stage_records(records);
         Vec::new()
     }
 
     pub fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        self.drop_staged_tree(shared);
+        self.drop_staged_site(shared);
         shared.book.abort_staging();
         Vec::new()
     }
 
-    /// Drops the tree of the staged push, and the usage entries that were created for its associations.
-    fn drop_staged_tree(&mut self, shared: &mut Shared) {
-        if !std::mem::take(&mut self.tree).is_empty() {
+    /// Drops the site of the staged push, and the usage entries that were created for its associations.
+    fn drop_staged_site(&mut self, shared: &mut Shared) {
+        if !std::mem::take(&mut self.site).is_empty() {
             shared.standing.usages.remove_unused();
         }
     }
@@ -167,7 +167,7 @@ fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Ve
         let Some(association) = association_found else { continue };
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
         if shared.is_owner(job.user) && was_passed_over && shared.unprioritized.contains(&id) {
-            effects.push(shared.unmoved.request_urgency_later(id, Timer::Turn));
+            effects.push(shared.unmoved.request_urgency_later(id, Timer::ReactorTurn));
         }
         if job.origin == Origin::Replayed {
             recovery.add_association_of_incomplete_push(association);

@@ -83,11 +83,11 @@ impl Subscriptions {
     }
 
     /// Returns whether other plugins block the job in DEPEND, as far as is known.
-    pub fn keepers(&self, id: JobId) -> BlockState {
+    pub fn block_state(&self, id: JobId) -> BlockState {
         match self.foreign.get(&id) {
-            Some(others) if others.may_block_job() => BlockState::Others,
-            None if self.unwatched.contains(&id) => BlockState::Others,
-            _ => BlockState::NobodyElse,
+            Some(others) if others.may_block_job() => BlockState::Blocked,
+            None if self.unwatched.contains(&id) => BlockState::Blocked,
+            _ => BlockState::Unblocked,
         }
     }
 

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// The next reactor turn, for work that the engine must not do inside a callback of Flux.
-    Turn,
+    ReactorTurn,
     /// The next attempt after a failed request. Also limits how long the engine waits for the instance owner's
     /// record.
     Retry,
@@ -28,7 +28,7 @@ pub enum Timer {
 impl Timer {
     /// All timers in the order of [`Timer`]. Each has its name in the log, and its period in seconds.
     pub const ALL: &'static [(Timer, &'static str, f64)] = &[
-        (Timer::Turn, "timer", 0.0),
+        (Timer::ReactorTurn, "timer", 0.0),
         (Timer::Retry, "retry", 5.0),
         (Timer::Refresh, "refresh", 30.0),
         (Timer::Slice, "slice", 0.0),

@@ -36,7 +36,7 @@ impl JobsLeftInPriority {
 
     /// Returns the effect that arms the timer of the next requests, if there are jobs.
     pub fn timer(&self) -> Option<Effect> {
-        (!self.jobs.is_empty()).then_some(Effect::Arm(Timer::Turn))
+        (!self.jobs.is_empty()).then_some(Effect::Arm(Timer::ReactorTurn))
     }
 
     #[cfg(test)]
@@ -57,13 +57,13 @@ impl JobsLeftInPriority {
 
 /// Leaves the job in PRIORITY for now. The engine posts the job's priority in a later reactor turn.
 pub fn defer_post_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    vec![shared.unmoved.request_urgency_later(id, Timer::Turn), Effect::KeepPriority]
+    vec![shared.unmoved.request_urgency_later(id, Timer::ReactorTurn), Effect::KeepPriority]
 }
 
 /// If job `id` has no priority, makes the engine post the job's priority by id in the next reactor turn. Flux's
 /// reprioritize would leave the job in PRIORITY if the priority did not change.
 pub fn post_by_reprioritize(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.unprioritized.remove(&id).then(|| shared.unmoved.request_urgency_later(id, Timer::Turn))
+    shared.unprioritized.remove(&id).then(|| shared.unmoved.request_urgency_later(id, Timer::ReactorTurn))
 }
 
 /// Asks for the urgencies of jobs in PRIORITY, to post their priorities by id. If there are many jobs, asks only for

@@ -96,7 +96,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
         // If the priority is the same as before, Flux does not ask for it. So the engine posts the priority
         // by id.
         if before.0.is_none() && association.is_some() {
-            effects.push(shared.unmoved.request_urgency_later(id, Timer::Turn));
+            effects.push(shared.unmoved.request_urgency_later(id, Timer::ReactorTurn));
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {

@@ -100,12 +100,13 @@ impl Accounts {
     /// Returns the position of a job among the held jobs of its association, or `None` if the job is not held.
     pub fn find_position_of_held_job(&self, id: JobId, job: &Job) -> Option<PositionAmongJobs> {
         let association = job.association().filter(|_| job.is_held())?;
-        let before =
-            self.jobs_by_class(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
+        let before = self.jobs_by_class(association).map(|(class, line)| {
+            match class.block_state.cmp(&job.block_state) {
                 std::cmp::Ordering::Less => line.len(),
                 std::cmp::Ordering::Equal => line.count_members_below_id(id),
                 std::cmp::Ordering::Greater => 0,
-            });
+            }
+        });
         Some(PositionAmongJobs { place: 1 + before.sum::<usize>(), of: self.held_count(association) })
     }
 }

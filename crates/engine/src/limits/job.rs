@@ -97,9 +97,9 @@ impl Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockState {
     /// No other plugin blocks the job.
-    NobodyElse,
+    Unblocked,
     /// Other plugins block the job.
-    Others,
+    Blocked,
 }
 
 /// Whether a job would be scheduled if limits allowed it.
@@ -159,7 +159,7 @@ pub struct Job {
     /// The state of the job.
     pub phase: Phase,
     /// Whether other plugins block the job in DEPEND.
-    pub keepers: BlockState,
+    pub block_state: BlockState,
     /// Whether the job would be scheduled if limits allowed it.
     pub demand: Demand,
     /// The rule of the job's queue for when the job begins to count under limits on running jobs.
@@ -394,8 +394,8 @@ impl Job {
     /// Holds a job that has left DEPEND. The job no longer counts in SCHED.
     pub fn hold_past_depend(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
-        (self.phase, self.reservation, self.keepers) =
-            (Phase::Priority, Reservation::Awaited, BlockState::NobodyElse);
+        (self.phase, self.reservation, self.block_state) =
+            (Phase::Priority, Reservation::Awaited, BlockState::Unblocked);
     }
 
     /// Returns the time at which the job ends at the latest, if it is known. Signals and epilogs may delay the end, because Flux does not

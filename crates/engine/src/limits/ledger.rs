@@ -208,7 +208,7 @@ impl Ledger {
     pub fn update_age_eligibility(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
         let Some(row) = self.jobs.get_mut(id) else { return };
         let job = &mut row.job;
-        let is_unblocked = job.phase > Phase::Depend || job.keepers == BlockState::NobodyElse;
+        let is_unblocked = job.phase > Phase::Depend || job.block_state == BlockState::Unblocked;
         // Flux reports no change of urgency in DEPEND.
         let is_wanted = urgency.map_or(job.demand == Demand::ToRun, |urgency| urgency != 0);
         job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);

@@ -80,7 +80,7 @@ impl Job {
     /// Returns true if a scope may keep headroom for the job: the job is held, no other plugin blocks it, and it would be scheduled.
     pub(super) fn may_be_protected(&self) -> bool {
         self.is_held()
-            && self.keepers == BlockState::NobodyElse
+            && self.block_state == BlockState::Unblocked
             && self.demand == Demand::ToRun
             && !self.is_queue_stopped
     }

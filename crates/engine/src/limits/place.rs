@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The position of an association in a waiting list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineKey {
-    pub keepers: BlockState,
+    pub block_state: BlockState,
     priority: Reverse<u32>,
     head: JobId,
     pub association: AssociationId,
@@ -137,8 +137,8 @@ impl ScanCursor {
             let found = priorities.iter().find(|(id, _)| *id == job);
             found.map_or(0, |(_, priority)| *priority)
         };
-        let key = |(keepers, head): HeadJob| LineKey {
-            keepers,
+        let key = |(block_state, head): HeadJob| LineKey {
+            block_state,
             priority: Reverse(priority(head)),
             head,
             association,
@@ -226,7 +226,7 @@ impl ScanCursor {
                 comparisons += 1;
                 scope.fits(least) && !is_kept_from(least)
             });
-            match found.filter(|key| self.was_tried(key.association) || !self.admits(key.keepers)) {
+            match found.filter(|key| self.was_tried(key.association) || !self.admits(key.block_state)) {
                 Some(key) => after = Some(key),
                 None => {
                     // If the scope keeps headroom for an overtaken job, the search position is not stored. When the
@@ -264,7 +264,7 @@ fn find_head_job(
 ) -> Option<HeadJob> {
     let is_here = |class: &Class| scope.is_none_or(|scope| scope.counts_queue(class.queue.as_ref()));
     let lines = accounts.jobs_by_class(association).filter(|(class, _)| is_here(class));
-    lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
+    lines.filter_map(|(class, line)| Some((class.block_state, line.ids().next()?))).min()
 }
 
 /// Returns the scopes in whose waiting lists an association belongs.

@@ -173,8 +173,8 @@ impl ScanCursor {
         }
     }
 
-    pub(super) fn admits(&self, keepers: BlockState) -> bool {
-        self.candidates == Candidates::All || keepers == BlockState::NobodyElse
+    pub(super) fn admits(&self, block_state: BlockState) -> bool {
+        self.candidates == Candidates::All || block_state == BlockState::Unblocked
     }
 
     #[cfg(test)]
@@ -201,7 +201,7 @@ impl HeldJobScan {
         let accounts = &ledger.accounts;
         let lines = accounts.jobs_by_class(association).filter(|_| !accounts.is_unread(association));
         for (class, _) in lines {
-            if candidates == Candidates::Unblocked && class.keepers == BlockState::Others {
+            if candidates == Candidates::Unblocked && class.block_state == BlockState::Blocked {
                 continue;
             }
             if accounts.shares_unread_scope(association, class.queue.as_ref()) {
@@ -233,7 +233,7 @@ impl HeldJobScan {
                     may_change(class.names, headroom.exceeded(size))
                 };
                 if let Some(id) = line.find_next(after, is_changeable) {
-                    self.found.push(Reverse((class.keepers, id, class)));
+                    self.found.push(Reverse((class.block_state, id, class)));
                 }
             }
             let Reverse((_, id, class)) = self.found.pop()?;

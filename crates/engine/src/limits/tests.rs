@@ -30,7 +30,7 @@ fn make_job(book: &Book, phase: Phase) -> Job {
         queue: Some("q".into()),
         urgency: 16,
         project: Project::Missing,
-        keepers: BlockState::NobodyElse,
+        block_state: BlockState::Unblocked,
         allocation: None,
         size: Size::new(2, 8, 1),
         elapsed_ms: 0,
@@ -190,7 +190,7 @@ fn the_counter_check_names_the_kind_of_the_wrong_counter() {
     let unread = Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) };
     for (job, change, wanted) in [
         (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lists of held jobs"),
-        (make_held_job(&book), |job| job.keepers = BlockState::Others, "lists of held jobs"),
+        (make_held_job(&book), |job| job.block_state = BlockState::Blocked, "lists of held jobs"),
         (make_job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
         (make_job(&book, Phase::Sched), |job| job.queue = None, "counters"),
         (

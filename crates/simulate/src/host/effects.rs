@@ -71,7 +71,7 @@ impl Host<'_> {
                 }
             }
             Effect::Raise(id, _) => self.end_job(to_job_index(id)),
-            Effect::Arm(Timer::Turn) => self.turns = true,
+            Effect::Arm(Timer::ReactorTurn) => self.turns = true,
             // Posting priorities takes no time in a simulation.
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
             Effect::ArmIn(Timer::TimeLeft, _) => self.updates_time_left = true,

@@ -3,7 +3,7 @@
 
 use super::super::{Change, Changes, JobFacts, JobPriorities, State, Turn, View};
 use super::holds::{HoldNow, list_holds};
-use super::others::{Keeper, count_unnamed_dependencies, list_blockers, list_suggestions};
+use super::others::{Blocker, count_unnamed_dependencies, list_blockers, list_suggestions};
 use super::release::{Release, estimate_release};
 use super::{Heading, QueueRules, note};
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -192,7 +192,7 @@ pub struct Why {
     /// The position of the job in the order of release, among the held jobs of its association.
     pub line: Option<PositionAmongJobs>,
     /// The reasons other than limits why the job does not run yet.
-    pub others: Vec<Keeper>,
+    pub others: Vec<Blocker>,
     /// The number of all reasons other than limits. `others` may contain fewer reasons, because it lists a limited
     /// number of dependencies.
     pub others_total: usize,

@@ -112,7 +112,7 @@ impl<'a> Bounds<'a> {
     /// job that comes after `wanted` is added to `behind`. Returns the number of examined jobs.
     fn simulate_start_of_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Candidates::All);
-        let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
+        let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.block_state, id));
         let wanted = order(&self.fullest, self.wanted);
         while let Some(Released { id, is_free, .. }) =
             walk.release_next(&mut self.emptiest, self.book, &BTreeSet::new())

@@ -281,6 +281,6 @@ fn list_job(
         sum: posted.filter(|(_, made)| made.is_decided_by_terms()).map(|(_, made)| made.sum),
         when: posted.map(|(posted, _)| posted.when),
         holds,
-        is_kept: job.phase == Phase::Depend && job.keepers == BlockState::Others,
+        is_kept: job.phase == Phase::Depend && job.block_state == BlockState::Blocked,
     }
 }

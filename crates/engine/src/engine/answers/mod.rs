@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `heading` | the members with which several answers begin |
 //! | `queue_rules` | the rules of queues for limits and priorities |
-//! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
+//! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other blockers (`others`) |
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | short descriptions of pending and held jobs |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
@@ -50,7 +50,7 @@ pub use holds::{Freeing, HoldNow};
 pub use job::explain_priority;
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobFilter, JobsPage, ListedJob, jobs_page, list_priority_term_names};
-pub use others::Keeper;
+pub use others::Blocker;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use queue_rules::QueueRules;

@@ -24,7 +24,7 @@ const BEGIN_TIME: &str = "begin-time=";
 /// A reason besides limits why a job does not run yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Keeper {
+pub struct Blocker {
     /// A code for programs.
     pub cause: Word,
     /// The reason in a sentence.
@@ -35,10 +35,10 @@ pub struct Keeper {
     pub at: Option<f64>,
 }
 
-impl Keeper {
+impl Blocker {
     /// Creates a reason without a dependency name (`name`) and without a time (`at`).
-    pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
-        Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
+    pub fn plain(cause: &'static str, text: impl Into<String>) -> Blocker {
+        Blocker { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }
 }
 
@@ -58,7 +58,7 @@ fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> 
 }
 
 /// Describes a dependency that another plugin added.
-fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
+fn describe_dependency(view: &View<'_>, name: &str) -> Blocker {
     let begin_time = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
     let (cause, text) = match (begin_time, parse_awaited_job(name)) {
         (Some(_), _) => ("begin-time", "its begin time has not come".to_owned()),
@@ -72,7 +72,7 @@ fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
         }
         (None, None) => ("dependency", format!("another plugin blocks it: {name}")),
     };
-    Keeper { name: Some(name.to_owned()), at: begin_time, ..Keeper::plain(cause, text) }
+    Blocker { name: Some(name.to_owned()), at: begin_time, ..Blocker::plain(cause, text) }
 }
 
 /// Describes the present state of a job.
@@ -101,7 +101,7 @@ pub fn list_blockers(
     job: &Job,
     facts: &JobFacts<'_>,
     priorities: Option<&JobPriorities<'_>>,
-) -> Vec<Keeper> {
+) -> Vec<Blocker> {
     let mut found = Vec::new();
     if facts.state > State::Sched {
         return found;
@@ -112,8 +112,8 @@ pub fn list_blockers(
                 names.outstanding_names().take(MOST_NAMED).map(|name| describe_dependency(view, name)),
             );
         }
-        if found.is_empty() && job.keepers == BlockState::Others {
-            found.push(Keeper::plain(
+        if found.is_empty() && job.block_state == BlockState::Blocked {
+            found.push(Blocker::plain(
                 "dependency",
                 "another plugin blocks it; the name of the dependency is unknown",
             ));
@@ -126,16 +126,17 @@ pub fn list_blockers(
                 format!("{}: the job waits for a push of its association", unknown_association_text(job.user))
             }
         };
-        found.push(Keeper::plain("association", text));
+        found.push(Blocker::plain("association", text));
     }
     if facts.urgency == URGENCY_HOLD {
-        found.push(Keeper::plain("urgency", "its urgency is 0, so it does not run"));
+        found.push(Blocker::plain("urgency", "its urgency is 0, so it does not run"));
     } else if priorities.is_some_and(|priorities| priorities.posted.outcome == Outcome::HeldByScore) {
-        found.push(Keeper::plain("score", "the sum of its terms is 0 or less, and the site holds such jobs"));
+        found
+            .push(Blocker::plain("score", "the sum of its terms is 0 or less, and the site holds such jobs"));
     }
     // At priority 0, Flux withdraws the job's request for resources from the scheduler.
     if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
-        found.push(Keeper::plain("resources", "it is waiting for resources"));
+        found.push(Blocker::plain("resources", "it is waiting for resources"));
     }
     found
 }
@@ -147,7 +148,7 @@ pub fn list_suggestions(
     facts: &JobFacts<'_>,
     holds: &[HoldNow],
     release: &Release,
-    others: &[Keeper],
+    others: &[Blocker],
     now: f64,
 ) -> Vec<Note> {
     let mut found = Vec::new();
@@ -155,7 +156,7 @@ pub fn list_suggestions(
     if facts.urgency == URGENCY_HOLD {
         found.push(note("urgency", format!("flux job urgency {} 16 allows it to run", f58(id.0))));
     }
-    if others.iter().any(|keeper| keeper.cause == "score") {
+    if others.iter().any(|blocker| blocker.cause == "score") {
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
     }
     if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {

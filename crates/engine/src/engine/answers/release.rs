@@ -108,7 +108,7 @@ impl Simulation<'_> {
                 }
                 let mut has_freed_headroom = false;
                 for id in freed {
-                    if self.ledger.job(id).is_some_and(|job| job.keepers == BlockState::Others) {
+                    if self.ledger.job(id).is_some_and(|job| job.block_state == BlockState::Blocked) {
                         // The job stays in DEPEND and reserves nothing.
                         self.ledger.change(id, |job| job.reservation = Reservation::Blocked);
                         has_freed_headroom = true;
@@ -192,7 +192,7 @@ pub fn estimate_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow]
             note("bounded", text)
         }
         None if is_cut => too_many(),
-        None if job.keepers == BlockState::Others => note(
+        None if job.block_state == BlockState::Blocked => note(
             "others",
             "another plugin blocks it too, and the time when it is no longer blocked is unknown",
         ),

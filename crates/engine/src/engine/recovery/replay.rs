@@ -12,10 +12,11 @@ use crate::accounts::AssociationId;
 use crate::engine::{
     Effect, JobFacts, Level, Recovery, Shared, State, Timer,
     accrual::{self, lacks_start, log_unreadable_allocation},
+    blocked,
     due::{Scan, Task},
     effect::reprioritize_all,
     foreign::ForeignNames,
-    hold, keepers,
+    hold,
 };
 use crate::ids::JobId;
 use crate::limits::{BlockState, HoldName, HoldNames, Job, Knowledge, Origin, Phase, Reservation};
@@ -81,7 +82,7 @@ impl Recovery {
         effects.extend(shared.expirations.update_job(&shared.ledger, facts.id, facts.state == State::Run));
         if !self.replay.is_due {
             self.replay.is_due = true;
-            effects.push(Effect::Arm(Timer::Turn));
+            effects.push(Effect::Arm(Timer::ReactorTurn));
         }
         effects
     }
@@ -179,7 +180,7 @@ impl Recovery {
         shared.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
             if is_unwatched && !job.names.outstanding().is_empty() {
-                job.keepers = BlockState::NobodyElse;
+                job.block_state = BlockState::Unblocked;
             }
             if job.names.was_job_ever_held() && job.names.outstanding().is_empty() {
                 job.reservation = match job.phase {
@@ -335,12 +336,12 @@ fn store_foreign_names(shared: &mut Shared, id: JobId, foreign: &[(String, bool)
     if let Some(others) = shared.subscriptions.names_mut(id) {
         foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));
         others.mark_dependencies_complete();
-        return keepers::update_block_state(shared, id);
+        return blocked::update_block_state(shared, id);
     }
     let mut others = ForeignNames::create_empty_complete_set();
     foreign.iter().for_each(|(name, added)| others.record_dependency_of_other_plugin(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
-    if others.may_block_job() && is_here { keepers::watch_job(shared, id) } else { Vec::new() }
+    if others.may_block_job() && is_here { blocked::watch_job(shared, id) } else { Vec::new() }
 }
 
 fn log_uncountable_job_resources(facts: &JobFacts<'_>) -> Vec<Effect> {

@@ -73,7 +73,7 @@ impl Recovery {
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
         let suspects = self.resync.suspects.iter().copied();
         self.resync.due = shared.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
-        vec![Effect::Arm(Timer::Turn)]
+        vec![Effect::Arm(Timer::ReactorTurn)]
     }
 
     /// If the engine has abandoned the comparison of its jobs with Flux, begins a new comparison of all jobs.

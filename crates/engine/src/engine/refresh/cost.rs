@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The time that Flux takes to post priorities: one by one, or all in its loop over its jobs.
 
-/// The largest number of priorities posted in one turn.
+/// The largest number of priorities that the engine posts in one reactor turn.
 const POSTS: usize = 100;
 /// Up to this number, priorities are posted one by one.
 pub(super) const MAX_SINGLE_POSTS: usize = 75;
-/// The time that posts may take in one turn, in microseconds. During this time the broker serves no request.
-const TURN: usize = 20_000;
+/// The time that posts may take in one reactor turn, in microseconds. During this time the broker serves no request.
+const POST_TIME_PER_REACTOR_TURN: usize = 20_000;
 /// The fraction of the time between two refreshes that posts may take.
 const POSTING_FRACTION: f64 = 0.25;
 
@@ -50,9 +50,9 @@ pub fn pause_seconds(pending: usize, posts: usize) -> f64 {
     posts as f64 * estimate_post_time(pending) as f64 * 1e-6 * (1.0 / POSTING_FRACTION - 1.0)
 }
 
-/// Returns the largest number of priorities to post in one turn.
-pub fn posts_per_turn(pending: usize) -> usize {
-    (TURN / estimate_post_time(pending)).clamp(1, POSTS)
+/// Returns the largest number of priorities to post in one reactor turn.
+pub fn posts_per_reactor_turn(pending: usize) -> usize {
+    (POST_TIME_PER_REACTOR_TURN / estimate_post_time(pending)).clamp(1, POSTS)
 }
 
 /// Returns the time that one post takes Flux, in microseconds. Flux writes events of the job, and searches its list
@@ -91,7 +91,7 @@ mod tests {
     fn a_reactor_turn_posts_fewer_priorities_if_more_jobs_are_pending() {
         for (pending, posts) in [(0, 100), (1_000, 100), (4_000, 100), (10_000, 19), (30_000, 2), (90_000, 1)]
         {
-            assert_eq!(posts_per_turn(pending), posts, "{pending}");
+            assert_eq!(posts_per_reactor_turn(pending), posts, "{pending}");
         }
     }
 

@@ -55,9 +55,9 @@ pub(super) struct Refresh {
     recomputes_all: bool,
     /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
-    /// True if a push waits for its refresh. After this refresh, jobs without a priority get one, and a
-    /// release scan covers all associations.
-    pushed: bool,
+    /// True if a release scan of all associations follows the next refresh, for example after a push. In this refresh,
+    /// jobs without a priority get one.
+    needs_release_scan: bool,
     /// The priorities that Flux's loop over all pending jobs posts for a refresh; `None` outside of this loop.
     loop_posts: Option<LoopPosts>,
     /// Whether a job has come to a wrong position of its queue since the engine last chose the priorities to post.
@@ -85,8 +85,8 @@ pub(super) struct Refresh {
 struct LoopPosts {
     /// The jobs whose priorities would change.
     jobs: HashSet<JobId>,
-    /// True if the refresh follows a push.
-    is_of_push: bool,
+    /// True if a release scan of all associations follows the loop.
+    needs_release_scan: bool,
     /// True if the refresh also posts stale priorities.
     refreshes_stale: bool,
 }
@@ -95,10 +95,12 @@ impl Refresh {
     /// Handles a refusal of Flux's loop. The next refresh tries again to post the priorities that the loop would have
     /// posted.
     pub fn handle_refused_flux_loop(&mut self, shared: &mut Shared) {
-        let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.loop_posts.take() else { return };
+        let Some(LoopPosts { jobs, needs_release_scan, refreshes_stale }) = self.loop_posts.take() else {
+            return;
+        };
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
-        self.pushed |= is_of_push;
+        self.needs_release_scan |= needs_release_scan;
         // The refresh that began Flux's loop may have ended already.
         let has_ended = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
         for result in

@@ -4,7 +4,7 @@
 
 use super::{
     LoopPosts,
-    cost::{MAX_SINGLE_POSTS, PendingJobLoop, pause_seconds, posts_per_refresh, posts_per_turn},
+    cost::{MAX_SINGLE_POSTS, PendingJobLoop, pause_seconds, posts_per_reactor_turn, posts_per_refresh},
     stage::Stage,
 };
 use crate::engine::{
@@ -60,12 +60,16 @@ impl Refresh {
         let (flux_loop, touched) = (estimate_loop_cost(&shared.posted, &shared.batches), posts.to_post.len());
         // If Flux's loop must run anyway for jobs without a priority, it also posts the other priorities, because it
         // needs the least time for that.
-        let uses_loop = self.pushed && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
+        let uses_loop =
+            self.needs_release_scan && (!was_searched || posts.unprioritized.len() > MAX_SINGLE_POSTS);
         if uses_loop || flux_loop.is_loop_faster_than_posts(touched) {
             self.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).to_post.into_iter().collect();
-            self.loop_posts =
-                Some(LoopPosts { jobs, is_of_push: std::mem::take(&mut self.pushed), refreshes_stale });
+            self.loop_posts = Some(LoopPosts {
+                jobs,
+                needs_release_scan: std::mem::take(&mut self.needs_release_scan),
+                refreshes_stale,
+            });
             effects.extend(reprioritize_all());
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
@@ -78,7 +82,7 @@ impl Refresh {
     pub fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.drop_former_priorities();
         let flux_loop = estimate_loop_cost(&shared.posted, &shared.batches);
-        let most = posts_per_turn(flux_loop.pending);
+        let most = posts_per_reactor_turn(flux_loop.pending);
         let Stage::Posting(Posts { unprioritized, to_post }) = &mut self.stage else {
             return Vec::new();
         };
@@ -105,7 +109,7 @@ impl Refresh {
         }
         // The ledger counts each job by its new priority at once. But a release scan must wait until Flux has received
         // every new priority that is 0.
-        if all_asked && std::mem::take(&mut self.pushed) {
+        if all_asked && std::mem::take(&mut self.needs_release_scan) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
         shared.due.add_release_scan_after_event(Scan::Several(scans));
@@ -144,7 +148,7 @@ impl Refresh {
     /// Returns true if the engine must search for jobs without a priority after a push. Usually Flux's loop over all
     /// pending jobs asks about these jobs, but the loop may take too long.
     pub fn must_search_jobs_without_priority(&self, shared: &Shared) -> bool {
-        self.pushed
+        self.needs_release_scan
             && !estimate_loop_cost(&shared.posted, &shared.batches)
                 .is_short(shared.posted.count_pending_and_stale().1.min(shared.batches.posted))
     }

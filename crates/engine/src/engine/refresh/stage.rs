@@ -123,7 +123,7 @@ impl Refresh {
 
     /// Makes a release scan of all associations follow the next refresh, because limits changed.
     pub fn release_after_refresh(&mut self) {
-        self.pushed = true;
+        self.needs_release_scan = true;
     }
 
     /// Begins a refresh with changed settings.
@@ -139,7 +139,7 @@ impl Refresh {
     /// Stops all refreshes when live fair-share ends. In the next reactor turn, Flux asks for all priorities.
     pub fn stop_refreshes(&mut self) -> Effect {
         self.stage = Stage::Idle;
-        self.pushed = true;
+        self.needs_release_scan = true;
         Effect::Arm(Timer::Slice)
     }
 
@@ -153,7 +153,7 @@ impl Refresh {
 
     /// Begins the refresh that a push or a request asks for. A release scan of all associations follows the refresh.
     pub fn refresh_on_request(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        (self.recomputes_all, self.pushed) = (true, true);
+        (self.recomputes_all, self.needs_release_scan) = (true, true);
         self.stale.record_priority_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
         // On a large site, the push has used up the time of this reactor turn.
@@ -184,7 +184,7 @@ impl Refresh {
         }
         if !shared.is_live() {
             self.stage = Stage::Idle;
-            let due = std::mem::take(&mut self.pushed);
+            let due = std::mem::take(&mut self.needs_release_scan);
             return if due { self.post_all_priorities(shared, recovery) } else { Vec::new() };
         }
         let mut left = SLICE;

@@ -40,7 +40,7 @@ fn asks_for_all_priorities(effects: &[Effect]) -> bool {
 fn requests_all_priorities_in_next_turn(host: &mut Host, now: f64, settings: Settings) -> bool {
     let effects = host.engine.handle(now, Event::Settings(settings));
     assert!(!asks_for_all_priorities(&effects), "{effects:?}");
-    asks_for_all_priorities(&host.engine.handle(now, Event::Timer(Timer::Turn)))
+    asks_for_all_priorities(&host.engine.handle(now, Event::Timer(Timer::ReactorTurn)))
 }
 
 /// Returns the jobs whose eventlogs are requested.
@@ -163,7 +163,7 @@ fn the_age_timer_requests_all_priorities_only_if_time_changes_a_priority() {
         let mut engine = make_site(|_| ()).engine;
         engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings_with_age() }));
         engine.handle(NOW, Event::New(Host::facts(ID, &host.jobs[&ID])));
-        engine.handle(NOW, Event::Timer(Timer::Turn));
+        engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         let effects = engine.handle(NOW + after, Event::Timer(Timer::Refresh));
         assert_eq!(asks_for_all_priorities(&effects), asks, "{what}");
     }
@@ -214,7 +214,7 @@ fn a_blocked_job_does_not_age_until_it_has_left_depend() {
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
     host.engine.handle(NOW, Event::Depend(ID));
     assert_eq!(eligible_time(&host, ID), Eligible::Since(NOW));
-    host.engine.handle(NOW + 7.0, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW + 7.0, Event::Timer(Timer::ReactorTurn));
     assert_eq!(eligible_time(&host, ID), Eligible::For(7.0));
     host.engine.handle(NOW + 500.0, Event::Priority(ID, 16));
     assert_eq!(eligible_time(&host, ID), Eligible::Since(NOW + 493.0));
@@ -250,7 +250,7 @@ fn eventlogs_are_read_when_an_age_weight_is_set() {
     };
     let after_replay = |age_weight| {
         let mut engine = during_replay(age_weight);
-        engine.handle(NOW, Event::Timer(Timer::Turn));
+        engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         let job = HostJob::new(7);
         engine.handle(NOW, Event::Validate(Host::facts(JobId(9), &job)));
         engine.handle(NOW, Event::New(Host::facts(JobId(9), &job)));
@@ -281,7 +281,7 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
     let mut host = make_site(|_| ());
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
-    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     let push = |weight| Event::Weights(vec![("age".to_owned(), weight)]);
     assert_eq!(requested_eventlogs(&host.engine.handle(NOW, push(0))), []);
     assert_eq!(requested_eventlogs(&host.engine.handle(NOW, push(1_000))), [ID]);

@@ -175,12 +175,12 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
     let (mut engine, id, _) = replay_job(State::Priority, Resources::Allocated(LARGE_ALLOCATION));
     let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
     assert_eq!((phase(&engine), answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
-    let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+    let effects = engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert!(effects.iter().any(|it| matches!(it, Effect::ReprioritizeAll)), "{effects:?}");
     let effects = engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(effects.iter().any(|it| matches!(it, Effect::SetPriority(_))), "{effects:?}");
     // Flux leaves a job in PRIORITY if its priority does not change.
-    let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+    let effects = engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert!(effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
     let effects = engine.handle(NOW, Event::Urgency(id, 16));
     assert!(effects.iter().any(|it| matches!(it, Effect::Prioritize(..))), "{effects:?}");

@@ -163,12 +163,12 @@ fn a_replay_restores_dependencies_absent_from_the_jobspec_and_their_removal() {
         host.replay_jobs(is_reload, make_engine_with_associations(vec![record(limited_association, "A")]));
         let later_job = submit(&mut host, 1);
         assert!(
-            host.engine.ledger().job(blocked_job).unwrap().keepers == BlockState::Others,
+            host.engine.ledger().job(blocked_job).unwrap().block_state == BlockState::Blocked,
             "reload {is_reload}"
         );
         host.unblock(blocked_job, "license");
         assert!(
-            host.engine.ledger().job(blocked_job).unwrap().keepers == BlockState::NobodyElse,
+            host.engine.ledger().job(blocked_job).unwrap().block_state == BlockState::Unblocked,
             "reload {is_reload}"
         );
         host.end_job(running_job);

@@ -371,5 +371,5 @@ fn a_reactor_turn_without_jobs_to_recheck_has_no_effects() {
     for _ in 0..50 {
         submit(&mut host, 1);
     }
-    assert!(host.engine.handle(NOW, Event::Timer(Timer::Turn)).is_empty());
+    assert!(host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn)).is_empty());
 }

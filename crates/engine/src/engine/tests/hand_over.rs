@@ -171,7 +171,7 @@ fn the_hand_over_answer_waits_until_all_eventlogs_are_read() {
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "the replay has not ended");
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(JobsToHandOverPage::default()));
     host.never_answered = [held].into();
     host.replay_jobs(true, new_engine());

@@ -105,7 +105,7 @@ fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
             let job = HostJob { state: *state, bank: Some("A".to_owned()), ..HostJob::new(7) };
             engine.handle(NOW, Event::New(Host::facts(JobId(id as u64 + 1), &job)));
         }
-        let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+        let effects = engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         let asks_for_priorities = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
         assert_eq!(asks_for_priorities, asks, "{states:?}");
     }

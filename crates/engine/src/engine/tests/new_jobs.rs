@@ -50,7 +50,7 @@ fn only_jobs_without_dependencies_are_checked_again_in_the_next_reactor_turn() {
         }
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::Depend(ID));
-        let is_armed = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn)));
+        let is_armed = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::ReactorTurn)));
         assert_eq!(is_armed, arms_turn, "limit {limit}, blocked {is_blocked}");
     }
 }

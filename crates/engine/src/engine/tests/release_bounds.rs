@@ -135,7 +135,7 @@ fn why_predicts_a_release_from_the_running_jobs_that_end_first() {
         engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
     };
     (1..=1_100).for_each(|id| shown(&mut engine, id, State::Run));
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     engine.handle(NOW, own(1_100));
     let id = JobId(5_000);
     let held = HostJob { project: Some("*".to_owned()), ..timed_job(7, 100.0).bank("A") };
@@ -148,7 +148,7 @@ fn why_predicts_a_release_from_the_running_jobs_that_end_first() {
     };
     assert_eq!(predict(&engine).latest, Some(NOW + 101.0));
     shown(&mut engine, 1_101, Sched);
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     engine.handle(NOW, Event::Eventlog(JobId(1_101), Some(Vec::new())));
     assert_eq!((predict(&engine).latest, predict(&engine).reason.code.as_ref()), (None, "many"));
 }

@@ -19,7 +19,7 @@ fn has_effect(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> bool {
 }
 
 fn defers_work(effects: &[Effect]) -> bool {
-    has_effect(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
+    has_effect(effects, |effect| matches!(effect, Effect::Arm(Timer::ReactorTurn)))
 }
 
 /// Returns the effects of a priority request inside a loop that the engine requested.
@@ -77,7 +77,7 @@ fn when_a_dependency_of_another_plugin_ends_only_held_jobs_are_scanned() {
 fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_not() {
     for (state, is_moved) in [(State::Priority, true), (State::Sched, false)] {
         let (mut engine, _) = replay_job(state, |_| ());
-        engine.handle(NOW, Event::Timer(Timer::Turn));
+        engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         let effects = answer_in_loop(&mut engine, ID, 16);
         assert!(has_effect(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
         assert_eq!(defers_work(&effects), is_moved, "{state:?}");
@@ -87,10 +87,10 @@ fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_no
 #[test]
 fn a_due_priority_is_dropped_when_its_job_ends() {
     let (mut engine, _) = replay_job(State::Priority, |_| ());
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert!(defers_work(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its priority is due");
     engine.handle(NOW, Event::Inactive(ID));
-    let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+    let effects = engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert!(!has_effect(&effects, |e| matches!(e, Effect::AskUrgency(_))), "{effects:?}");
 }
 
@@ -111,7 +111,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         assert!(engine.view().is_replaying() && engine.view().has_job(id));
         let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
         assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.run.jobs(), running);
-        engine.handle(NOW, Event::Timer(Timer::Turn));
+        engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         assert!(!engine.view().is_replaying());
     }
 }
@@ -128,7 +128,7 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let mut engine = Engine::with_small_batches();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert!(reads_eventlog(&engine.handle(NOW, Event::Associations(records()))));
 }
 
@@ -284,7 +284,7 @@ fn a_reprioritize_loop_of_flux_releases_no_job_before_the_next_reactor_turn() {
         "one request for the next turn"
     );
     assert!(!is_released(&send(Event::Run(first, Resources::None))));
-    assert!(is_released(&send(Event::Timer(Timer::Turn))));
+    assert!(is_released(&send(Event::Timer(Timer::ReactorTurn))));
 }
 
 #[test]

@@ -96,11 +96,11 @@ fn each_reactor_turn_sets_the_priorities_of_some_jobs_without_a_priority() {
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply_effects(effects);
     let asked = |host: &mut Host| -> Vec<JobId> {
-        let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+        let effects = host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         let asked =
             effects.iter().filter_map(|it| if let Effect::AskUrgency(id) = it { Some(*id) } else { None });
         let asked: Vec<JobId> = asked.collect();
-        let goes_on = effects.iter().any(|it| matches!(it, Effect::Arm(Timer::Turn)));
+        let goes_on = effects.iter().any(|it| matches!(it, Effect::Arm(Timer::ReactorTurn)));
         host.apply_effects(effects);
         assert_eq!(goes_on, asked.len() == SLICE && ids.iter().any(|id| host.state(*id) == Some(Priority)));
         asked

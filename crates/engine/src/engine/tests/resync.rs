@@ -24,7 +24,7 @@ fn looked_up_jobs(effects: &[Effect]) -> Vec<JobId> {
 
 /// Returns true if the only effect arms the timer of the next reactor turn.
 fn arms_only_timer_of_next_turn(effects: &[Effect]) -> bool {
-    matches!(effects, [Effect::Arm(Timer::Turn)])
+    matches!(effects, [Effect::Arm(Timer::ReactorTurn)])
 }
 
 fn has_log_effect_with_text(effects: &[Effect], text: &str) -> bool {
@@ -39,14 +39,14 @@ fn a_comparison_looks_up_each_job_once_and_then_requests_all_priorities() {
     assert!(arms_only_timer_of_next_turn(&report_panic_to_engine(&mut host, None)));
     assert!(host.engine.view().needs_comparison());
     let turns: Vec<Vec<Effect>> =
-        (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
+        (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))).collect();
     let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| looked_up_jobs(turn)).collect();
     assert_eq!(turns.iter().map(|turn| looked_up_jobs(turn).len()).collect::<Vec<_>>(), [SLICE, 10]);
     seen.sort();
     assert_eq!(seen, ids);
     let asks = |turn: &Vec<Effect>| turn.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
     assert_eq!(turns.iter().map(asks).collect::<Vec<_>>(), [false, true]);
-    assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
+    assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::ReactorTurn)))));
 }
 
 /// After a panic, the engine may store jobs that Flux no longer has. So it releases no job before it has compared its
@@ -122,7 +122,7 @@ fn a_job_that_ended_before_its_lookup_is_dropped() {
     let mut host = make_site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
     report_panic_to_engine(&mut host, None);
-    let looked_up = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
+    let looked_up = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn)));
     assert_eq!(looked_up.len(), 2);
     host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
     for id in [ended, other] {
@@ -138,7 +138,7 @@ fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     report_panic_to_engine(&mut host, None);
-    let asked_effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    let asked_effects = host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert_eq!(looked_up_jobs(&asked_effects), [id]);
     let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
     assert!(has_log_effect_with_text(&effects, &format!("job {id}: failed to look it up: no memory")));
@@ -158,7 +158,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
     let effects = report_panic_to_engine(&mut host, None);
     assert!(has_log_effect_with_text(&effects, "cannot compare the plugin"));
     assert_eq!(
-        looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
+        looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))),
         [],
         "no comparison after the fourth panic"
     );
@@ -168,7 +168,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
         host.engine.handle(NOW, Event::TryAgain).is_empty(),
         "a second request starts no second comparison"
     );
-    assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+    assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))), [id]);
     // After one more panic, the engine abandons this comparison with Flux too.
     assert!(has_log_effect_with_text(&report_panic_to_engine(&mut host, None), "cannot compare"));
 }
@@ -180,7 +180,7 @@ fn a_request_to_compare_jobs_with_flux_does_nothing_if_no_call_panicked() {
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
     for _ in 0..3 {
         report_panic_to_engine(&mut host, None);
-        host.apply_effects(vec![Effect::Arm(Timer::Turn)]);
+        host.apply_effects(vec![Effect::Arm(Timer::ReactorTurn)]);
         host.run_until_idle();
         assert!(!host.engine.view().needs_comparison(), "a complete comparison resets the count of panics");
     }
@@ -206,10 +206,10 @@ fn the_comparison_with_flux_ends_when_no_lookup_is_pending() {
         let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
         report_panic_to_engine(&mut host, None);
-        assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+        assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
         assert!(host.engine.view().needs_comparison());
-        host.engine.handle(NOW, Event::Timer(Timer::Turn));
+        host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         assert!(!host.engine.view().needs_comparison());
     }
 }
@@ -231,7 +231,7 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
         engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
         engine.handle(NOW, Event::New(Host::facts(id, &job)));
         engine.handle(NOW, Event::Panicked(Some(id)));
-        engine.handle(NOW, Event::Timer(Timer::Turn));
+        engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
         job.state = state;
         let effects = engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
         let which = |effect: &Effect| match effect {
@@ -391,7 +391,7 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
         if is_dropped {
             host.engine.ledger.remove(id);
         }
-        assert!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))).contains(&id));
+        assert!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))).contains(&id));
         host.jobs.get_mut(&id).unwrap().state = State::Inactive;
         host.now += 10.0;
         if is_cached {

@@ -76,7 +76,7 @@ fn a_refused_priority_is_posted_again() {
     host.push(vec![record(association(7, "A"), "A")]);
     assert_eq!(host.state(id), Some(State::Priority));
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::ReactorTurn))));
     host.apply_effects(effects);
     host.run_until_idle();
     assert_eq!(host.state(id), Some(State::Priority), "Flux refuses the priority again");
@@ -85,7 +85,7 @@ fn a_refused_priority_is_posted_again() {
     assert_eq!(host.state(id), Some(State::Sched));
     assert_no_drift(&host);
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))), "{effects:?}");
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::ReactorTurn))), "{effects:?}");
 }
 
 /// A job is submitted during the comparison with Flux, so the comparison does not include this job. Then another job
@@ -99,7 +99,7 @@ fn a_job_submitted_during_the_comparison_with_flux_is_released_afterwards() {
     let running_job = host.run_new_job(HostJob::new(7));
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
     apply_effects_after_panic(&mut host);
-    let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    let effects = host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     host.apply_effects(effects);
     assert!(host.engine.view().needs_comparison());
     let late_job = submit_and_move_to_depend(&mut host, HostJob::new(7));

@@ -82,7 +82,7 @@ fn a_replaced_staged_push_leaves_no_associations() {
     host.send_event(Event::PolicyPart(SiteRecords::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.usages.counts(), before);
     host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert!(host.engine.site.is_tree_empty());
+    assert!(host.engine.staged_push.is_tree_empty());
     assert_eq!(host.engine.standing.usages.counts(), before);
 }
 

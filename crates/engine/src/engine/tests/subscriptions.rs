@@ -172,10 +172,10 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         let last_job = submit(&mut host, 1);
         host.replay_jobs(true, make_engine_with_associations(vec![record(own_association(), "A")]));
         assert_eq!(host.subscribed.len(), FEW.subscribed);
-        let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
+        let block_state = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().block_state;
         let beyond_jobs: Vec<JobId> =
             held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
-        assert!(beyond_jobs.iter().all(|id| keepers(&host, id) == BlockState::NobodyElse));
+        assert!(beyond_jobs.iter().all(|id| block_state(&host, id) == BlockState::Unblocked));
         if !are_blocked {
             beyond_jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
@@ -185,7 +185,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             assert_eq!(host.state(last_job), Some(Sched));
             let is_blocked = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
-                (job.reservation, job.keepers) == (Reservation::Blocked, BlockState::Others)
+                (job.reservation, job.block_state) == (Reservation::Blocked, BlockState::Blocked)
                     && host.names(*id) == [AFTER]
             };
             assert!(beyond_jobs.iter().all(is_blocked));

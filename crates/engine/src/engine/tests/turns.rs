@@ -25,7 +25,7 @@ fn released_jobs(effects: &[Effect]) -> Vec<JobId> {
 }
 
 fn run_reactor_turn(host: &mut Host) -> Vec<Effect> {
-    host.engine.handle(NOW, Event::Timer(Timer::Turn))
+    host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn))
 }
 
 /// A job that ends during Flux's loop over all jobs frees headroom. The engine must release no job within the loop,
@@ -225,13 +225,13 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     let id = JobId(77);
     let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
-    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     engine.execute_step(Step::LoopBegins);
     let effects_of_request = engine.handle(NOW, Event::PriorityGet(id, 16));
     engine.execute_step(Step::LoopEnded);
     assert_eq!(posts(&effects_of_request), 0, "{effects_of_request:?}");
-    assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
+    assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::ReactorTurn))), 1);
 }
 
 #[test]

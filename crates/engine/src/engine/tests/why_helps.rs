@@ -161,7 +161,7 @@ fn why_predicts_no_time_if_it_must_search_over_a_thousand_jobs() {
         host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
     };
     (1..=1_000).for_each(|id| run(&mut host, id));
-    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     host.engine.handle(NOW, Event::Associations(vec![own_record(1_000)]));
     let held = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
     let id = JobId(5_000);
@@ -178,7 +178,7 @@ fn why_predicts_no_time_if_it_must_search_over_a_thousand_jobs() {
     };
     assert_eq!(ask(&host), "no-time-limit");
     run(&mut host, 1_001);
-    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     assert_eq!(ask(&host), "many");
 }
 
@@ -224,7 +224,7 @@ fn why_predicts_no_time_if_the_search_is_too_long() {
         let job = HostJob { started: Some(NOW), limit, ..job_in(State::Run) };
         host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
     }
-    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW, Event::Timer(Timer::ReactorTurn));
     let hold = |host: &mut Host, id: u64, nodes, cores| {
         let job = job_in(State::New).size(nodes, cores);
         host.engine.handle(NOW, Event::Validate(Host::facts(JobId(id), &job)));

@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(in crate::limits) struct Class {
     pub queue: Option<QueueName>,
     pub names: HoldSet,
-    pub keepers: BlockState,
+    pub block_state: BlockState,
 }
 
 impl Class {
     pub fn for_job(job: &Job) -> Class {
-        Class { queue: job.queue.clone(), names: job.names.outstanding(), keepers: job.keepers }
+        Class { queue: job.queue.clone(), names: job.names.outstanding(), block_state: job.block_state }
     }
 }
 

@@ -26,8 +26,10 @@ impl Ledger {
         let job = self.job(id)?;
         let own = Class::for_job(job);
         let mut rivals = Vec::new();
-        let lines =
-            self.accounts.jobs_by_class(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
+        let lines = self
+            .accounts
+            .jobs_by_class(job.association()?)
+            .filter(|(class, _)| class.block_state <= own.block_state);
         for (class, line) in lines {
             let is_own = *class == own;
             let mut after = None;

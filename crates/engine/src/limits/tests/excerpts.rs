@@ -56,14 +56,14 @@ fn held_jobs_that_are_not_blocked_come_first_and_then_lower_ids() {
     let book = make_book_with_running_limit(0);
     let mut ledger = Ledger::new(RULES);
     let other_queue = || Some("other".into());
-    for (id, keepers, queue) in [
-        (1, BlockState::Others, None),
-        (2, BlockState::NobodyElse, None),
-        (3, BlockState::NobodyElse, other_queue()),
-        (4, BlockState::Others, other_queue()),
-        (5, BlockState::NobodyElse, None),
+    for (id, block_state, queue) in [
+        (1, BlockState::Blocked, None),
+        (2, BlockState::Unblocked, None),
+        (3, BlockState::Unblocked, other_queue()),
+        (4, BlockState::Blocked, other_queue()),
+        (5, BlockState::Unblocked, None),
     ] {
-        ledger.insert(JobId(id), Job { keepers, queue, ..make_held_job(&book) });
+        ledger.insert(JobId(id), Job { block_state, queue, ..make_held_job(&book) });
     }
     ledger.insert(JobId(6), make_job(&book, Phase::Sched));
     let find_place = |id| {
@@ -106,10 +106,10 @@ proptest! {
         let at = at % all.len();
         let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
-            let keepers = if it.is_blocked { BlockState::Others } else { BlockState::NobodyElse };
+            let block_state = if it.is_blocked { BlockState::Blocked } else { BlockState::Unblocked };
             let size = Size::new(it.nodes, it.cores, 0);
             let queue = it.is_in_other_queue.then(|| "other".into());
-            ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..make_held_job(&book) });
+            ledger.insert(JobId(id as u64), Job { block_state, size, queue, ..make_held_job(&book) });
         }
         let job = &all[at];
         let is_rival = |id: usize, it: &HeldJob| {

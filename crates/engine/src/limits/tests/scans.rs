@@ -212,7 +212,7 @@ impl World {
                     admission: Admission::Admitted(self.find_association(*user)),
                     queue: QUEUES[*queue].map(Into::into),
                     size: Size::new(*nodes, *cores, 0),
-                    keepers: if *is_blocked { BlockState::Others } else { BlockState::NobodyElse },
+                    block_state: if *is_blocked { BlockState::Blocked } else { BlockState::Unblocked },
                     ..make_job(&self.book, Phase::Depend)
                 };
                 self.add_job(id, one, *runs);

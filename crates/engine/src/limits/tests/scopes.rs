@@ -213,7 +213,7 @@ fn a_scan_of_jobs_that_no_other_plugin_blocks_skips_blocked_jobs() {
             &mut ledger,
             &book,
             2,
-            Job { keepers: BlockState::Others, ..make_held_job_of_user(&book, 2) },
+            Job { block_state: BlockState::Blocked, ..make_held_job_of_user(&book, 2) },
         );
         add_job(&mut ledger, &book, 3, make_held_job_of_user(&book, 3));
         let mut cursor = ScanCursor::new(find_association(&book, 1), line);

@@ -211,7 +211,7 @@ impl Host {
                 let was = self.subscribed.remove(id);
                 assert!(was || self.engine.view().needs_comparison(), "job {id} was not subscribed to");
             }
-            Effect::Arm(Timer::Turn) => self.defers += 1,
+            Effect::Arm(Timer::ReactorTurn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
             Effect::Arm(

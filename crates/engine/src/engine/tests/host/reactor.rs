@@ -60,7 +60,7 @@ impl Host {
             }
             if std::mem::take(&mut self.defers) > 0 {
                 self.oracle.is_deferred_turn = true;
-                let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::ReactorTurn));
                 self.apply_effects(effects);
                 self.oracle.is_deferred_turn = false;
                 self.oracle.end_scans();

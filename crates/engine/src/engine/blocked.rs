@@ -44,7 +44,7 @@ pub fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(mut effects) = subscribe_to_job(shared, id, ForeignNames::with_unknown_names()) else {
         return Vec::new();
     };
-    shared.ledger.change(id, |job| job.keepers = BlockState::Others);
+    shared.ledger.change(id, |job| job.block_state = BlockState::Blocked);
     shared.ledger.update_age_eligibility(id, None, shared.now);
     effects.push(Effect::ReadEventlog(id));
     effects
@@ -67,7 +67,7 @@ pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.mark_unwatched(id);
     shared.ledger.change(id, |job| {
         let is_ours = !job.names.outstanding().is_empty();
-        job.keepers = if is_ours { BlockState::NobodyElse } else { BlockState::Others };
+        job.block_state = if is_ours { BlockState::Unblocked } else { BlockState::Blocked };
     });
     shared.ledger.update_age_eligibility(id, None, shared.now);
 }
@@ -107,15 +107,15 @@ pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) 
 /// Records whether other plugins block the job. If they stopped blocking a held job, a release scan follows in the
 /// next reactor turn, because the running callback is about that job.
 pub fn update_block_state(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let keepers = shared.subscriptions.keepers(id);
-    let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
+    let block_state = shared.subscriptions.block_state(id);
+    let Some(job) = shared.ledger.job(id).filter(|job| job.block_state != block_state) else {
         return Vec::new();
     };
     let (association, is_held) = (job.association(), job.is_held());
-    shared.ledger.change(id, |job| job.keepers = keepers);
+    shared.ledger.change(id, |job| job.block_state = block_state);
     shared.ledger.update_age_eligibility(id, None, shared.now);
     match association {
-        Some(association) if keepers == BlockState::NobodyElse && is_held => {
+        Some(association) if block_state == BlockState::Unblocked && is_held => {
             shared.due.schedule_scan(association, Candidates::Unblocked)
         }
         _ => Vec::new(),
