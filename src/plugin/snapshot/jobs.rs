@@ -167,24 +167,18 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
 }
 
 fn make_job_line(Ended { job, end }: &Ended) -> EndedJobLine {
-    let Resources { nodes, cores, gpus } = job.ran_on;
-    let (id, user, bank) = (job.id.0, job.user.0, job.bank.as_str().to_owned());
-    let (ran_on, start) = ([nodes, cores, gpus], job.start);
-    let limit = Some(job.limit).filter(|limit| *limit > 0.0 && end - start > *limit);
-    let queue = job.queue.as_ref().map(|queue| queue.as_str().to_owned()).or(limit.map(|_| String::new()));
-    EndedJobLine::Ended(id, user, bank, ran_on, start, *end, queue, limit)
+    let Job { id, user, bank, queue, ran_on, start, limit } = job;
+    let Resources { nodes, cores, gpus } = *ran_on;
+    let (bank, ran_on) = (bank.as_str().to_owned(), [nodes, cores, gpus]);
+    let limit = Some(*limit).filter(|limit| *limit > 0.0 && end - start > *limit);
+    let queue = queue.as_ref().map(|queue| queue.as_str().to_owned()).or(limit.map(|_| String::new()));
+    EndedJobLine::Ended(id.0, user.0, bank, ran_on, *start, *end, queue, limit)
 }
 
 fn make_usage_line(evicted: &EvictedUsage) -> EndedJobLine {
     let finite_or_none = |time: f64| time.is_finite().then_some(time);
-    EndedJobLine::Evicted(
-        evicted.user.0,
-        evicted.bank.as_str().to_owned(),
-        evicted.sum,
-        finite_or_none(evicted.since),
-        evicted.horizon,
-        evicted.pushed,
-        evicted.at,
-        finite_or_none(evicted.counted.end()),
-    )
+    let EvictedUsage { user, ref bank, sum, since, horizon, pushed, at, ref counted } = *evicted;
+    let (bank, since, counted) =
+        (bank.as_str().to_owned(), finite_or_none(since), finite_or_none(counted.end()));
+    EndedJobLine::Evicted(user.0, bank, sum, since, horizon, pushed, at, counted)
 }

@@ -2,10 +2,11 @@
 //! Builds the chunks without associations. Each chunk is the payload of a part of a staged push.
 
 use fairshare::charging::{ChargeByChange, ChargeChange};
+use fairshare::periods::Weights;
 use fairshare_engine::engine::SavedSite;
 use fairshare_engine::engine::answers::ChargeRecord;
 use fairshare_engine::ids::ProjectName;
-use fairshare_engine::standing::{Leaf, Rule};
+use fairshare_engine::standing::{Charges, Leaf, Rule};
 use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeRuleChange};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
@@ -22,7 +23,9 @@ const MAX_RECORDS: usize = 500;
 /// Returns the chunks. The last chunk has the settings of the tree and the time of the pushed usages, so a push without
 /// other changes changes only that chunk.
 pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
-    let mut parts = vec![json!({"config": rest.config})];
+    let SavedSite { queues, projects, banks, weights, limits, charges, budgets, config, leaves, rule } = rest;
+    let Charges { factors, rules } = charges;
+    let mut parts = vec![json!({"config": config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
         // An empty array needs a chunk too, because a push must contain every array.
         let empty = records.is_empty().then(Vec::new);
@@ -34,27 +37,27 @@ pub(super) fn build_chunks(rest: &SavedSite) -> Vec<String> {
     // These records describe users without a valid user id. No job can match them, so the plugin reads them as leaves
     // of the tree and not as associations.
     let leaf = |leaf: &Leaf| to_json(&BorrowedAssociation::from_leaf(leaf));
-    arrays(BorrowedAssociation::ARRAY, rest.leaves.iter().map(leaf).collect());
-    arrays(QueueRecord::ARRAY, rest.queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
-    arrays(ProjectRecord::ARRAY, rest.projects.iter().map(|name| to_json(&project(name))).collect());
-    arrays(BankRecord::ARRAY, rest.banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
-    arrays(FactorRecord::ARRAY, rest.weights.iter().map(|pair| to_json(&factor(pair))).collect());
+    arrays(BorrowedAssociation::ARRAY, leaves.iter().map(leaf).collect());
+    arrays(QueueRecord::ARRAY, queues.iter().map(|queue| to_json(&QueueRecord::from(queue))).collect());
+    arrays(ProjectRecord::ARRAY, projects.iter().map(|name| to_json(&project(name))).collect());
+    arrays(BankRecord::ARRAY, banks.iter().map(|bank| to_json(&BankRecord::from(bank))).collect());
+    arrays(FactorRecord::ARRAY, weights.iter().map(|pair| to_json(&factor(pair))).collect());
     // If the array `limits` is empty, no chunk is written for it, as in earlier versions.
-    if !rest.limits.is_empty() {
-        arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
+    if !limits.is_empty() {
+        arrays(LIMITS, limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }
-    if !rest.charges.factors.is_empty() {
+    if !factors.is_empty() {
         let record = |change: &ChargeChange| to_json(&ChargeRecord::from(change.clone()));
-        arrays(CHARGES, rest.charges.factors.iter().map(record).collect());
+        arrays(CHARGES, factors.iter().map(record).collect());
     }
-    if !rest.charges.rules.is_empty() {
+    if !rules.is_empty() {
         let record = |rule: &ChargeByChange| to_json(&ChargeRuleChange::from(*rule));
-        arrays(CHARGE_BY, rest.charges.rules.iter().map(record).collect());
+        arrays(CHARGE_BY, rules.iter().map(record).collect());
     }
-    if !rest.budgets.is_empty() {
-        arrays(BUDGETS, rest.budgets.iter().map(|budget| to_json(&BudgetRecord::from(budget))).collect());
+    if !budgets.is_empty() {
+        arrays(BUDGETS, budgets.iter().map(|budget| to_json(&BudgetRecord::from(budget))).collect());
     }
-    parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
+    parts.extend(rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()
 }
 
@@ -63,17 +66,19 @@ fn to_json(record: &impl Serialize) -> Value {
 }
 
 fn tree_record(rule: &Rule) -> Value {
+    let Rule { instant, half_life, reset, weights, policy, options, replaces_all } = rule;
+    let Weights { node, core, gpu } = weights;
     let options: Map<String, Value> =
-        rule.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        options.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     json!({
-        "at": rule.instant,
-        "half_life": rule.half_life.seconds().unwrap_or(0.0),
-        "reset": rule.reset,
-        "node_weight": rule.weights.node,
-        "core_weight": rule.weights.core,
-        "gpu_weight": rule.weights.gpu,
-        "policy": rule.policy.to_string(),
+        "at": instant,
+        "half_life": half_life.seconds().unwrap_or(0.0),
+        "reset": reset,
+        "node_weight": node,
+        "core_weight": core,
+        "gpu_weight": gpu,
+        "policy": policy.to_string(),
         "options": options,
-        "replaces_all": rule.replaces_all,
+        "replaces_all": replaces_all,
     })
 }

@@ -23,10 +23,10 @@ impl Standing {
     }
 
     /// Replaces the site by a staged site. Removes the tree if no part of the push has a rule for ranking.
-    pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, String> {
-        let (charges, budgets) = staged.take_charges_and_budgets();
+    pub fn push_staged(&mut self, staged: StagedSite, mode: Mode) -> Result<SiteChange, String> {
+        let (complete, charges, budgets) = staged.combine_parts(mode);
         check_windows(&budgets).inspect_err(|_| self.usages.remove_unused())?;
-        match staged.combine_parts(mode) {
+        match complete {
             Some(complete) => Ok(SiteChange { budgets, ..self.replace_site(complete, charges)? }),
             None if !budgets.is_empty() => {
                 self.usages.remove_unused();

@@ -82,17 +82,13 @@ impl StagedSite {
             // `add_row` has copied the name, so the name can be freed now. Freeing 100,000 names at the commit would take too long.
             leaf.name = Box::default();
         }
-        self.part.rule = part.rule.or(self.part.rule.take());
-        self.part.banks.extend(part.banks);
-        self.part.associations.extend(part.associations);
-        self.part.charges.factors.extend(part.charges.factors);
-        self.part.charges.rules.extend(part.charges.rules);
-        self.part.budgets.extend(part.budgets);
-    }
-
-    /// Removes and returns the charging rules and the budgets of all parts of the push.
-    pub(super) fn take_charges_and_budgets(&mut self) -> (Charges, Vec<Budget>) {
-        (std::mem::take(&mut self.part.charges), std::mem::take(&mut self.part.budgets))
+        let SitePart { rule, banks, associations, charges: Charges { factors, rules }, budgets } = part;
+        self.part.rule = rule.or(self.part.rule.take());
+        self.part.banks.extend(banks);
+        self.part.associations.extend(associations);
+        self.part.charges.factors.extend(factors);
+        self.part.charges.rules.extend(rules);
+        self.part.budgets.extend(budgets);
     }
 
     /// Returns true if no part of the push has an association.
@@ -100,10 +96,11 @@ impl StagedSite {
         self.indices.is_empty()
     }
 
-    /// Combines the parts of the push into a site. Returns `None` if no part of the push has a rule for ranking.
-    pub(super) fn combine_parts(self, mode: Mode) -> Option<AssembledSite> {
-        let SitePart { rule, banks, associations, .. } = self.part;
-        let site = Site { rule: rule?, mode, banks, associations };
-        Some(AssembledSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
+    /// Combines the parts of the push. The site is `None` if no part has a rule for ranking.
+    pub(super) fn combine_parts(self, mode: Mode) -> (Option<AssembledSite>, Charges, Vec<Budget>) {
+        let StagedSite { part, rows, indices, freed } = self;
+        let SitePart { rule, banks, associations, charges, budgets } = part;
+        let site = rule.map(|rule| Site { rule, mode, banks, associations });
+        (site.map(|site| AssembledSite { site, rows, indices, freed }), charges, budgets)
     }
 }

@@ -91,13 +91,20 @@ impl Record for BankRecord {
 
 impl From<&BankWithBranch> for BankRecord {
     fn from(((name, priority), bank): &BankWithBranch) -> Self {
-        let parent = |bank: &Bank| bank.parent.as_ref().map(ToString::to_string).unwrap_or_default();
-        BankRecord {
+        let without_branch = BankRecord {
             bank: name.to_string(),
             priority: *priority,
-            parent: bank.as_ref().map(parent),
-            shares: bank.as_ref().map(|bank| from_shares(bank.shares)),
-            active: bank.as_ref().map(|bank| bank.active.into()),
+            parent: None,
+            shares: None,
+            active: None,
+        };
+        // No push has a usage of a bank itself.
+        let Some(Bank { name: _, parent, shares, usage: _, active }) = bank else { return without_branch };
+        BankRecord {
+            parent: Some(parent.as_ref().map(ToString::to_string).unwrap_or_default()),
+            shares: Some(from_shares(*shares)),
+            active: Some((*active).into()),
+            ..without_branch
         }
     }
 }

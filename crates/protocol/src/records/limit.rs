@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of limits that the site sets on an association, a bank, a user or a queue.
 
-use fairshare_engine::accounts::{SiteLimit, Target};
+use fairshare_engine::accounts::{Cap, SiteLimit, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct LimitRecord {
 
 impl From<&SiteLimit> for LimitRecord {
     fn from(limit: &SiteLimit) -> Self {
-        let SiteLimit { target, queue, amount, cap } = limit;
+        let SiteLimit { target, queue, amount, cap: Cap { limit, is_given } } = limit;
         LimitRecord {
             scope: target.kind().to_owned(),
             name: target.name(),
@@ -34,8 +34,8 @@ impl From<&SiteLimit> for LimitRecord {
                 .as_ref()
                 .filter(|_| !matches!(target, Target::Queue(_)))
                 .map_or(String::new(), ToString::to_string),
-            counts: cap.is_given.then(|| "given".to_owned()),
-            caps: BTreeMap::from([(amount.to_string(), cap.limit.0)]),
+            counts: is_given.then(|| "given".to_owned()),
+            caps: BTreeMap::from([(amount.to_string(), limit.0)]),
         }
     }
 }

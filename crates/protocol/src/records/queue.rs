@@ -87,18 +87,31 @@ impl Record for QueueRecord {
 
 impl From<&Queue> for QueueRecord {
     fn from(queue: &Queue) -> Self {
+        let Queue {
+            ref name,
+            min_nodes_per_job,
+            max_nodes_per_job,
+            max_time_per_job,
+            priority,
+            max_running_jobs,
+            max_nodes_per_assoc,
+            max_sched_jobs,
+            max_sched_nodes_per_assoc,
+            max_sched_cores_per_assoc,
+        } = *queue;
         QueueRecord {
-            queue: queue.name.to_string(),
-            min_nodes_per_job: queue.min_nodes_per_job,
-            max_nodes_per_job: queue.max_nodes_per_job,
-            max_time_per_job: queue.max_time_per_job,
-            priority: queue.priority,
-            max_running_jobs: queue.max_running_jobs.0,
-            max_nodes_per_assoc: queue.max_nodes_per_assoc.0,
-            max_sched_jobs: queue.max_sched_jobs.0,
-            max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
-            max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
-            ..QueueRecord::default()
+            queue: name.to_string(),
+            min_nodes_per_job,
+            max_nodes_per_job,
+            max_time_per_job,
+            priority,
+            max_running_jobs: max_running_jobs.0,
+            max_nodes_per_assoc: max_nodes_per_assoc.0,
+            max_sched_jobs: max_sched_jobs.0,
+            max_sched_nodes_per_assoc: max_sched_nodes_per_assoc.0,
+            max_sched_cores_per_assoc: max_sched_cores_per_assoc.0,
+            max_nodes: None,
+            max_cores: None,
         }
     }
 }
@@ -108,14 +121,17 @@ impl QueueRecord {
     pub fn unlimited(name: &str) -> Self {
         QueueRecord {
             queue: name.to_owned(),
+            min_nodes_per_job: 0,
             max_nodes_per_job: UNLIMITED,
             max_time_per_job: UNLIMITED,
+            priority: 0,
             max_running_jobs: UNLIMITED,
             max_nodes_per_assoc: UNLIMITED,
             max_sched_jobs: UNLIMITED,
             max_sched_nodes_per_assoc: UNLIMITED,
             max_sched_cores_per_assoc: UNLIMITED,
-            ..QueueRecord::default()
+            max_nodes: None,
+            max_cores: None,
         }
     }
 }

@@ -286,7 +286,12 @@ fn collect_settings(state: &Snapshot, tree: Option<&TreePage>) -> Records {
 
 fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord {
     let names = |names: Vec<String>| names.join(",");
+    let bank = snapshot.bank_name.to_string();
     AssociationRecord {
+        userid: user.0.into(),
+        def_bank: bank.clone(),
+        bank,
+        fairshare: None,
         max_running_jobs: snapshot.max_run_jobs.0,
         max_active_jobs: snapshot.max_active_jobs.0,
         max_sched_jobs: snapshot.max_sched_jobs.0,
@@ -296,6 +301,9 @@ fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> Associati
         projects: names(snapshot.projects.iter().map(ToString::to_string).collect()),
         def_project: snapshot.def_project.to_string(),
         active: snapshot.active,
-        ..AssociationRecord::with_limits(user.0.into(), snapshot.bank_name.to_string(), 0)
+        username: None,
+        shares: None,
+        usage: None,
+        counted_until: None,
     }
 }

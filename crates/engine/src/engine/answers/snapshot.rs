@@ -330,7 +330,7 @@ fn convert_to_signed(count: u64) -> i64 {
 fn show_association(view: &View<'_>, id: AssociationId, association: &Association) -> AssociationSnapshot {
     let usage = view.ledger.accounts().usage(id);
     let latest = view.ledger.accounts().latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
-    let (active, total) = view.limits().sum_usage_over_queues(id);
+    let (active_jobs, total) = view.limits().sum_usage_over_queues(id);
     let Tally { run, sched, .. } = total;
     let queues = usage.into_iter().flat_map(|usage| usage.queues());
     let queue_usage = queues.map(|(name, tally)| {
@@ -345,27 +345,42 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         (name.clone(), shown)
     });
     let held_jobs = view.ledger.accounts().list_jobs_before_sched(id, None);
+    // All fields of both types are named, so that the compiler reports a new field that the answer lacks.
+    let Association {
+        user: _,
+        ref bank,
+        max_running_jobs,
+        max_active_jobs,
+        max_sched_jobs,
+        max_nodes,
+        max_cores,
+        ref queues,
+        ref projects,
+        ref def_project,
+        active,
+    } = *association;
     AssociationSnapshot {
-        bank_name: association.bank.clone(),
+        userid: None,
+        is_removed: false,
+        bank_name: bank.clone(),
         fairshare: view.fairshare(id).unwrap_or_default(),
-        max_run_jobs: association.max_running_jobs,
+        max_run_jobs: max_running_jobs,
         cur_run_jobs: convert_to_signed(run.jobs()),
-        max_active_jobs: association.max_active_jobs,
-        cur_active_jobs: convert_to_signed(active),
-        queues: association.queues.to_vec(),
+        max_active_jobs,
+        cur_active_jobs: convert_to_signed(active_jobs),
+        queues: queues.to_vec(),
         queue_factor: latest.map_or(0, |queue| queue.priority),
-        projects: association.projects.to_vec(),
-        def_project: association.def_project.clone().unwrap_or_default(),
-        max_nodes: association.max_nodes,
-        max_cores: association.max_cores,
+        projects: projects.to_vec(),
+        def_project: def_project.clone().unwrap_or_default(),
+        max_nodes,
+        max_cores,
         cur_nodes: convert_to_signed(run.nodes()),
         cur_cores: convert_to_signed(run.cores()),
-        active: i64::from(association.active),
+        active: i64::from(active),
         cur_sched_jobs: convert_to_signed(sched.jobs()),
-        max_sched_jobs: association.max_sched_jobs,
+        max_sched_jobs,
         queue_usage: insert_all(queue_usage),
         held_jobs: insert_all(held_jobs.filter_map(|id| Some((id, show_held_job(view, id)?)))),
-        ..AssociationSnapshot::default()
     }
 }
 
