@@ -6,7 +6,6 @@
 mod association;
 mod budget;
 mod config;
-mod fairshares;
 mod queue;
 mod running_limits;
 mod site_document;
@@ -27,12 +26,11 @@ pub use site_limits::{
     UNLIMITED_BUDGET, measures,
 };
 
-use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use crate::ids::{BankName, ProjectName, UserId};
 use fairshare::insert_all;
-use fairshares::FairShares;
-use site_document::BookTables;
+use site_document::SiteTables;
 use site_limits::LimitSources;
-use staging::Staged;
+use staging::{RecordChange, Staged};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use versions::{Epochs, Versioned};
@@ -73,11 +71,18 @@ struct User {
     banks: BTreeMap<BankName, AssociationId>,
 }
 
+/// An association and its fair-share. Most pushes change fair-shares, but not the other values of associations.
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    association: Versioned<Association>,
+    /// The fair-share. It stays when the association is removed, because live jobs of the association still need it.
+    fairshare: Versioned<f64>,
+}
+
 /// The current associations, queues, projects, banks, weights and limits, and a staged push.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    entries: Vec<Versioned<Association>>,
-    fairshares: FairShares,
+    entries: Vec<Entry>,
     users: BTreeMap<UserId, User>,
     /// The associations of each bank, including removed ones.
     members: BTreeMap<BankName, Vec<AssociationId>>,
@@ -89,13 +94,7 @@ pub struct Book {
     latest: Difference,
     /// The changes to the tree by the staged push.
     tree_change: TreeChange,
-    queues: BTreeMap<QueueName, Queue>,
-    projects: Vec<ProjectName>,
-    banks: BTreeMap<BankName, f64>,
-    /// The pushed weights by the name of the factor. Factors without a pushed weight use the configuration or the default. A
-    /// weight of an unknown factor is stored and shown, and has no effect.
-    weights: BTreeMap<String, i64>,
-    config: Config,
+    tables: SiteTables,
     limits: LimitSources,
     generation: u64,
     has_data: bool,
@@ -151,18 +150,18 @@ impl Book {
 
     /// Returns the association `id`, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.find_current_or_last_value(&self.epochs)
+        self.entries.get(id.index())?.association.find_current_or_last_value(&self.epochs)
     }
 
     /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns
     /// `None` if the association never had a fair-share.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        self.fairshares.find_current_or_last_value(&self.epochs, id)
+        self.entries.get(id.index())?.fairshare.find_current_or_last_value(&self.epochs).copied()
     }
 
     /// Returns the association `id`, or `None` if it was removed.
     fn find_current_association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.present(&self.epochs)
+        self.entries.get(id.index())?.association.present(&self.epochs)
     }
 
     /// Returns true if association `id` is in the last push or in a later update.
@@ -217,49 +216,53 @@ impl Book {
     /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let record = entry.find_current_or_last_value(&self.epochs)?;
-            entry.present(&self.epochs).is_none().then_some((AssociationId::from_index(index)?, record))
+            let record = entry.association.find_current_or_last_value(&self.epochs)?;
+            entry
+                .association
+                .present(&self.epochs)
+                .is_none()
+                .then_some((AssociationId::from_index(index)?, record))
         })
     }
 
     /// Returns the pushed queue `name`, or `None` for an unknown queue.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
-        self.queues.get(name)
+        self.tables.queues.get(name)
     }
 
     /// Returns all queues by name.
     pub fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.queues.values()
+        self.tables.queues.values()
     }
 
     /// Returns true if the project `name` was pushed.
     pub fn has_project(&self, name: &str) -> bool {
-        self.projects.iter().any(|p| p.as_str() == name)
+        self.tables.projects.iter().any(|p| p.as_str() == name)
     }
 
     /// Returns the projects in their pushed order.
     pub fn projects(&self) -> &[ProjectName] {
-        &self.projects
+        &self.tables.projects
     }
 
     /// Returns the pushed priority of `bank`, or `None` if none was pushed.
     pub fn bank_priority(&self, bank: &str) -> Option<f64> {
-        self.banks.get(bank).copied()
+        self.tables.banks.get(bank).copied()
     }
 
     /// Returns all banks with their priorities.
     pub fn banks(&self) -> impl Iterator<Item = (&BankName, f64)> {
-        self.banks.iter().map(|(name, priority)| (name, *priority))
+        self.tables.banks.iter().map(|(name, priority)| (name, *priority))
     }
 
     /// Returns the pushed weights.
     pub fn weights(&self) -> &BTreeMap<String, i64> {
-        &self.weights
+        &self.tables.weights
     }
 
     /// Returns the current switches.
     pub fn config(&self) -> Config {
-        self.config
+        self.tables.config
     }
 
     /// Adds or replaces associations. The last record of a user sets the user's default bank.
@@ -295,75 +298,57 @@ impl Book {
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
         user.default_bank.put(&self.epochs, default.unwrap_or(def_bank));
         self.update_difference(id, (&association, fairshare));
-        match self.get_values_in_force(id) {
-            None => {
-                self.present += 1;
-                self.latest.added += 1;
-            }
-            Some(present) if present == (&association, fairshare) => self.latest.unchanged += 1,
-            Some(_) => self.latest.changed += 1,
-        }
-        self.fairshares.put(&self.epochs, id, fairshare);
+        let present = self.get_values_in_force(id);
+        let (is_new, change) = (present.is_none(), RecordChange::compare(present, (&association, fairshare)));
+        self.present += usize::from(is_new);
+        *self.latest.get_counter(change) += 1;
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            entry.put(&self.epochs, association);
+            entry.fairshare.put(&self.epochs, fairshare);
+            entry.association.put(&self.epochs, association);
         }
     }
 
     /// Replaces all queues.
     pub fn set_queues(&mut self, queues: Vec<Queue>) {
         let queues = insert_all(queues.into_iter().map(|q| (q.name.clone(), q)));
-        let others = self.compare(&BookTables { queues: &queues, ..self.tables() }, &TreeChange::default());
-        self.note_change(others);
-        self.queues = queues;
-        self.store_pushed_queue_names();
+        self.change_tables(|tables| tables.queues = queues);
     }
 
     /// Replaces all projects, keeping their order.
     pub fn set_projects(&mut self, projects: Vec<ProjectName>) {
-        let others =
-            self.compare(&BookTables { projects: &projects, ..self.tables() }, &TreeChange::default());
-        self.note_change(others);
-        self.projects = projects;
+        self.change_tables(|tables| tables.projects = projects);
     }
 
     /// Replaces all bank priorities.
     pub fn set_banks(&mut self, banks: Vec<(BankName, f64)>) {
-        let banks = insert_all(banks);
-        let others = self.compare(&BookTables { banks: &banks, ..self.tables() }, &TreeChange::default());
-        self.note_change(others);
-        self.banks = banks;
+        self.change_tables(|tables| tables.banks = insert_all(banks));
     }
 
     /// Sets the weights in `changes`. Other weights do not change.
     pub fn set_weights(&mut self, changes: Vec<(String, i64)>) {
-        let mut weights = self.weights.clone();
-        for (factor, weight) in changes {
-            weights.insert(factor, weight);
-        }
-        let others = self.compare(&BookTables { weights: &weights, ..self.tables() }, &TreeChange::default());
-        self.note_change(others);
-        self.weights = weights;
+        self.change_tables(|tables| tables.weights.extend(changes));
     }
 
     /// Sets the switches that `patch` has. Other switches do not change.
     pub fn set_config(&mut self, patch: ConfigPatch) {
-        let config = self.config.patched(patch);
-        let others = self.compare(&BookTables { config, ..self.tables() }, &TreeChange::default());
-        self.note_change(others);
-        self.config = config;
+        self.change_tables(|tables| tables.config = tables.config.patched(patch));
     }
 
-    /// Sets `latest` to the changes in `others`, without changes of associations. Increases `generation` by one.
-    fn note_change(&mut self, others: Others) {
+    /// Changes the site data except the associations, and stores the differences in `latest`.
+    fn change_tables(&mut self, change: impl FnOnce(&mut SiteTables)) {
+        let mut tables = self.tables.clone();
+        change(&mut tables);
+        let others = self.compare(&tables, &TreeChange::default());
         self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;
+        self.replace_tables(tables);
     }
 }
 
 /// Returns the user and the id of an association. Adds a user or an association that is not stored yet.
 fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
-    entries: &mut Vec<Versioned<Association>>,
+    entries: &mut Vec<Entry>,
     members: &mut BTreeMap<BankName, Vec<AssociationId>>,
     association: &Association,
 ) -> (&'a mut User, AssociationId) {
@@ -373,7 +358,7 @@ fn find_or_add_id<'a>(
         return (user, id);
     }
     let id = AssociationId(u32::try_from(entries.len()).unwrap_or(u32::MAX));
-    entries.push(Versioned::default());
+    entries.push(Entry::default());
     user.banks.insert(association.bank.clone(), id);
     members.entry(association.bank.clone()).or_default().push(id);
     (user, id)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A whole site document, and the differences between it and the current records.
 
-use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit};
+use super::{AssociationRecord, Book, Config, ConfigPatch, Queue, RecordChange, SiteLimit};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use fairshare::insert_all;
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,15 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Returns the number of added, changed or unchanged associations, depending on `change`.
+    pub(super) fn get_counter(&mut self, change: RecordChange) -> &mut usize {
+        match change {
+            RecordChange::Added => &mut self.added,
+            RecordChange::Changed => &mut self.changed,
+            RecordChange::Unchanged => &mut self.unchanged,
+        }
+    }
+
     /// Adds the changes in `other`, which belong to the same push.
     pub fn add(&mut self, other: Difference) {
         self.added += other.added;
@@ -174,51 +183,45 @@ impl Difference {
     }
 }
 
-/// The stored site data, except the associations.
-pub(super) struct BookTables<'a> {
-    pub queues: &'a BTreeMap<QueueName, Queue>,
-    pub projects: &'a [ProjectName],
-    pub banks: &'a BTreeMap<BankName, f64>,
-    pub limits: &'a [SiteLimit],
-    pub weights: &'a BTreeMap<String, i64>,
+/// The data of a site, except the associations. A staged push and the stored data have the same tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SiteTables {
+    pub queues: BTreeMap<QueueName, Queue>,
+    pub projects: Vec<ProjectName>,
+    pub banks: BTreeMap<BankName, f64>,
+    /// Banks with their parents.
+    pub parents: Vec<(BankName, BankName)>,
+    pub limits: Vec<SiteLimit>,
+    /// The pushed weights by the name of the factor. Factors without a pushed weight use the configuration or the default. A
+    /// weight of an unknown factor is stored and shown, and has no effect.
+    pub weights: BTreeMap<String, i64>,
     pub config: Config,
 }
 
 impl Book {
     /// Returns the changes from the stored site data to `next`, except the changes of associations.
-    pub(super) fn compare(&self, next: &BookTables<'_>, tree: &TreeChange) -> Others {
+    pub(super) fn compare(&self, next: &SiteTables, tree: &TreeChange) -> Others {
+        let SiteTables { queues, projects, banks, parents: _, limits, weights, config } = &self.tables;
         let to_map = |projects: &[ProjectName]| insert_all(projects.iter().map(|name| (name.clone(), ())));
-        let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
+        let caps = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
             insert_all(limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)))
         };
-        let mut banks = ChangeCounts::compare(&self.banks, next.banks);
-        let has_same_priority = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
-        banks.changed += tree.banks.iter().filter(has_same_priority).count();
-        let (before, after) = (self.config, next.config);
+        let mut of_banks = ChangeCounts::compare(banks, &next.banks);
+        let has_same_priority = |bank: &&BankName| banks.get(*bank) == next.banks.get(*bank);
+        of_banks.changed += tree.banks.iter().filter(has_same_priority).count();
+        let Config { deny_unknown_queues, zero_score } = *config;
         let switches =
-            [before.deny_unknown_queues != after.deny_unknown_queues, before.zero_score != after.zero_score];
+            [deny_unknown_queues != next.config.deny_unknown_queues, zero_score != next.config.zero_score];
         Others {
-            queues: ChangeCounts::compare(&self.queues, next.queues),
-            projects: ChangeCounts::compare(&to_map(&self.projects), &to_map(next.projects)),
-            banks,
-            limits: ChangeCounts::compare(&limits(self.pushed_limits()), &limits(next.limits)),
-            factors: ChangeCounts::compare(&self.weights, next.weights),
+            queues: ChangeCounts::compare(queues, &next.queues),
+            projects: ChangeCounts::compare(&to_map(projects), &to_map(&next.projects)),
+            banks: of_banks,
+            limits: ChangeCounts::compare(&caps(limits), &caps(&next.limits)),
+            factors: ChangeCounts::compare(weights, &next.weights),
             budgets: tree.budgets,
             config: ConfigChanges {
                 changed: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
             },
-        }
-    }
-
-    /// Returns the stored site data, except the associations.
-    pub(super) fn tables(&self) -> BookTables<'_> {
-        BookTables {
-            queues: &self.queues,
-            projects: &self.projects,
-            banks: &self.banks,
-            limits: self.pushed_limits(),
-            weights: &self.weights,
-            config: self.config,
         }
     }
 

@@ -7,6 +7,7 @@
 //! contains the parents of banks. A limit on each bank applies only to banks that have no banks below them. A
 //! limit on each queue applies to each pushed queue.
 
+use super::site_document::SiteTables;
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
 use fairshare::insert_all;
@@ -388,45 +389,51 @@ impl SiteLimits {
     }
 }
 
-/// The sources of site limits.
+/// The current site limits, and their sources other than the last push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitSources {
-    /// Limits of the last push.
-    pub pushed: Vec<SiteLimit>,
     /// The limits that Flux's configuration sets.
-    pub configured: Vec<SiteLimit>,
+    configured: Vec<SiteLimit>,
     /// The deposited amounts of budgets.
     budgets: Vec<SiteLimit>,
-    /// Banks with their parents.
-    pub parents: Vec<(BankName, BankName)>,
-    /// The names of the pushed queues.
-    pub queues: Vec<QueueName>,
     /// The parent of each virtual queue, from Flux's configuration.
-    pub queue_parents: Arc<QueueParents>,
+    queue_parents: Arc<QueueParents>,
     /// The exempt queues of Flux's configuration.
     exempt: ExemptQueues,
     in_force: Arc<SiteLimits>,
 }
 
-impl LimitSources {
+impl Book {
     /// Computes the limits from the configuration, the push and the budgets. Replaces `in_force` if the limits have
     /// changed.
-    pub fn apply(&mut self) {
-        let limits = self.configured.iter().chain(&self.pushed).chain(&self.budgets);
-        let mut all = SiteLimits::new(limits, &self.parents, &self.queues, &self.queue_parents);
-        all.exempt = self.exempt.clone();
-        for (queue, parent) in &*self.queue_parents {
-            if let Some(scopes) = self.exempt.get(parent) {
+    fn apply_limits(&mut self) {
+        let LimitSources { configured, budgets, queue_parents, exempt, in_force } = &mut self.limits;
+        let limits = configured.iter().chain(&self.tables.limits).chain(&*budgets);
+        let queues: Vec<QueueName> = self.tables.queues.keys().cloned().collect();
+        let mut all = SiteLimits::new(limits, &self.tables.parents, &queues, queue_parents);
+        all.exempt = exempt.clone();
+        for (queue, parent) in &**queue_parents {
+            if let Some(scopes) = exempt.get(parent) {
                 all.exempt.entry(queue.clone()).or_default().extend(scopes);
             }
         }
-        if all != *self.in_force {
-            self.in_force = Arc::new(all);
+        if all != **in_force {
+            *in_force = Arc::new(all);
         }
     }
-}
 
-impl Book {
+    /// Replaces the data of the site except the associations. Computes the limits again if they depend on a value that
+    /// has changed.
+    pub(super) fn replace_tables(&mut self, tables: SiteTables) {
+        let before = std::mem::replace(&mut self.tables, tables);
+        let SiteTables { queues, parents, limits, .. } = &self.tables;
+        let is_same =
+            before.queues.keys().eq(queues.keys()) && (&before.parents, &before.limits) == (parents, limits);
+        if !is_same && !(limits.is_empty() && self.limits.in_force.is_empty()) {
+            self.apply_limits();
+        }
+    }
+
     /// Returns the current site limits. Each change of the limits creates a new `Arc`, so comparing addresses shows whether they changed.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
@@ -434,19 +441,19 @@ impl Book {
 
     /// Returns the limits of the last push.
     pub fn pushed_limits(&self) -> &[SiteLimit] {
-        &self.limits.pushed
+        &self.tables.limits
     }
 
     /// Returns the banks of the last push with their parents.
     pub fn parents(&self) -> &[(BankName, BankName)] {
-        &self.limits.parents
+        &self.tables.parents
     }
 
     /// Sets the limits and the exempt queues of Flux's configuration.
     pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>, exempt: ExemptQueues) {
         if self.limits.configured != limits || self.limits.exempt != exempt {
             (self.limits.configured, self.limits.exempt) = (limits, exempt);
-            self.limits.apply();
+            self.apply_limits();
         }
     }
 
@@ -454,7 +461,7 @@ impl Book {
     pub fn set_budget_limits(&mut self, limits: Vec<SiteLimit>) {
         if self.limits.budgets != limits {
             self.limits.budgets = limits;
-            self.limits.apply();
+            self.apply_limits();
         }
     }
 
@@ -462,7 +469,7 @@ impl Book {
     pub fn set_queue_parents(&mut self, parents: QueueParents) {
         if *self.limits.queue_parents != parents {
             self.limits.queue_parents = Arc::new(parents);
-            self.limits.apply();
+            self.apply_limits();
         }
     }
 
@@ -472,26 +479,6 @@ impl Book {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));
         own.into_iter().chain(parent.and_then(|parent| self.queue(parent.as_str())))
-    }
-
-    /// Stores the names of the pushed queues for limits on each queue.
-    pub(super) fn store_pushed_queue_names(&mut self) {
-        let names = || self.queues.keys();
-        if !names().eq(&self.limits.queues) {
-            self.limits.queues = names().cloned().collect();
-            if !self.limits.in_force.is_empty() {
-                self.limits.apply();
-            }
-        }
-    }
-
-    pub(super) fn set_pushed_limits(&mut self, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {
-        if self.limits.pushed != limits || self.limits.parents != parents {
-            (self.limits.pushed, self.limits.parents) = (limits, parents);
-            if !self.limits.pushed.is_empty() || !self.limits.in_force.is_empty() {
-                self.limits.apply();
-            }
-        }
     }
 }
 

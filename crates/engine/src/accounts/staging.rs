@@ -5,25 +5,17 @@
 //! the new records before the commit. A commit takes the same time for any number of associations, and needs no
 //! cleanup.
 
-use super::site_document::{BookTables, Difference, SiteRecords, TreeChange};
-use super::{
-    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit,
-    find_or_add_id,
-};
-use crate::ids::{BankName, ProjectName, QueueName};
-use std::collections::{BTreeMap, BTreeSet};
+use super::site_document::{Difference, SiteRecords, SiteTables, TreeChange};
+use super::{Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, find_or_add_id};
+use std::collections::BTreeSet;
 
 /// The staged push without its associations. The associations of the push are stored next to the current associations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
     /// The changes in the parts of the push that have arrived so far. The commit computes `removed`.
     difference: Difference,
-    queues: BTreeMap<QueueName, Queue>,
-    projects: Vec<ProjectName>,
-    banks: BTreeMap<BankName, f64>,
-    parents: Vec<(BankName, BankName)>,
-    limits: Vec<SiteLimit>,
-    weights: BTreeMap<String, i64>,
+    /// The tables of the push. The commit computes `config`.
+    tables: SiteTables,
     config: ConfigPatch,
     keeps_config: bool,
     /// The names of the arrays in the parts of the push that have arrived so far.
@@ -36,27 +28,18 @@ impl Staged {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
     }
-
-    /// Returns the number of added, changed or unchanged associations, depending on `change`.
-    fn get_change_counter(&mut self, change: RecordChange) -> &mut usize {
-        match change {
-            RecordChange::Added => &mut self.difference.added,
-            RecordChange::Changed => &mut self.difference.changed,
-            RecordChange::Unchanged => &mut self.difference.unchanged,
-        }
-    }
 }
 
 /// How a pushed record differs from the current record.
 #[derive(Clone, Copy)]
-enum RecordChange {
+pub(super) enum RecordChange {
     Added,
     Changed,
     Unchanged,
 }
 
 impl RecordChange {
-    fn compare<T: PartialEq>(present: Option<T>, next: T) -> RecordChange {
+    pub(super) fn compare<T: PartialEq>(present: Option<T>, next: T) -> RecordChange {
         match present {
             None => RecordChange::Added,
             Some(present) if present == next => RecordChange::Unchanged,
@@ -83,17 +66,19 @@ impl Book {
     /// Adds a part to the staged push. If a record occurs several times, the last occurrence counts.
     pub fn stage_records(&mut self, part: SiteRecords) {
         let Some(mut staged) = self.staged.take() else { return };
-        for record in part.associations {
+        let SiteRecords { associations, queues, projects, banks, parents, limits, weights, config, arrays } =
+            part;
+        for record in associations {
             self.stage_record(&mut staged, record);
         }
-        staged.queues.extend(part.queues.into_iter().map(|queue| (queue.name.clone(), queue)));
-        staged.projects.extend(part.projects);
-        staged.banks.extend(part.banks);
-        staged.parents.extend(part.parents);
-        staged.limits.extend(part.limits);
-        staged.weights.extend(part.weights);
-        staged.arrays.extend(part.arrays);
-        staged.config = staged.config.then(part.config);
+        staged.tables.queues.extend(queues.into_iter().map(|queue| (queue.name.clone(), queue)));
+        staged.tables.projects.extend(projects);
+        staged.tables.banks.extend(banks);
+        staged.tables.parents.extend(parents);
+        staged.tables.limits.extend(limits);
+        staged.tables.weights.extend(weights);
+        staged.arrays.extend(arrays);
+        staged.config = staged.config.then(config);
         self.staged = Some(staged);
     }
 
@@ -123,39 +108,30 @@ impl Book {
     }
 
     /// Returns the differences between the staged push and the current records.
-    fn compute_staged_difference(&self) -> Difference {
-        let Some(staged) = &self.staged else { return Difference::default() };
+    fn compute_difference(&self, staged: &Staged) -> Difference {
         let mut difference = staged.difference;
         difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
         let in_tree = self.count_associations_changed_only_in_tree();
         difference.changed += in_tree;
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
-        let next = BookTables {
-            queues: &staged.queues,
-            projects: &staged.projects,
-            banks: &staged.banks,
-            limits: &staged.limits,
-            weights: &staged.weights,
-            config: staged.config_after_commit(self.config),
-        };
-        difference.others = self.compare(&next, &self.tree_change);
+        difference.others = self.compare(&staged.tables, &self.tree_change);
         difference
     }
 
     /// Commits the staged push: its records replace all earlier records. Returns the changes. The record of a removed
     /// association is kept for its live jobs. An association keeps its id, even if it is removed and added again.
     pub fn commit_records(&mut self) -> Difference {
-        let difference = self.compute_staged_difference();
+        let Some(mut staged) = self.staged.take() else {
+            self.tree_change = TreeChange::default();
+            return Difference::default();
+        };
+        staged.tables.config = staged.config_after_commit(self.tables.config);
+        let difference = self.compute_difference(&staged);
         self.tree_change = TreeChange::default();
-        let Some(staged) = self.staged.take() else { return difference };
         self.epochs.commit_epoch();
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
-        self.config = staged.config_after_commit(self.config);
-        (self.weights, self.queues) = (staged.weights, staged.queues);
-        (self.projects, self.banks) = (staged.projects, staged.banks);
-        self.store_pushed_queue_names();
-        self.set_pushed_limits(staged.limits, staged.parents);
+        self.replace_tables(staged.tables);
         self.generation += 1;
         self.latest = difference;
         difference
@@ -180,8 +156,10 @@ impl Book {
             return;
         }
         let epochs = &self.epochs;
-        self.entries.iter_mut().for_each(|entry| entry.remove_aborted_values(epochs));
-        self.fairshares.remove_aborted_values(epochs);
+        for entry in &mut self.entries {
+            entry.association.remove_aborted_values(epochs);
+            entry.fairshare.remove_aborted_values(epochs);
+        }
         self.users.values_mut().for_each(|user| user.default_bank.remove_aborted_values(epochs));
         self.epochs.clear_aborted_epochs();
     }
@@ -195,24 +173,24 @@ impl Book {
         }
         let present = self.get_values_in_force(id);
         if let Some(replaced) = self.get_staged_values(id) {
-            *staged.get_change_counter(RecordChange::compare(present, replaced)) -= 1;
+            *staged.difference.get_counter(RecordChange::compare(present, replaced)) -= 1;
         }
-        *staged.get_change_counter(RecordChange::compare(present, (&association, fairshare))) += 1;
-        self.fairshares.stage(&self.epochs, id, fairshare);
+        *staged.difference.get_counter(RecordChange::compare(present, (&association, fairshare))) += 1;
         if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.fairshare.stage(&self.epochs, fairshare);
             // Most records of a push equal the current record. An equal record is not copied.
-            if entry.present(&self.epochs) == Some(&association) {
-                entry.mark_staged_value_unchanged(&self.epochs);
+            if entry.association.present(&self.epochs) == Some(&association) {
+                entry.association.mark_staged_value_unchanged(&self.epochs);
             } else {
-                entry.stage(&self.epochs, association);
+                entry.association.stage(&self.epochs, association);
             }
         }
     }
 
     /// Returns the values of association `id` in the staged push, or `None` if the push does not contain the association.
     fn get_staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
-        let association = self.entries.get(id.index())?.staged(&self.epochs)?;
-        Some((association, self.fairshares.staged(&self.epochs, id)?))
+        let entry = self.entries.get(id.index())?;
+        Some((entry.association.staged(&self.epochs)?, *entry.fairshare.staged(&self.epochs)?))
     }
 
     /// Corrects the number of changes that the staged push makes. The caller then replaces the record of association
@@ -224,8 +202,8 @@ impl Book {
             RecordChange::compare(Some(next), pushed),
         );
         if let Some(staged) = &mut self.staged {
-            *staged.get_change_counter(before) -= 1;
-            *staged.get_change_counter(after) += 1;
+            *staged.difference.get_counter(before) -= 1;
+            *staged.difference.get_counter(after) += 1;
         }
     }
 }

@@ -11,6 +11,10 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
     SiteLimit { target, queue: queue.map(Into::into), amount, cap }
 }
 
+fn set_pushed_limits(book: &mut Book, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {
+    book.replace_tables(SiteTables { limits, parents, ..book.tables.clone() });
+}
+
 fn list_limits(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
     let all = limits.list_limits_of_user(UserId(user), &bank.into());
     let format_limit = |(target, queue, caps): ScopeLimits| {
@@ -89,7 +93,7 @@ fn a_limit_on_each_queue_applies_to_pushed_queues_without_their_own_limit() {
         ["queue batch in batch: run-jobs=3 run-gpus=4", "queue debug in debug: run-jobs=3 run-gpus=9"]
     );
     let mut book = Book::default();
-    book.set_pushed_limits(vec![limit(Target::EachQueue, None, JOBS, 3)], Vec::new());
+    set_pushed_limits(&mut book, vec![limit(Target::EachQueue, None, JOBS, 3)], Vec::new());
     assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
     book.set_queues(vec![Queue { name: "batch".into(), ..Queue::default() }]);
     assert_eq!(list_limits(book.site_limits(), 7, "A"), ["queue batch in batch: run-jobs=3"]);
@@ -130,16 +134,16 @@ fn a_push_that_removes_limits_or_moves_banks_changes_limits_at_once() {
     let mut book = Book::default();
     let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
     let parents = |parent: &str| vec![("A".into(), parent.into())];
-    book.set_pushed_limits(pushed(), parents("root"));
+    set_pushed_limits(&mut book, pushed(), parents("root"));
     assert_eq!(book.pushed_limits(), pushed());
     assert_eq!(list_limits(book.site_limits(), 7, "A"), ["bank root: run-gpus=4"]);
-    book.set_pushed_limits(pushed(), parents("other"));
+    set_pushed_limits(&mut book, pushed(), parents("other"));
     assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
-    book.set_pushed_limits(pushed(), parents("root"));
+    set_pushed_limits(&mut book, pushed(), parents("root"));
     let before = Arc::clone(book.site_limits());
-    book.set_pushed_limits(pushed(), parents("root"));
+    set_pushed_limits(&mut book, pushed(), parents("root"));
     assert!(Arc::ptr_eq(&before, book.site_limits()));
-    book.set_pushed_limits(Vec::new(), parents("root"));
+    set_pushed_limits(&mut book, Vec::new(), parents("root"));
     assert!(book.site_limits().is_empty() && book.pushed_limits().is_empty());
 }
 
