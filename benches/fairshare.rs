@@ -13,11 +13,11 @@ use fairshare::{Builder, Options, Policy, Ranking, Shares};
 fn build_site(leaves: usize, banks: usize) -> Builder {
     let mut random = Random(leaves as u64);
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     for bank in 1..banks {
         let parent = if bank <= 10 { "root".to_owned() } else { format!("bank{:05}", (bank - 1) / 10) };
         let shares = Shares::Count(1 + random.generate_number_below(1000));
-        builder.bank(&format!("bank{bank:05}"), Some(&parent), shares, None);
+        builder.bank(&format!("bank{bank:05}"), Some(&parent), shares, None, true);
     }
     for leaf in 0..leaves {
         let bank = if banks == 1 { "root".to_owned() } else { format!("bank{:05}", 1 + leaf % (banks - 1)) };
@@ -31,9 +31,15 @@ fn build_site(leaves: usize, banks: usize) -> Builder {
 /// Creates a tree in which each level has one bank and one user.
 fn build_chain_of_banks(levels: usize) -> Builder {
     let mut builder = Builder::default();
-    builder.bank("bank0", None, Shares::Count(1), None);
+    builder.bank("bank0", None, Shares::Count(1), None, true);
     for level in 1..levels {
-        builder.bank(&format!("bank{level}"), Some(&format!("bank{}", level - 1)), Shares::Count(2), None);
+        builder.bank(
+            &format!("bank{level}"),
+            Some(&format!("bank{}", level - 1)),
+            Shares::Count(2),
+            None,
+            true,
+        );
     }
     for level in 0..levels {
         let usage = Some((level % 1000) as f64);

@@ -135,7 +135,7 @@ impl Jobtap for MfPriority {
     ];
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
-    const TIMERS: &'static [&'static str] = &Timer::NAMES;
+    const TIMERS: &'static [&'static str] = Timer::NAMES;
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -227,7 +227,7 @@ impl Jobtap for MfPriority {
     }
 
     fn handle_timer(&self, host: Host<'_, Self>, timer: usize) {
-        let Some(timer) = Timer::from_index(timer) else { return };
+        let Some(timer) = Timer::from_repr(timer) else { return };
         match timer {
             Timer::Remember => {
                 let is_push_open = self.is_push_open();

@@ -38,10 +38,15 @@ fn queues() -> Value {
     json!({"q": {}, "r": {}})
 }
 
+/// Returns the name of a timer in the log.
+fn name(timer: Timer) -> &'static str {
+    Timer::NAMES.get(timer.index()).expect("each timer has a name")
+}
+
 /// Returns a configuration with the table `fairshare`. If `what` is the name of the timer `TimeLeft`, adds a limit on
 /// node-hours, which starts this timer. The limit applies to no job.
 fn make_configuration(what: &str, mut fairshare: Value) -> Value {
-    if what == Timer::TimeLeft.name() {
+    if what == name(Timer::TimeLeft) {
         fairshare["limits"] = json!([{"scope": "user", "name": "4999", "run-node-hours": 1}]);
     }
     json!({"queues": queues(), "fairshare": fairshare})
@@ -50,14 +55,14 @@ fn make_configuration(what: &str, mut fairshare: Value) -> Value {
 impl Play {
     pub fn new(what: &str) -> Play {
         // The plugin arms the retry timer only if job-list does not answer.
-        let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
+        let options = Options { job_list: what != name(Timer::Retry), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
         // The configuration lists the queues, so that the plugin does not request their states. Each answer then
         // has only its own effects.
         host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
         let site = Site { host, so: PluginCopy::new(faulty_plugin()) };
         site.load(&first_document());
-        let asks_much = what == Timer::Answer.name();
+        let asks_much = what == name(Timer::Answer);
         let banks = BTreeMap::new();
         Play {
             site,

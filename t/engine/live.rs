@@ -115,7 +115,7 @@ fn interleaving_orders_jobs_as_one_openpbs_scheduling_cycle_would() {
         // In OpenPBS the built-in group is a leaf, but it has no entity and no job.
         let mut turns = Turns::new(&tree, &ranking, tree.leaves().map(|leaf| (leaf, picks.len()))).unwrap();
         for (number, pick) in picks.iter().enumerate() {
-            let ours = turns.next(cost).map(|leaf| tree.name(leaf));
+            let ours = turns.take(|_| cost).map(|leaf| tree.name(leaf));
             assert_eq!(ours, pick.as_str(), "{name}: pick {number}");
         }
         for (node, usage) in sequence["final_temp_usage"].as_object().unwrap() {

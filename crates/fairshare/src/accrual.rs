@@ -11,6 +11,7 @@
 //! scaled again for each time. [`NEGLIGIBLE`] is compared with plain usage.
 
 use std::f64::consts::LN_2;
+use strum::{EnumString, IntoStaticStr};
 
 /// Smaller usage becomes 0, so that decay never produces denormal numbers.
 pub const NEGLIGIBLE: f64 = 1e-9;
@@ -68,7 +69,8 @@ impl HalfLife {
 }
 
 /// The usage that is counted for a running job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Mode {
     /// The usage until now.
     #[default]
@@ -81,10 +83,7 @@ pub enum Mode {
 impl Mode {
     /// Returns the name of the accrual mode in the configuration.
     pub fn name(self) -> &'static str {
-        match self {
-            Mode::Elapsed => "elapsed",
-            Mode::Committed => "committed",
-        }
+        self.into()
     }
 }
 

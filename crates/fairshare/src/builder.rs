@@ -53,20 +53,19 @@ impl Rows {
 }
 
 impl Builder {
-    /// Adds a bank; see [`super::Bank`].
-    pub fn bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
+    /// Adds a bank; see [`super::Bank`]. Commands show whether a bank is active, but only the mark of an association
+    /// decides whether the association is ranked.
+    pub fn bank(
+        &mut self,
+        name: &str,
+        parent: Option<&str>,
+        shares: Shares,
+        usage: Option<f64>,
+        active: bool,
+    ) {
         let parent = parent.map_or(NONE, |parent| self.names.intern(parent));
         let name = self.names.intern(name);
-        self.banks.push(name, parent, shares, usage, true);
-    }
-
-    /// Adds a bank that is marked inactive. Commands show this mark, but only the mark of an association
-    /// decides whether the association is ranked.
-    pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
-        self.bank(name, parent, shares, usage);
-        if let Some(flags) = self.banks.flags.last_mut() {
-            flags.put(Flags::INACTIVE, true);
-        }
+        self.banks.push(name, parent, shares, usage, active);
     }
 
     /// Adds an association; see [`super::Association`].

@@ -55,10 +55,10 @@ impl<'a> ChargedFairshares<'a> {
             return self.ranking.fairshare(leaf);
         }
         let path = self.find_path(leaf);
-        let rules = self.ranking.policy.rules();
-        let fairshare = if let Some(formula) = rules.formula(&self.ranking.options) {
+        let policy = self.ranking.policy;
+        let fairshare = if let Some(formula) = policy.formula(&self.ranking.options) {
             Some(self.compute_by_formula(&*formula, &path, recorded, usage))
-        } else if rules.compares_quotients() {
+        } else if policy.compares_quotients() {
             let ranked = self.ranking.ranked();
             self.count_associations_ahead(&path, recorded, usage)
                 .map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)

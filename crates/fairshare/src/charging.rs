@@ -6,6 +6,7 @@
 
 use crate::periods::{Resources, Weights};
 use std::collections::{BTreeMap, BTreeSet};
+use strum::{EnumString, IntoStaticStr};
 
 /// The largest charge factor.
 pub const MAX_FACTOR: f64 = 1000.0;
@@ -25,7 +26,8 @@ pub struct ChargeChange {
 }
 
 /// The resources that a job is charged for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ChargeBy {
     /// Jobs are charged for the weighted sum of their nodes, cores and GPUs.
     #[default]
@@ -35,20 +37,9 @@ pub enum ChargeBy {
 }
 
 impl ChargeBy {
-    /// All rules.
-    pub const ALL: [ChargeBy; 2] = [ChargeBy::Sum, ChargeBy::Max];
-
     /// Returns the name of the charging rule in the configuration.
     pub fn name(self) -> &'static str {
-        match self {
-            ChargeBy::Sum => "sum",
-            ChargeBy::Max => "max",
-        }
-    }
-
-    /// Parses a name of the configuration.
-    pub fn parse(text: &str) -> Option<ChargeBy> {
-        ChargeBy::ALL.into_iter().find(|rule| rule.name() == text)
+        self.into()
     }
 }
 

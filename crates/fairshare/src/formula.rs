@@ -7,7 +7,7 @@ use super::tree::{Flags, NodeId, Tree};
 
 /// The values that a formula computes for a node, and that the node's children need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct InheritedFormulaValues {
+pub struct InheritedFormulaValues {
     /// The target: the fraction of the site's shares to which the node is entitled.
     pub norm_shares: f64,
     /// The usage that the policy assigns to the node, as a fraction of the site's usage.
@@ -16,7 +16,7 @@ pub(super) struct InheritedFormulaValues {
 
 /// The input of a formula for one node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub struct Step {
     /// The node's fraction of the siblings' shares; `None` for a node with parent shares.
     pub part: Option<f64>,
     /// True if no sibling has shares.
@@ -32,7 +32,7 @@ pub(super) struct Step {
 }
 
 /// The formula of a policy.
-pub(super) trait Formula {
+pub trait Formula {
     /// Returns the [`InheritedFormulaValues`] of the root.
     fn root(&self) -> InheritedFormulaValues;
     /// Computes the [`InheritedFormulaValues`] of a node below the root.

@@ -3,9 +3,11 @@
 
 use super::Policy;
 use super::tree::MAX_USAGE;
+use strum::{EnumString, IntoStaticStr};
 
 /// How tied siblings are ranked (only `fair-tree` has a choice).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Ties {
     /// As in Slurm's documentation: tied banks are merged, and their children are visited together.
     #[default]
@@ -16,7 +18,8 @@ pub enum Ties {
 }
 
 /// Whether sums include the usage of an inactive association.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum InactiveUsage {
     /// The shares and usage of an inactive association stay in every sum. The association only gets no rank.
     #[default]
@@ -72,13 +75,7 @@ impl Options {
         let value_error = || format!("{name} is \"{value}\", expected {allowed}");
         let parse_number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         match name {
-            "ties" => {
-                self.ties = match value {
-                    "documented" => Ties::Documented,
-                    "slurm-program" => Ties::SlurmProgram,
-                    _ => return Err(value_error()),
-                }
-            }
+            "ties" => self.ties = value.parse().map_err(|_| value_error())?,
             "pbs.min_usage" => {
                 self.pbs_min_usage =
                     parse_number().filter(|number| *number <= MAX_USAGE).ok_or_else(value_error)?;
@@ -86,20 +83,14 @@ impl Options {
             "dampening" => {
                 self.dampening = parse_number().filter(|number| *number > 0.0).ok_or_else(value_error)?
             }
-            _ => {
-                self.inactive_usage = match value {
-                    "count" => InactiveUsage::Count,
-                    "ignore" => InactiveUsage::Ignore,
-                    _ => return Err(value_error()),
-                }
-            }
+            _ => self.inactive_usage = value.parse().map_err(|_| value_error())?,
         }
         Ok(())
     }
 
     /// Returns true if the ranking policy uses the option `name`. An option that no policy lists applies to all policies.
     pub fn applies(name: &str, policy: Policy) -> bool {
-        let uses = |policy: Policy| policy.rules().options().contains(&name);
+        let uses = |policy: Policy| policy.options().contains(&name);
         uses(policy) || !Policy::ALL.into_iter().any(uses)
     }
 
@@ -110,14 +101,7 @@ impl Options {
 
     /// Returns every option as (name, value), in the form that [`Options::set`] reads.
     pub fn settings(&self) -> [(&'static str, String); 4] {
-        let ties = match self.ties {
-            Ties::Documented => "documented",
-            Ties::SlurmProgram => "slurm-program",
-        };
-        let inactive = match self.inactive_usage {
-            InactiveUsage::Count => "count",
-            InactiveUsage::Ignore => "ignore",
-        };
+        let (ties, inactive): (&str, &str) = (self.ties.into(), self.inactive_usage.into());
         [
             ("ties", ties.to_owned()),
             ("pbs.min_usage", self.pbs_min_usage.to_string()),

@@ -78,13 +78,13 @@ impl Tree {
         ranking.order.reserve(ranking.rank.len());
         ranking.factor.clear();
         ranking.numbers.clear();
-        policy.rules().rank(self, ranking);
+        policy.rank(self, ranking);
         Ok(())
     }
 
     /// Returns an error if the policy does not support the shares of a node. Usage has no influence.
     pub fn check_policy(&self, policy: Policy) -> Result<(), String> {
-        if policy.rules().takes_parent_shares() {
+        if policy.takes_parent_shares() {
             return Ok(());
         }
         // The shares of the root are never used.
@@ -133,7 +133,7 @@ impl Ranking {
 
     /// Returns the usage of a node and of all nodes below (`pbs`: including the minimum usage).
     pub fn usage(&self, tree: &Tree, node: NodeId) -> f64 {
-        self.policy.rules().usage(tree, self, node)
+        self.policy.usage(tree, self, node)
     }
 
     /// Returns the usage of a node and of all nodes below, without the minimum usage of `pbs`.
@@ -159,7 +159,7 @@ impl Ranking {
             fairshare: self.fairshare(node),
             pbs: None,
         };
-        self.policy.rules().add_numbers(tree, self, node, &mut detail);
+        self.policy.add_numbers(tree, self, node, &mut detail);
         detail
     }
 
@@ -199,7 +199,7 @@ impl Ranking {
     /// Returns the sum of the shares, and the sum of the usage, of a node and its siblings.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.find_bank_where_node_competes(tree, node) as usize;
-        let usage = self.policy.rules().usage_divisors(&self.sums);
+        let usage = self.policy.usage_divisors(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
 

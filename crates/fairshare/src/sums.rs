@@ -11,7 +11,7 @@ use super::{InactiveUsage, Options};
 /// Columns with one entry per bank of a tree. Sums are computed in node order, so the order of the input does not
 /// change rounding errors.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sums {
+pub struct Sums {
     /// Usage of the bank and of all nodes below.
     pub total: Vec<f64>,
     /// The bank under which the children compete: the bank itself or, if it has `Shares::Parent`, the nearest bank

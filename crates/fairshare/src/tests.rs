@@ -296,7 +296,7 @@ fn weights_within_the_tolerance_are_tied() {
         (1e9 + 1e-6, 1e9, false),
     ];
     for (a, b, equal) in rows {
-        assert_eq!(Policy::WeightedWalk.rules().is_tie(a, b), equal, "{a} {b}");
+        assert_eq!(Policy::WeightedWalk.is_tie(a, b), equal, "{a} {b}");
     }
 }
 

@@ -84,7 +84,7 @@ impl Tree {
     pub fn build(site: &Site) -> Result<Tree, TreeError> {
         let mut builder = Builder::default();
         for bank in &site.banks {
-            builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage);
+            builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage, true);
         }
         for leaf in &site.associations {
             builder.association(&leaf.user, &leaf.bank, leaf.shares, leaf.usage, leaf.active);
@@ -200,7 +200,7 @@ impl Tree {
         if self.flags(node).has(Flags::USAGE_UNSET) { None } else { self.usage.get(node.index()).copied() }
     }
 
-    /// Returns false for an inactive association, and for a bank that was added by [`Builder::inactive_bank`].
+    /// Returns false for an inactive association, and for a bank that was marked inactive.
     pub fn is_active(&self, node: NodeId) -> bool {
         !self.flags(node).has(Flags::INACTIVE)
     }

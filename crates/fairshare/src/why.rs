@@ -193,6 +193,6 @@ impl Ranking {
     fn is_equal(&self, (a, b): &(Level, Level)) -> bool {
         let (Some(first), Some(second)) = (a.value, b.value) else { return false };
         let (high, low) = if first >= second { (first, second) } else { (second, first) };
-        self.policy.rules().is_tie(high, low)
+        self.policy.is_tie(high, low)
     }
 }

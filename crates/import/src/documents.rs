@@ -97,7 +97,7 @@ pub(super) fn read_tree(text: &str) -> Result<Builder, String> {
             (shares, _) => fields::parse_shares(shares).map_err(|fault| fail("shares", fault))?,
         };
         let usage = fields::parse_usage(&bank.usage).map_err(|fault| fail("usage", fault))?;
-        builder.bank(&name, parent.as_deref(), shares, usage);
+        builder.bank(&name, parent.as_deref(), shares, usage, true);
     }
     for (index, leaf) in document.associations.iter().enumerate() {
         let fail = |key: &str, fault: String| format!("association {}: {key} {fault}", index + 1);

@@ -5,7 +5,7 @@
 use crate::value::{describe, members};
 use crate::wire::{Read, read_records};
 use fairshare::accrual::MAX_TIME;
-use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange, MAX_FACTOR, is_factor};
+use fairshare::charging::{ChargeByChange, ChargeChange, MAX_FACTOR, is_factor};
 use fairshare::periods::Resources;
 use fairshare::shortened;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub fn read_rules(array: &RawValue) -> Read<Vec<ChargeByChange>> {
 fn read_charge_rule(record: &RawValue) -> Result<ChargeByChange, String> {
     let ChargeRuleChange { since, charge_by, nodes, cores, gpus } =
         serde_json::from_str(record.get()).map_err(|error| format!(": {error}; correct the record"))?;
-    let rule = ChargeBy::parse(&charge_by).ok_or_else(|| {
+    let rule = charge_by.parse().map_err(|_| {
         let name = shortened(&charge_by);
         format!(
             ".charge_by: expected \"sum\" or \"max\", got \"{}\"; correct the record",
@@ -98,6 +98,7 @@ mod tests {
 
     use super::*;
     use crate::wire::WireError;
+    use fairshare::charging::ChargeBy;
     use fairshare_engine::engine::answers::ChargeRecord;
 
     fn read_text(text: &str) -> Read<Vec<ChargeChange>> {

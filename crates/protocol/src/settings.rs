@@ -12,13 +12,11 @@ use crate::limits::{self, LIMITS};
 use crate::records::budget::BUDGETS;
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
-use fairshare::accrual::Mode;
-use fairshare::charging::{ChargeBy, is_factor};
+use fairshare::charging::is_factor;
 use fairshare::shortened;
 use fairshare_engine::accounts::{RunningLimits, Scope};
 use fairshare_engine::budgets::BudgetMode;
 use fairshare_engine::engine::Settings;
-use fairshare_engine::engine::answers::Open;
 use fairshare_engine::ids::QueueName;
 use fairshare_engine::priority::PRIORITY_LIMIT;
 use serde_json::value::RawValue;
@@ -86,9 +84,7 @@ pub const SETTINGS: [Setting; 16] = [
         doc: "How running jobs accrue usage. With \"elapsed\", a job is charged while it runs. With \"committed\", a job is charged \
               at its start for its whole time limit, and the unused time is credited at its end.",
         read: One("\"elapsed\" or \"committed\"", |settings, value| {
-            let name = read_text(value)?;
-            let mode = [Mode::Elapsed, Mode::Committed].into_iter().find(|mode| mode.name() == name);
-            set_value(&mut settings.accrual, mode)
+            set_value(&mut settings.accrual, read_text(value)?.parse().ok())
         }),
     },
     Setting {
@@ -156,7 +152,7 @@ pub const SETTINGS: [Setting; 16] = [
               the job. With \"max\", it is the largest weighted part that the job has of the nodes, cores or GPUs of the site, times the \
               nodes of the site. A change applies to jobs that start after the next sync, which stores it with the resources of the site.",
         read: One("\"sum\" or \"max\"", |settings, value| {
-            set_value(&mut settings.charge_by, ChargeBy::parse(&read_text(value)?))
+            set_value(&mut settings.charge_by, read_text(value)?.parse().ok())
         }),
     },
     Setting {
@@ -198,8 +194,7 @@ pub const SETTINGS: [Setting; 16] = [
               them, and the siblings of these banks. With \"all\", they see the whole tree, and the priority terms of all jobs. With \"own\", limits \
               on a bank or a queue are shown without the amount in use. If such a limit holds a job, the user of the job still sees the reason.",
         read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
-            let parts = [Open::Own, Open::Banks, Open::All].map(|open| (open.name(), open));
-            set_value(&mut settings.public, choose(value, parts))
+            set_value(&mut settings.public, read_text(value)?.parse().ok())
         }),
     },
     Setting {
@@ -403,7 +398,7 @@ fn read_text(value: &RawValue) -> Option<String> {
 }
 
 fn read_rule(value: &RawValue) -> Option<RunningLimits> {
-    RunningLimits::parse(&read_text(value)?)
+    read_text(value)?.parse().ok()
 }
 
 fn read_exemptions(value: &RawValue) -> Option<BTreeSet<Scope>> {

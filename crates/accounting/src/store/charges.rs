@@ -56,7 +56,7 @@ impl Snapshot<'_> {
         self.read_project_table(RULES, ["since", "charge_by", "nodes", "cores", "gpus"], |cells| {
             let count = |at| Ok::<_, String>(u64::try_from(cells.integer(at)?).unwrap_or(0));
             let totals = Resources { nodes: count(2)?, cores: count(3)?, gpus: count(4)? };
-            let charge_by = ChargeBy::parse(cells.text(1)?).unwrap_or_default();
+            let charge_by = cells.text(1)?.parse().unwrap_or_default();
             Ok(ChargeByChange { since: cells.number(0)?, charge_by, totals })
         })
     }

@@ -213,10 +213,8 @@ fn add_banks<'a>(banks: &'a [BankRow], inactive: InactiveUsage, builder: &mut Bu
             names.insert(bank.name.as_str());
         }
         let (parent, shares) = (bank.parent.as_deref(), Shares::Count(bank.shares));
-        match (dead, inactive) {
-            (false, _) => builder.bank(&bank.name, parent, shares, None),
-            (true, InactiveUsage::Count) => builder.inactive_bank(&bank.name, parent, shares, None),
-            (true, InactiveUsage::Ignore) => {}
+        if !dead || inactive == InactiveUsage::Count {
+            builder.bank(&bank.name, parent, shares, None, !dead);
         }
     }
     names

@@ -87,11 +87,7 @@ fn build(pages: Vec<TreePage>) -> Result<PluginFairshareTree, Refusal> {
     let mut builder = Builder::default();
     for bank in pages.iter().flat_map(|page| &page.banks) {
         let (name, parent, shares) = (bank.name.as_str(), bank.parent.as_deref(), bank.shares);
-        if bank.active {
-            builder.bank(name, parent, shares, bank.usage);
-        } else {
-            builder.inactive_bank(name, parent, shares, bank.usage);
-        }
+        builder.bank(name, parent, shares, bank.usage, bank.active);
     }
     let mut leaves: Vec<LeafRow> = pages.into_iter().flat_map(|page| page.leaves).collect();
     leaves.sort_by_key(|leaf| leaf.place);

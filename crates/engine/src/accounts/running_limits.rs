@@ -4,10 +4,12 @@
 use crate::ids::QueueName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::EnumString;
 
 /// A rule that defines when a job begins to count under the limits on running jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum RunningLimits {
     /// A job counts from its start, and a held job counts from its release, as in flux-accounting. The limits are checked
     /// when a job leaves DEPEND. So on a busy machine, more jobs may enter SCHED than the limits allow to run, and all of
@@ -17,24 +19,6 @@ pub enum RunningLimits {
     /// A job counts from the time when it leaves DEPEND, so jobs in SCHED count too. There are never more jobs in SCHED
     /// than may run at once.
     Strict,
-}
-
-impl RunningLimits {
-    /// All rules.
-    pub const ALL: [RunningLimits; 2] = [RunningLimits::Upstream, RunningLimits::Strict];
-
-    /// Returns the name of this limit rule, as it appears in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunningLimits::Upstream => "upstream",
-            RunningLimits::Strict => "strict",
-        }
-    }
-
-    /// Returns the limit rule with this name, or `None` if no rule has this name.
-    pub fn parse(text: &str) -> Option<RunningLimits> {
-        RunningLimits::ALL.into_iter().find(|rule| rule.name() == text)
-    }
 }
 
 /// The rules that a site chose for its queues.

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use strum::VariantArray;
 
 /// The jobs that a limit counts together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +38,8 @@ pub enum Target {
     EachQueue,
 }
 
-/// The scope of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The scope of a limit. The scopes have the order of the limit names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum Scope {
     /// A user in a bank.
     Association,
@@ -57,17 +58,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All scopes, in the order of the limit names.
-    pub const ALL: [Scope; 7] = [
-        Scope::Association,
-        Scope::AssociationInQueue,
-        Scope::Bank,
-        Scope::BankInQueue,
-        Scope::User,
-        Scope::UserInQueue,
-        Scope::Queue,
-    ];
-
     /// The scopes from whose limits a queue can be exempt, with their names in the configuration.
     pub const EXEMPTIONS: [(&str, Scope); 3] =
         [("association", Scope::Association), ("bank", Scope::Bank), ("user", Scope::User)];
@@ -427,9 +417,10 @@ impl Book {
     pub(super) fn replace_tables(&mut self, tables: SiteTables) {
         let before = std::mem::replace(&mut self.tables, tables);
         let SiteTables { queues, parents, limits, .. } = &self.tables;
-        let is_same =
-            before.queues.keys().eq(queues.keys()) && (&before.parents, &before.limits) == (parents, limits);
-        if !is_same && !(limits.is_empty() && self.limits.in_force.is_empty()) {
+        let has_changed =
+            before.queues.keys().ne(queues.keys()) || (&before.parents, &before.limits) != (parents, limits);
+        let has_limits = !limits.is_empty() || !self.limits.in_force.is_empty();
+        if has_changed && has_limits {
             self.apply_limits();
         }
     }

@@ -46,7 +46,7 @@ pub fn admit_job(shared: &mut Shared, id: JobId, completion: Completion) -> Resu
         Admission::Broken(_) => return Err(Pending::Unavailable),
         Admission::Waiting { .. } | Admission::Attached(_) => {}
     }
-    let bank_name = job.bank.as_ref().map(|b| b.as_str());
+    let bank_name = job.bank.as_deref();
     let Some(association) = job.association().or_else(|| shared.book.find(job.user, bank_name)) else {
         return Err(find_pending_reason(shared, id));
     };
@@ -79,7 +79,7 @@ pub fn rejection_in_association(shared: &Shared, association: AssociationId, job
         Project::Unchecked(project) => Some(project.as_str()),
         Project::Missing | Project::Checked => None,
     };
-    let queue = job.queue.as_ref().map(|queue| queue.as_str());
+    let queue = job.queue.as_deref();
     shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
 }
 

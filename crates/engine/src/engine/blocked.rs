@@ -72,11 +72,6 @@ pub fn mark_job_unwatched(shared: &mut Shared, id: JobId) {
     shared.ledger.update_age_eligibility(id, None, shared.now);
 }
 
-/// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
-pub fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.subscriptions.end_subscription(id)
-}
-
 /// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. In the same reactor turn,
 /// Flux moves a job that has no dependencies out of DEPEND. So other plugins block these jobs.
 pub fn watch_blocked_jobs(shared: &mut Shared) -> Vec<Effect> {
@@ -98,7 +93,7 @@ pub fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) 
     }
     let Some(foreign_names) = shared.subscriptions.names_mut(id) else { return Vec::new() };
     foreign_names.record_dependency_of_other_plugin(name, added);
-    let may_go = !added && foreign_names.has_no_blocking_dependency();
+    let may_go = !added && foreign_names.count_blocking_dependencies() == 0;
     let mut effects = update_block_state(shared, id);
     effects.extend(may_go.then(|| hold_job_if_released(shared, id)).into_iter().flatten());
     effects

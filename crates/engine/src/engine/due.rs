@@ -17,11 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A release scan that runs at the end of the event that caused it.
 #[derive(Clone, Debug)]
 pub(super) enum Scan {
-    /// A scan of one association.
-    One(AssociationId),
-    /// Scans of several associations, one after another. Each scan begins after the effects of the previous
-    /// scan were carried out.
-    Several(Vec<(AssociationId, Candidates)>),
+    /// Scans of associations, one after another. Each scan begins after the effects of the previous scan were carried
+    /// out.
+    Associations(Vec<(AssociationId, Candidates)>),
     /// Holds the replayed jobs of the association that exceed a limit and have no dependency of this plugin.
     HoldReplayed(AssociationId),
 }
@@ -58,7 +56,7 @@ pub(super) struct Due {
 impl Due {
     /// Notes that an association gets a release scan at the end of this event.
     pub fn scan_after_event(&mut self, association: AssociationId) {
-        self.add_release_scan_after_event(Scan::One(association));
+        self.add_release_scan_after_event(Scan::Associations(vec![(association, Candidates::All)]));
     }
 
     /// Notes release scans for the end of this event.

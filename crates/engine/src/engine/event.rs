@@ -6,9 +6,11 @@ use crate::accounts::{AssociationRecord, ConfigPatch, Queue, SiteRecords};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Resources, Size};
 use crate::standing::{Ended, EvictedUsage, SitePart};
+use strum::IntoStaticStr;
 
 /// Job states as Flux shows them to a plugin (RFC 21).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum State {
     /// Submitted.
     New,
@@ -22,7 +24,8 @@ pub enum State {
     Run,
     /// Ending.
     Cleanup,
-    /// Ended.
+    /// Ended. Answers show it as the state before.
+    #[strum(serialize = "cleanup")]
     Inactive,
 }
 

@@ -58,11 +58,6 @@ impl ForeignNames {
     /// Returns true if a dependency may block the job: a known dependency, or one that was added before the
     /// subscription.
     pub fn may_block_job(&self) -> bool {
-        !(self.is_complete && self.has_no_blocking_dependency())
-    }
-
-    /// Returns true if no known dependency blocks the job.
-    pub fn has_no_blocking_dependency(&self) -> bool {
-        self.outstanding == 0
+        !self.is_complete || self.outstanding > 0
     }
 }

@@ -6,7 +6,7 @@ use super::{
     accrual::{self, log_unreadable_allocation},
     admission::complete_jobspec,
     age::first_eligible_time,
-    annotate, blocked,
+    annotate,
     due::Task,
     hold,
     recovery::Recovery,
@@ -85,7 +85,7 @@ impl ValidatedJobs {
     /// Removes a job. An unknown id is not an error: during a restart, a job may end before Flux reports the
     /// job to the plugin.
     pub fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
+        let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
         effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
         let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A limit scope may reserve headroom for a held job, although the job itself takes none.
@@ -165,7 +165,7 @@ pub fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> 
 /// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never
 /// reached SCHED returns its headroom at once, because epilogs may keep the job in CLEANUP for a long time.
 pub fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-    let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
+    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
     effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
     let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
         return effects;
@@ -200,7 +200,7 @@ fn request_scan_after_leave(
 pub fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
     let were_limits_applied = were_limits_applied(shared, recovery, id);
-    let mut effects = Vec::from_iter(blocked::unwatch_job(shared, id));
+    let mut effects = Vec::from_iter(shared.subscriptions.end_subscription(id));
     if phase < Phase::Priority {
         hold::advance_phase(shared, id, Phase::Priority);
         effects.extend(if were_limits_applied { Vec::new() } else { hold_unchecked_job(shared, id) });

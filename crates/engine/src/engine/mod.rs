@@ -102,7 +102,7 @@ pub use view::View;
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
-use crate::limits::{RULES, Rules};
+use crate::limits::Rules;
 use crate::priority::Factors;
 use crate::standing::{Retention, Standing};
 use life::ValidatedJobs;
@@ -112,7 +112,7 @@ use release::ReleaseScanner;
 use site::StagedPush;
 
 /// The tables of limits and factors, and the sizes of batches. The rows of a table are independent of each other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Tables {
     /// The limits.
     pub rules: Rules,
@@ -120,12 +120,6 @@ pub struct Tables {
     pub factors: Factors,
     /// The number of jobs that the engine handles in one reactor turn, for each kind of work.
     pub batches: Batches,
-}
-
-impl Default for Tables {
-    fn default() -> Self {
-        Tables { rules: RULES, factors: Factors::default(), batches: Batches::default() }
-    }
 }
 
 /// All state of the plugin that Flux does not have.

@@ -134,7 +134,7 @@ fn compute_priority_without_interleaving(view: &View<'_>, job: &Job, urgency: i6
 
 /// Returns the text with which a job that waits for data would be rejected, or `None` if it would be accepted.
 fn rejection_of_waiting_job(view: &View<'_>, job: &Job) -> Option<String> {
-    let bank = job.bank.as_ref().map(|bank| bank.as_str());
+    let bank = job.bank.as_deref();
     let Some(association) = view.book.find(job.user, bank) else {
         return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association_text(job.user));
     };

@@ -105,7 +105,8 @@ pub fn answer_in_loop(shared: &mut Shared, refresh: &mut Refresh, id: JobId, urg
         return vec![Effect::KeepPriority];
     }
     if is_put_off(shared, id) {
-        return unmoved::defer_post_of_job(shared, id);
+        // The engine posts the job's priority in a later reactor turn.
+        return vec![shared.unmoved.request_urgency_later(id, Timer::ReactorTurn), Effect::KeepPriority];
     }
     let completion = Completion::for_phase(phase, Posting::Current);
     match compute_priority(shared, id, urgency, completion) {

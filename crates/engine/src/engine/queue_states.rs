@@ -97,7 +97,7 @@ fn update_reservations_in_queues(shared: &mut Shared, changed: &BTreeSet<Option<
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
     }
     let scans = associations.into_iter().map(|association| (association, Candidates::All)).collect();
-    shared.due.add_release_scan_after_event(Scan::Several(scans));
+    shared.due.add_release_scan_after_event(Scan::Associations(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {

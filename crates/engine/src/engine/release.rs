@@ -59,10 +59,7 @@ impl ReleaseScanner {
         let mut effects = Vec::new();
         while let Some(scan) = shared.due.take_next_scan() {
             match scan {
-                Scan::One(association) => {
-                    effects.extend(self.scan_association(shared, recovery, association, Candidates::All))
-                }
-                Scan::Several(scans) => effects.extend(self.scan_associations(shared, recovery, scans)),
+                Scan::Associations(scans) => effects.extend(self.scan_associations(shared, recovery, scans)),
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
             }
         }

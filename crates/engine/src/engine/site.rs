@@ -163,7 +163,7 @@ fn assign_waiting_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Ve
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
         let Some(job) = shared.ledger.job(id) else { continue };
-        let association_found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
+        let association_found = shared.book.find(job.user, job.bank.as_deref());
         let Some(association) = association_found else { continue };
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
         if shared.is_owner(job.user) && was_passed_over && shared.unprioritized.contains(&id) {

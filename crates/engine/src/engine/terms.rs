@@ -41,7 +41,7 @@ impl Shared {
             book: &self.book,
             association: self.book.association(job.association()?)?,
             fairshare,
-            queue: job.queue.as_ref().map(|queue| queue.as_str()),
+            queue: job.queue.as_deref(),
             max_priority: self.max_priority(job.queue.as_ref()).unwrap_or(PRIORITY_LIMIT),
             urgency,
             nodes: job.size.nodes,

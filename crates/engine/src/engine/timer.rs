@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The timers that the engine asks for, and the table of their names and periods.
+//! The timers that the engine asks for, with their names and periods.
+
+use strum::{FromRepr, VariantNames};
 
 /// A timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Timer {
     /// The next reactor turn, for work that the engine must not do inside a callback of Flux.
+    #[strum(serialize = "timer")]
     ReactorTurn,
     /// The next attempt after a failed request. Also limits how long the engine waits for the instance owner's
     /// record.
@@ -26,62 +30,39 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// All timers in the order of [`Timer`]. Each has its name in the log, and its period in seconds.
-    pub const ALL: &'static [(Timer, &'static str, f64)] = &[
-        (Timer::ReactorTurn, "timer", 0.0),
-        (Timer::Retry, "retry", 5.0),
-        (Timer::Refresh, "refresh", 30.0),
-        (Timer::Slice, "slice", 0.0),
-        (Timer::Remember, "remember", 0.0),
-        (Timer::Expire, "expire", 60.0),
-        (Timer::Queues, "queues", 0.5),
-        (Timer::Answer, "answer", 0.0),
-        (Timer::TimeLeft, "time-left", 30.0),
-    ];
+    /// The names of all timers in the log, in the order of [`Timer`].
+    pub const NAMES: &'static [&'static str] = Timer::VARIANTS;
 
-    /// The names of the timers in the log, in the order of [`Timer::ALL`].
-    #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]
-    pub const NAMES: [&'static str; Timer::ALL.len()] = {
-        let mut names = [""; Timer::ALL.len()];
-        let mut row = 0;
-        while row < names.len() {
-            names[row] = Timer::ALL[row].1;
-            row += 1;
-        }
-        names
-    };
-
-    /// Returns the row of the timer in [`Timer::ALL`].
+    /// Returns the index of the timer in [`Timer::NAMES`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// Returns the timer at `index` of [`Timer::ALL`], or `None` if `index` is out of range.
-    pub fn from_index(index: usize) -> Option<Timer> {
-        Timer::ALL.get(index).map(|(timer, ..)| *timer)
-    }
-
-    /// Returns the name of the timer in the log.
-    pub fn name(self) -> &'static str {
-        Timer::ALL.get(self.index()).map_or("", |(_, name, _)| name)
-    }
-
     /// Returns the seconds from when the timer is armed until it fires.
     pub fn seconds(self) -> f64 {
-        Timer::ALL.get(self.index()).map_or(0.0, |(.., seconds)| *seconds)
+        match self {
+            Timer::ReactorTurn | Timer::Slice | Timer::Remember | Timer::Answer => 0.0,
+            Timer::Queues => 0.5,
+            Timer::Retry => 5.0,
+            Timer::Refresh | Timer::TimeLeft => 30.0,
+            Timer::Expire => 60.0,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Timer;
+    #![allow(clippy::indexing_slicing)]
+
+    use super::*;
 
     #[test]
-    fn the_timer_table_is_in_the_order_of_the_enum() {
-        for (index, (timer, name, seconds)) in Timer::ALL.iter().copied().enumerate() {
-            assert_eq!((timer.index(), Timer::from_index(index)), (index, Some(timer)));
-            assert_eq!((timer.name(), timer.seconds()), (name, seconds));
+    fn each_timer_has_the_index_of_its_name() {
+        let name = |timer: Timer| Timer::NAMES[timer.index()];
+        assert_eq!([Timer::ReactorTurn, Timer::TimeLeft].map(name), ["timer", "time-left"]);
+        for index in 0..Timer::NAMES.len() {
+            assert_eq!(Timer::from_repr(index).map(Timer::index), Some(index));
         }
-        assert_eq!(Timer::from_index(Timer::ALL.len()), None);
+        assert_eq!(Timer::from_repr(Timer::NAMES.len()), None);
     }
 }

@@ -55,11 +55,6 @@ impl JobsLeftInPriority {
     }
 }
 
-/// Leaves the job in PRIORITY for now. The engine posts the job's priority in a later reactor turn.
-pub fn defer_post_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    vec![shared.unmoved.request_urgency_later(id, Timer::ReactorTurn), Effect::KeepPriority]
-}
-
 /// If job `id` has no priority, makes the engine post the job's priority by id in the next reactor turn. Flux's
 /// reprioritize would leave the job in PRIORITY if the priority did not change.
 pub fn post_by_reprioritize(shared: &mut Shared, id: JobId) -> Option<Effect> {

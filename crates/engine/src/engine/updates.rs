@@ -24,7 +24,7 @@ pub fn apply_update(shared: &mut Shared, recovery: &mut Recovery, facts: &JobFac
     let (counted_by, was_unread) = (job.running, job.is_unread());
     let mut effects = Vec::new();
     let mut association = job.association();
-    let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
+    let names_new_bank = job.bank.as_deref() != facts.bank;
     if names_new_bank {
         match shared.book.find(job.user, facts.bank) {
             Some(found) => association = Some(found),
@@ -152,8 +152,7 @@ pub fn find_bank_added_to_jobspec(shared: &Shared, facts: &JobFacts<'_>) -> Opti
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
-    let is_same =
-        facts.queue == job.queue.as_ref().map(|queue| queue.as_str()) && facts.full_size() == Some(job.size);
+    let is_same = facts.queue == job.queue.as_deref() && facts.full_size() == Some(job.size);
     (is_named && is_same && !matches!(job.project, Project::Unchecked(_))).then(|| bank.clone())
 }
 
@@ -171,7 +170,7 @@ fn queue_rejection(
     let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
     let wanted = queue_name(shared, Some(queue));
     let is_counted = |queue: Option<&str>| shared.book.site_limits().counts_in(None, None, queue);
-    let is_exempt = !is_counted(job.queue.as_ref().map(QueueName::as_str));
+    let is_exempt = !is_counted(job.queue.as_deref());
     if is_exempt && shared.limits().active_headroom(association, Some(queue)) == 0 {
         return Some(full_queue_text(queue, "max-active-jobs"));
     }
@@ -205,7 +204,7 @@ pub fn move_rejection(shared: &Shared, association: AssociationId, facts: &JobFa
     let job = shared.ledger.job(facts.id)?;
     let is_due = matches!(facts.state, State::Priority | State::Sched);
     let moves_bank = job.association().is_some_and(|present| present != association);
-    let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
+    let moves_queue = job.queue.as_deref() != facts.queue;
     if !(is_due && moves_bank && moves_queue) {
         return None;
     }

@@ -2,9 +2,11 @@
 //! The amounts that limits count. An amount is a measure, summed over the jobs in certain states.
 
 use std::fmt;
+use strum::IntoStaticStr;
 
 /// The amount that a limit counts for each job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Measure {
     /// The number of jobs.
     Jobs,
@@ -17,10 +19,13 @@ pub enum Measure {
     /// The time limit of a job, in milliseconds.
     Time,
     /// The nodes of a job times its time limit, in node-milliseconds.
+    #[strum(serialize = "node-hours")]
     NodeTime,
     /// The cores of a job times its time limit, in core-milliseconds.
+    #[strum(serialize = "core-hours")]
     CoreTime,
     /// The GPUs of a job times its time limit, in GPU-milliseconds.
+    #[strum(serialize = "gpu-hours")]
     GpuTime,
 }
 
@@ -81,16 +86,7 @@ impl Measure {
 
     /// Returns the name of the measure in messages and in the names of limits.
     pub fn name(self) -> &'static str {
-        match self {
-            Measure::Jobs => "jobs",
-            Measure::Nodes => "nodes",
-            Measure::Cores => "cores",
-            Measure::Gpus => "gpus",
-            Measure::Time => "time",
-            Measure::NodeTime => "node-hours",
-            Measure::CoreTime => "core-hours",
-            Measure::GpuTime => "gpu-hours",
-        }
+        self.into()
     }
 }
 
@@ -110,10 +106,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, in the order of their values.
-    pub const ALL: [Stage; 5] =
-        [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active, Stage::OneJob];
-
     /// Returns the short name of the stage, such as `run` in `run-gpus`.
     pub fn name(self) -> &'static str {
         match self {
@@ -229,6 +221,10 @@ impl fmt::Display for Amount {
 mod tests {
     use super::{Amount, Measure, Stage};
 
+    /// All stages, in the order of their values.
+    const STAGES: [Stage; 5] =
+        [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active, Stage::OneJob];
+
     #[test]
     fn amounts_of_time_are_shown_in_limit_units_and_rounded_up() {
         for (measure, amount, shown) in [
@@ -280,14 +276,11 @@ mod tests {
 
     #[test]
     fn each_limit_stage_has_its_own_names() {
-        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched", "active", "job"]);
+        assert_eq!(STAGES.map(Stage::name), ["run", "sched", "run-sched", "active", "job"]);
         assert_eq!(
-            Stage::ALL.map(Stage::adjective),
+            STAGES.map(Stage::adjective),
             ["running", "scheduled", "running and scheduled", "active", "submitted"]
         );
-        assert_eq!(
-            Stage::ALL.map(Stage::answer_name),
-            ["running", "scheduled", "both", "active", "submitted"]
-        );
+        assert_eq!(STAGES.map(Stage::answer_name), ["running", "scheduled", "both", "active", "submitted"]);
     }
 }

@@ -316,9 +316,7 @@ impl<'a> Limits<'a> {
         let Some(record) = book.association(association) else { return Vec::new() };
         let (is_stopped, usage) = (ledger.is_stopped(queue), ledger.accounts.usage(association));
         ledger.rules().list_applied_limits(book, record, queue, usage, |limit| {
-            let counts = |job: &&Job| {
-                book.site_limits().counts_in(None, limit.queue, job.queue.as_ref().map(QueueName::as_str))
-            };
+            let counts = |job: &&Job| book.site_limits().counts_in(None, limit.queue, job.queue.as_deref());
             let limit = job.filter(counts).map_or(limit, |job| limit.without_job(&job.footprint()));
             convert(limit.count_if_suspended(is_stopped))
         })
@@ -507,8 +505,7 @@ impl<'a> Limits<'a> {
         let members = accounts.iter().map(|(_, account)| account).filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let limits = accounts.scopes.limits();
-        let counts =
-            |job: &Job| limits.counts_in(Some(target), queue, job.queue.as_ref().map(QueueName::as_str));
+        let counts = |job: &Job| limits.counts_in(Some(target), queue, job.queue.as_deref());
         let is_here = |(_, id): &(LatestEnd, JobId)| self.ledger.job(*id).is_some_and(counts);
         let mut jobs: Vec<(LatestEnd, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();

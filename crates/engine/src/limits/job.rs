@@ -353,7 +353,7 @@ impl Job {
         }
         let given = self.allocation.as_deref().filter(|_| self.phase == Phase::Run);
         let start = given.and_then(|given| given.start).unwrap_or(f64::INFINITY);
-        let factor = charges.factor(self.queue.as_ref().map(QueueName::as_str), start);
+        let factor = charges.factor(self.queue.as_deref(), start);
         Size { charge_factor: ChargeFactor::new(factor), ..self.size }
     }
 

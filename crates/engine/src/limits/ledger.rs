@@ -33,7 +33,7 @@ pub(super) struct JobRow {
 }
 
 /// All active jobs and their counters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
     rules: Rules,
     jobs: JobMap<JobRow>,
@@ -52,16 +52,7 @@ pub struct Ledger {
 impl Ledger {
     /// Returns an empty ledger with the limits in `rules`.
     pub fn new(rules: Rules) -> Self {
-        Ledger {
-            rules,
-            jobs: JobMap::default(),
-            accounts: Accounts::default(),
-            held: HeldAssociations::default(),
-            overtaken: OvertakenJobs::default(),
-            stopped: BTreeSet::new(),
-            charges: ChargeHistory::default(),
-            waiting: BTreeMap::new(),
-        }
+        Ledger { rules, ..Ledger::default() }
     }
 
     /// Sets whether a queue is stopped. Returns true if this changes the state of the queue.

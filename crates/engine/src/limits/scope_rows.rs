@@ -7,6 +7,7 @@ use super::hold::{Hold, HoldSet, MOST_ROWS};
 use super::size::Size;
 use crate::accounts::{Cap, Scope, Target};
 use crate::ids::{Amount, Measure, QueueName, Stage};
+use strum::VariantArray;
 
 /// A row in the table of the limits that a site can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ macro_rules! names {
 
 /// The name of a limit on a queue ends in `-in-queue`. The reason is that flux-accounting uses the name
 /// `max-run-jobs-queue` for a limit on an association.
-const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
+const NAMES: [&str; Amount::ALL.len() * Scope::VARIANTS.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue");
 
 /// The scopes of budgets. A budget counts jobs in all queues.
@@ -54,7 +55,7 @@ const BUDGET_NAMES: [&str; Amount::BUDGETS.len() * BUDGET_SCOPES.len()] = [
 ];
 
 /// The number of limits in the table that can hold jobs. Budgets are numbered after these limits.
-const HOLDING_ROWS: usize = Amount::HOLDING * Scope::ALL.len();
+const HOLDING_ROWS: usize = Amount::HOLDING * Scope::VARIANTS.len();
 
 /// A [`HoldSet`] has one bit for each row of a limit that can hold jobs, and one for each budget.
 const _: () = assert!(HOLDING_ROWS + BUDGET_NAMES.len() <= MOST_ROWS);
@@ -85,7 +86,7 @@ impl ScopeRow {
             let amount = *Amount::BUDGETS.get(budget % Amount::BUDGETS.len())?;
             return Some(ScopeRow { scope, amount });
         }
-        let scope = *Scope::ALL.get(index / Amount::HOLDING)?;
+        let scope = *Scope::VARIANTS.get(index / Amount::HOLDING)?;
         let amount = *Amount::ALL.get(index % Amount::HOLDING)?;
         Some(ScopeRow { scope, amount })
     }

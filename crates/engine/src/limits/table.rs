@@ -159,6 +159,12 @@ pub struct Rules {
     pub per_job: &'static [JobSizeLimit],
 }
 
+impl Default for Rules {
+    fn default() -> Self {
+        RULES
+    }
+}
+
 impl Rules {
     /// Lists the limits of this table that apply to jobs of `association` in `queue`, converted by `convert`. `usage`
     /// has the counters of the association. If `queue` is a virtual queue, the limits of its parent queue apply too.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the priority of a job from its terms, and explains the result.
 
-use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_LIMIT, PRIORITY_MAX};
+use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_LIMIT};
 use crate::accounts::ZeroScore;
 use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use strum::{EnumString, IntoStaticStr};
 
 /// One term of a job's priority: the value of a factor times its weight. In answers, the type `Name` is [`Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +23,8 @@ pub struct Term<Name = &'static str> {
 }
 
 /// How the priority is derived from the rounded sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
     /// The priority is the rounded sum.
     Taken,
@@ -41,32 +43,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Outcome; 7] = [
-        Outcome::Taken,
-        Outcome::HeldByScore,
-        Outcome::Raised,
-        Outcome::Lowered,
-        Outcome::LoweredInQueue,
-        Outcome::HeldByUrgency,
-        Outcome::Expedited,
-    ];
-
-    /// Parses the name of an outcome. Returns `None` for a name that only another version of the plugin has.
-    pub fn parse(name: &str) -> Option<Outcome> {
-        Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
-    }
-
     /// Returns the outcome's name, as queries show the name.
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Taken => "taken",
-            Outcome::HeldByScore => "held-by-score",
-            Outcome::Raised => "raised",
-            Outcome::Lowered => "lowered",
-            Outcome::LoweredInQueue => "lowered-in-queue",
-            Outcome::HeldByUrgency => "held-by-urgency",
-            Outcome::Expedited => "expedited",
-        }
+        self.into()
     }
 }
 
@@ -137,7 +116,7 @@ impl Explanation {
         terms: impl Iterator<Item = (&'static str, i64, f64)>,
         bounds: PriorityBounds,
     ) -> Self {
-        let mut explained = Explanation::explain_priority_without_factors(Outcome::Taken, 0);
+        let mut explained = Explanation::without_terms(Outcome::Taken, 0);
         for (slot, (name, weight, value)) in explained.terms.iter_mut().zip(terms) {
             *slot = Term { name, value, weight, product: weight as f64 * value };
             explained.count += 1;
@@ -155,17 +134,8 @@ impl Explanation {
         }
     }
 
-    /// Returns the explanation of a job that its urgency holds.
-    pub(super) fn held_by_urgency() -> Self {
-        Explanation::explain_priority_without_factors(Outcome::HeldByUrgency, 0)
-    }
-
-    /// Returns the explanation of an expedited job.
-    pub(super) fn for_expedited_job() -> Self {
-        Explanation::explain_priority_without_factors(Outcome::Expedited, PRIORITY_MAX)
-    }
-
-    fn explain_priority_without_factors(outcome: Outcome, priority: u32) -> Self {
+    /// Returns an explanation without terms.
+    pub(super) fn without_terms(outcome: Outcome, priority: u32) -> Self {
         let none = Term { name: "", value: 0.0, weight: 0, product: 0.0 };
         Explanation { terms: [none; MAX_FACTORS], count: 0, sum: 0.0, rounded: 0.0, outcome, priority }
     }

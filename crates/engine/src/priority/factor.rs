@@ -4,8 +4,8 @@
 //! To add a factor, add a row. The order of the rows is the order in which the terms are summed and shown. The value of a factor is
 //! computed from a [`Subject`].
 
-use super::explanation::{Explanation, PriorityBounds};
-use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
+use super::explanation::{Explanation, Outcome, PriorityBounds};
+use super::{PRIORITY_MAX, URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use crate::accounts::{Association, Book};
 use std::collections::BTreeMap;
 
@@ -192,34 +192,28 @@ impl WeightedFactors {
         self.weights == other.weights
     }
 
-    /// Computes the explanation for a job with this urgency from stored values of the factors.
+    /// Computes the explanation for a job with this urgency from the values of the factors. A held or expedited job has
+    /// no terms.
     pub fn explain_values(
         &self,
         urgency: i64,
-        values: &[f64; MAX_FACTORS],
+        values: impl IntoIterator<Item = f64>,
         bounds: PriorityBounds,
     ) -> Explanation {
         match urgency {
-            URGENCY_HOLD => Explanation::held_by_urgency(),
-            URGENCY_EXPEDITE => Explanation::for_expedited_job(),
+            URGENCY_HOLD => Explanation::without_terms(Outcome::HeldByUrgency, 0),
+            URGENCY_EXPEDITE => Explanation::without_terms(Outcome::Expedited, PRIORITY_MAX),
             _ => {
-                let terms =
-                    self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
+                let terms = self.all().zip(values).map(|((row, weight), value)| (row.name, weight, value));
                 Explanation::from_priority_terms(terms, bounds)
             }
         }
     }
 
-    /// Computes the explanation of a job's priority. A held or expedited job has no terms.
+    /// Computes the explanation of a job's priority.
     pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
-        match subject.urgency {
-            URGENCY_HOLD => Explanation::held_by_urgency(),
-            URGENCY_EXPEDITE => Explanation::for_expedited_job(),
-            _ => {
-                let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
-                let zero = subject.book.config().zero_score;
-                Explanation::from_priority_terms(terms, PriorityBounds { zero, max: subject.max_priority })
-            }
-        }
+        let zero = subject.book.config().zero_score;
+        let values = self.factors.all().map(|row| (row.value)(subject));
+        self.explain_values(subject.urgency, values, PriorityBounds { zero, max: subject.max_priority })
     }
 }

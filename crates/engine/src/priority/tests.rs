@@ -93,17 +93,6 @@ fn infinite_terms_of_opposite_sign_give_a_score_of_0() {
 }
 
 #[test]
-fn the_priority_of_a_held_or_expedited_job_has_no_terms() {
-    for (explanation, outcome, priority) in [
-        (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
-        (Explanation::for_expedited_job(), Outcome::Expedited, PRIORITY_MAX),
-    ] {
-        assert!(explanation.terms().is_empty() && !explanation.is_decided_by_terms());
-        assert_eq!((explanation.outcome, explanation.priority), (outcome, priority));
-    }
-}
-
-#[test]
 fn a_weight_is_pushed_or_configured_or_the_default() {
     let pushed = BTreeMap::from([("bank".to_owned(), 5), ("later".to_owned(), 1)]);
     let weighted = WeightedFactors::new(Factors::default(), &pushed, &[("size", 3), ("bank", 9)]);
@@ -122,14 +111,17 @@ fn two_weight_sets_are_equal_only_if_no_factor_weight_differs() {
 }
 
 #[test]
-fn explain_values_returns_held_for_urgency_0_and_expedited_for_31() {
+fn the_priority_of_a_held_or_expedited_job_has_no_terms() {
     let weights = WeightedFactors::new(Factors::default(), &BTreeMap::new(), &[]);
-    for (urgency, explanation) in
-        [(0, Explanation::held_by_urgency()), (31, Explanation::for_expedited_job())]
+    let values = [0.0; MAX_FACTORS];
+    for (urgency, outcome, priority) in
+        [(0, Outcome::HeldByUrgency, 0), (31, Outcome::Expedited, PRIORITY_MAX)]
     {
-        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], HOLD), explanation);
+        let explanation = weights.explain_values(urgency, values, HOLD);
+        assert!(explanation.terms().is_empty() && !explanation.is_decided_by_terms());
+        assert_eq!((explanation.outcome, explanation.priority), (outcome, priority));
     }
-    let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], HOLD);
+    let by_terms = weights.explain_values(16, values, HOLD);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
 }
 
@@ -144,6 +136,6 @@ fn each_outcome_has_its_name() {
         (Outcome::HeldByUrgency, "held-by-urgency"),
         (Outcome::Expedited, "expedited"),
     ] {
-        assert_eq!(outcome.name(), name);
+        assert_eq!((outcome.name(), name.parse()), (name, Ok(outcome)));
     }
 }

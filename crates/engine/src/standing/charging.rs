@@ -2,8 +2,9 @@
 //! The charge factors of queues over time: the changes of the last push, followed by those of the
 //! configurations that the plugin has read since it was loaded.
 
+use super::staged_site::Charges;
 use crate::ids::QueueName;
-use fairshare::charging::{ChargeByChange, ChargeChange, ChargeHistory};
+use fairshare::charging::ChargeHistory;
 use std::collections::BTreeMap;
 
 /// The charge factors of queues.
@@ -40,9 +41,10 @@ impl ChargeFactors {
         self.merge_pushed_and_seen_history()
     }
 
-    /// Replaces the pushed changes of charge factors, and the pushed rules. Returns true if a factor or a rule changed.
-    pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>, rules: Vec<ChargeByChange>) -> bool {
-        self.pushed = changes.into_iter().collect::<ChargeHistory>().with_rules(rules);
+    /// Replaces the charges of the last push. Returns true if a factor or a rule changed. The caller then recomputes all
+    /// rates.
+    pub(super) fn set_pushed(&mut self, Charges { factors, rules }: Charges) -> bool {
+        self.pushed = factors.into_iter().collect::<ChargeHistory>().with_rules(rules);
         self.merge_pushed_and_seen_history()
     }
 

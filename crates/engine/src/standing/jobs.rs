@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Starts and ends of jobs. A start or an end may be recorded repeatedly, and in any order.
 
-use std::fmt;
-
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use fairshare::periods::Resources;
 
@@ -26,18 +24,11 @@ pub struct Job {
 }
 
 /// A job that cannot be counted because its start or end is not a valid time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("job {id} is not counted: expected a time in seconds since 1970, got {time}")]
 pub struct InvalidJobTime {
     /// The id of the job.
     pub id: JobId,
     /// The invalid time.
     pub time: f64,
 }
-
-impl fmt::Display for InvalidJobTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {} is not counted: expected a time in seconds since 1970, got {}", self.id, self.time)
-    }
-}
-
-impl std::error::Error for InvalidJobTime {}

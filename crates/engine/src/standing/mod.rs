@@ -65,7 +65,6 @@ use fairshare::accrual::{Mode, Scale};
 use fairshare::{NodeId, Ranking, Tree};
 
 use refresh::RefreshState;
-use usage::UsageEntry;
 
 pub use change::SiteChange;
 pub use charging::ChargeFactors;
@@ -205,7 +204,7 @@ impl Standing {
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
     pub fn earliest_watermark(&self, since: f64) -> f64 {
         let in_tree = self.usages.entries().iter().filter(|entry| entry.leaf.is_some());
-        in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
+        in_tree.map(|entry| entry.pushed().1.end()).fold(f64::INFINITY, f64::min).max(since)
     }
 
     /// Returns the usage reset period of the last push, in seconds. The engine reads from job-list only jobs

@@ -34,7 +34,7 @@ impl Standing {
                     "budgets: the push has no tree, so the jobs that the spent amounts include are unknown; push with the tree".to_owned())
             }
             None => {
-                self.usages.set_pushed_charges(charges.factors, charges.rules);
+                self.usages.charging.set_pushed(charges);
                 self.remove_site();
                 Ok(SiteChange::default())
             }
@@ -80,7 +80,7 @@ impl Standing {
             change.members |= leaf != entry.leaf;
             entry.leaf = leaf;
         }
-        let has_new_charges = self.usages.set_pushed_charges(charges.factors, charges.rules);
+        let has_new_charges = self.usages.charging.set_pushed(charges);
         self.usages.recompute_usage_rates();
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();

@@ -2,7 +2,6 @@
 //! Updates usages and fair-shares in slices: usages first, then one ranking, then a comparison of fair-shares.
 
 use super::table::UsageTable;
-use super::usage::UsageEntry;
 use super::{Index, Ranked, Standing};
 use fairshare::accrual::{MAX_TIME, Scale, zero_negligible};
 
@@ -153,7 +152,7 @@ impl RefreshState {
         if self.all || back {
             self.list.clear();
             self.list.extend(0..entries.len() as u32);
-            entries.iter_mut().for_each(UsageEntry::clear_usage_sum_of_ended_jobs);
+            entries.iter_mut().for_each(|entry| entry.ended_sum = None);
             for &(bank, usage) in &site.own_usage {
                 site.tree.accrue(bank, usage * site.scale.factor(site.rule.instant.min(now)));
             }
@@ -189,7 +188,7 @@ impl RefreshState {
             let scaled = entry.scaled(now, *mode, scale);
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             self.moved |= tree.accrue(leaf, scaled);
-            if !entry.has_usage_of_ended_jobs() {
+            if entry.ended_sum.is_none() {
                 // Some usage of the association begins after `now`, so the next refresh must compute the usage again.
                 agenda.mark_usage_changed(entry, number);
             }

@@ -93,17 +93,13 @@ impl Default for Watermark {
 impl Bank {
     /// Returns the name, the parent, and whether the bank is active.
     pub(super) fn row(&self) -> (&str, Option<&str>, bool) {
-        (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
+        (self.name.as_str(), self.parent.as_deref(), self.active)
     }
 
     /// Adds the bank as a row to the builder of the tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
-        let parent = self.parent.as_ref().map(|parent| parent.as_str());
-        if self.active {
-            rows.bank(self.name.as_str(), parent, self.shares, self.usage);
-        } else {
-            rows.inactive_bank(self.name.as_str(), parent, self.shares, self.usage);
-        }
+        let parent = self.parent.as_deref();
+        rows.bank(self.name.as_str(), parent, self.shares, self.usage, self.active);
     }
 }
 

@@ -9,7 +9,6 @@ use super::usage::{Key, Tracked, UsageEntry};
 use super::{Leaf, Retention};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use fairshare::accrual::{HalfLife, MAX_RATE, Run};
-use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare::periods::{Resources, Weights};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -59,7 +58,7 @@ pub struct UsageTable {
     pub keeps_uncovered: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,
-    charging: ChargeFactors,
+    pub(super) charging: ChargeFactors,
     agenda: Agenda,
 }
 
@@ -90,7 +89,7 @@ impl UsageTable {
 
     fn build_run(&self, entry: &UsageEntry, tracked: &Tracked) -> Option<EndedRun> {
         let ended = self.build_ended_record(entry, tracked)?;
-        let queue = ended.job.queue.as_ref().map(QueueName::as_str);
+        let queue = ended.job.queue.as_deref();
         let charge_factor = self.charging.history().factor(queue, ended.job.start);
         let is_included = entry.covers(tracked) || entry.leaf.is_none();
         Some(EndedRun { ended, charge_factor, is_included })
@@ -179,16 +178,6 @@ impl UsageTable {
             self.recompute_usage_rates();
         }
         has_changed
-    }
-
-    /// Replaces the charge factors and the charged resources of the last push. Returns true if a factor or a
-    /// rule changed. The caller then recomputes all rates.
-    pub(super) fn set_pushed_charges(
-        &mut self,
-        changes: Vec<ChargeChange>,
-        rules: Vec<ChargeByChange>,
-    ) -> bool {
-        self.charging.set_pushed(changes, rules)
     }
 
     /// Recomputes the usage per second of each job.
@@ -293,7 +282,7 @@ impl UsageTable {
     /// Makes the next refresh compute the usage of an association again, including its ended jobs.
     fn clear_usage_sum_of_ended_jobs(&mut self, at: u32) {
         if let Some(entry) = self.entries.get_mut(at as usize) {
-            entry.clear_usage_sum_of_ended_jobs();
+            entry.ended_sum = None;
             self.agenda.mark_usage_changed(entry, at);
         }
     }

@@ -80,12 +80,6 @@ impl Turns {
         Some(turns)
     }
 
-    /// Returns the association whose job starts next, or `None` if no job is left. Charges the association with `cost`, a usage in the
-    /// units of the tree.
-    pub fn next(&mut self, cost: f64) -> Option<NodeId> {
-        self.take(|_| cost)
-    }
-
     /// Starts the next job, and returns its association. `cost` computes the usage to charge to the association.
     /// Returns `None` if no job is left.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
@@ -112,23 +106,6 @@ impl Turns {
             }
         }
         Some(())
-    }
-
-    /// Starts all jobs, and returns their associations in the order of the starts. `cost` computes the usage to
-    /// charge for a job. Its arguments are the association and the number of jobs that the association has started
-    /// before.
-    pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
-        let mut taken: HashMap<NodeId, usize> = HashMap::new();
-        let mut order = Vec::new();
-        let mut next = |leaf| {
-            let number = taken.entry(leaf).or_default();
-            *number += 1;
-            cost(leaf, *number - 1)
-        };
-        while let Some(leaf) = self.take(&mut next) {
-            order.push(leaf);
-        }
-        order
     }
 
     /// Returns the usage of an association or a bank with all charges so far, in the units of the tree. Returns `None` for an unknown node.

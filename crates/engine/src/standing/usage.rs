@@ -88,7 +88,7 @@ pub(super) struct UsageEntry {
     pub jobs: Option<Box<Jobs>>,
     /// The scaled usage without running jobs. `None` if the usage must be computed again, or if some of the usage
     /// begins after the last refresh.
-    ended_sum: Option<f64>,
+    pub ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
     /// True if the next refresh updates this association.
     pub queued: bool,
@@ -198,22 +198,9 @@ impl UsageEntry {
         }
     }
 
-    pub fn clear_usage_sum_of_ended_jobs(&mut self) {
-        self.ended_sum = None;
-    }
-
-    pub fn has_usage_of_ended_jobs(&self) -> bool {
-        self.ended_sum.is_some()
-    }
-
     /// Returns true if a job that ended at `end` may be one of the evicted jobs.
     pub fn may_be_evicted(&self, end: f64) -> bool {
         self.jobs.as_ref().is_some_and(|jobs| end <= jobs.horizon)
-    }
-
-    /// Returns the time up to which the pushed usage includes ended jobs.
-    pub fn counted_until(&self) -> f64 {
-        self.base.counted.end()
     }
 
     /// Returns true if the tree contains the association, or if the association has jobs.

@@ -12,6 +12,7 @@ mod weighted_walk;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::panic::RefUnwindSafe;
 use std::str::FromStr;
 
@@ -28,7 +29,7 @@ impl Policy {
 }
 
 /// The rules of one ranking policy. Most ranking policies can use the default methods.
-pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
+pub trait RankingPolicy: Sync + RefUnwindSafe {
     /// Returns the name that users type and documents contain.
     fn name(&self) -> &'static str;
 
@@ -64,7 +65,8 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns the usage that each node starts with, or `None` for 0. Sums never contain this usage.
+    /// Returns the usage that each node starts with, in the units of the options, or `None` for 0. Sums never contain this
+    /// usage.
     fn initial_usage(&self, _: &Options) -> Option<f64> {
         None
     }
@@ -143,17 +145,14 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
     }
 }
 
-/// A ranking policy, as a value that can be copied and compared. [`Policy::ALL`] lists all values.
+/// A ranking policy, as a value that can be copied and compared, with the methods of [`RankingPolicy`]. [`Policy::ALL`]
+/// lists all values.
 #[derive(Clone, Copy)]
 pub struct Policy(&'static dyn RankingPolicy);
 
 impl Policy {
     pub(crate) const fn new(rules: &'static dyn RankingPolicy) -> Policy {
         Policy(rules)
-    }
-
-    pub(crate) fn rules(self) -> &'static dyn RankingPolicy {
-        self.0
     }
 
     /// Returns the name that users type and documents contain.
@@ -164,64 +163,15 @@ impl Policy {
     /// Returns true if the fair-share is rank / N, with ranks from a depth-first visit of the tree, and false if a
     /// formula computes the fair-share.
     pub fn is_rank(self) -> bool {
-        self.0.formula(&Options::default()).is_none()
+        self.formula(&Options::default()).is_none()
     }
+}
 
-    /// Returns the usage that each node starts with, in the units of `options`, or `None` for 0. Sums never contain
-    /// this usage.
-    pub fn initial_usage(self, options: &Options) -> Option<f64> {
-        self.0.initial_usage(options)
-    }
+impl Deref for Policy {
+    type Target = dyn RankingPolicy;
 
-    /// Returns true if the siblings of each level are sorted by usage / target in ascending order.
-    pub fn compares_quotients(self) -> bool {
-        self.0.compares_quotients()
-    }
-
-    /// Returns the target of a node. Under policies that sort siblings by usage / target, the usage of the node is
-    /// divided by this number.
-    pub fn target(self, detail: &NodeDetail) -> f64 {
-        self.0.target(detail)
-    }
-
-    /// Returns true if the ranking of tied banks depends on the order of the input.
-    pub fn uses_list_order(self, options: &Options) -> bool {
-        self.0.uses_list_order(options)
-    }
-
-    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], not by fair-share.
-    pub fn is_ordered_by_pbs_walk(self) -> bool {
-        self.0.is_ordered_by_pbs_walk()
-    }
-
-    /// Returns the name of the value that siblings are compared by.
-    pub fn value_name(self) -> &'static str {
-        self.0.value_name()
-    }
-
-    /// Returns the columns that a table has for this ranking policy only.
-    pub fn table_columns(self, long: bool) -> &'static [&'static str] {
-        self.0.table_columns(long)
-    }
-
-    /// Returns the columns that a JSON document has for this ranking policy only.
-    pub fn document_columns(self) -> &'static [&'static str] {
-        self.0.document_columns()
-    }
-
-    /// Returns a footnote about the columns of the table, or `None` if they need no footnote.
-    pub fn table_note(self) -> Option<&'static str> {
-        self.0.table_note()
-    }
-
-    /// Returns a clause that says how a user and a bank with tied values are ranked.
-    pub fn describe_order_of_tied_nodes(self, options: &Options) -> &'static str {
-        self.0.describe_order_of_tied_nodes(options)
-    }
-
-    /// Returns a clause that says how the formula computes the fair-share `value`.
-    pub fn explain_factor(self, detail: &NodeDetail, value: f64) -> String {
-        self.0.explain_factor(detail, value)
+    fn deref(&self) -> &Self::Target {
+        self.0
     }
 }
 

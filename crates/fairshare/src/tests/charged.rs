@@ -37,10 +37,10 @@ proptest! {
 #[test]
 fn charging_associations_with_different_usages_needs_no_full_ranking() {
     let mut builder = Builder::default();
-    builder.bank("b0", None, Shares::Count(1), None);
+    builder.bank("b0", None, Shares::Count(1), None, true);
     for bank in 1..12u64 {
         let above = format!("b{}", bank / 3);
-        builder.bank(&format!("b{bank}"), Some(&above), Shares::Count(bank), None);
+        builder.bank(&format!("b{bank}"), Some(&above), Shares::Count(bank), None, true);
     }
     for leaf in 0..300u64 {
         let usage = Some((leaf * leaf * 7_919 % 10_007) as f64 + 0.5);
@@ -107,7 +107,7 @@ fn usage_quotients_count_as_near_if_their_level_values_could_tie() {
 /// inactive user u4 has the usage `unused`.
 fn needs_ranking(usage: f64, unused: f64) -> bool {
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     for (name, shares, used, is_active) in
         [("u1", 1, 900.0, true), ("u2", 1, 1000.0, true), ("u3", 2, 0.0, true), ("u4", 1, unused, false)]
     {

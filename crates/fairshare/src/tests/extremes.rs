@@ -27,10 +27,10 @@ fn a_tree_of_100000_levels_is_ranked_without_recursion() {
     const DEPTH: usize = 100_000;
     for parent_shares in [false, true] {
         let mut builder = Builder::default();
-        builder.bank("b0", None, Shares::Count(1), None);
+        builder.bank("b0", None, Shares::Count(1), None, true);
         for level in 1..DEPTH {
             let shares = if parent_shares && level % 2 == 0 { Shares::Parent } else { Shares::Count(3) };
-            builder.bank(&format!("b{level}"), Some(&format!("b{}", level - 1)), shares, None);
+            builder.bank(&format!("b{level}"), Some(&format!("b{}", level - 1)), shares, None, true);
         }
         for level in 0..DEPTH {
             let usage = (level % 7) as f64;
@@ -63,7 +63,7 @@ fn a_tree_of_100000_levels_is_ranked_without_recursion() {
 fn a_bank_of_a_million_users_is_ranked() {
     const USERS: usize = 1_000_000;
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     for user in 0..USERS {
         let usage = (user % 1000) as f64;
         builder.association(&format!("u{user}"), "root", Shares::Count(1), Some(usage), true);
@@ -82,9 +82,9 @@ fn a_bank_of_a_million_users_is_ranked() {
 fn a_ranking_needs_at_most_100_bytes_of_memory_for_each_leaf() {
     const LEAVES: usize = 100_000;
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     for bank in 0..1000 {
-        builder.bank(&format!("b{bank}"), Some("root"), Shares::Count(bank), None);
+        builder.bank(&format!("b{bank}"), Some("root"), Shares::Count(bank), None, true);
     }
     for leaf in 0..LEAVES {
         let bank = format!("b{}", leaf % 1000);

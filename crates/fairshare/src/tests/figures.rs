@@ -115,7 +115,7 @@ fn compare_deserving_orders_pbs_nodes_by_usage_divided_by_target() {
 #[test]
 fn weights_that_differ_by_exactly_the_tolerance_are_no_tie() {
     let half = 0.5 + f64::EPSILON;
-    let is_tie = |high, low| Policy::WeightedWalk.rules().is_tie(high, low);
+    let is_tie = |high, low| Policy::WeightedWalk.is_tie(high, low);
     assert!(!is_tie(half, 0.5), "a difference of exactly the tolerance is no tie");
     assert!(is_tie(0.5 + f64::EPSILON / 2.0, 0.5));
     assert!(is_tie(4.0 + 2.0 * f64::EPSILON, 4.0) && !is_tie(4.0 + 8.0 * f64::EPSILON, 4.0));
@@ -251,7 +251,7 @@ fn the_error_about_a_cycle_names_a_bank_on_the_cycle() {
 #[test]
 fn the_error_about_a_missing_bank_quotes_an_empty_name() {
     let mut builder = Builder::default();
-    builder.bank("A", None, Shares::Count(1), None);
+    builder.bank("A", None, Shares::Count(1), None, true);
     builder.association("x", "A", Shares::Count(1), None, true);
     builder.association("y", "", Shares::Count(1), None, true);
     assert!(matches!(builder.build(), Err(TreeError::MissingBank { bank, .. }) if bank.is_empty()));
@@ -260,9 +260,9 @@ fn the_error_about_a_missing_bank_quotes_an_empty_name() {
 #[test]
 fn the_interner_finds_each_of_many_names() {
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     for bank in 0..20 {
-        builder.bank(&format!("b{bank}"), Some("root"), Shares::Count(bank), None);
+        builder.bank(&format!("b{bank}"), Some("root"), Shares::Count(bank), None, true);
     }
     for user in 0..3000u64 {
         builder.association(&format!("u{user}"), &format!("b{}", user % 20), Shares::Count(user), None, true);

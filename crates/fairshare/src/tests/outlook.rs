@@ -54,10 +54,10 @@ fn any_rows() -> impl Strategy<Value = Vec<(u64, f64)>> {
 
 fn build_tree(rows: &[(u64, f64)]) -> Tree {
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("root", None, Shares::Count(1), None, true);
     let (banks, users) = rows.split_at(2);
     for (name, row) in ["A", "B"].iter().zip(banks) {
-        builder.bank(name, Some("root"), Shares::Count(row.0), None);
+        builder.bank(name, Some("root"), Shares::Count(row.0), None, true);
     }
     for (at, row) in users.iter().enumerate() {
         let bank = if at < 2 { "A" } else { "B" };

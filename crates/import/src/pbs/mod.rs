@@ -152,18 +152,18 @@ fn build_tree(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -
     let names: HashSet<&str> = nodes.iter().map(|node| node.name).collect();
     let bank_name = |group| if group == TREEROOT { ROOT } else { group };
     let mut builder = Builder::default();
-    builder.bank(ROOT, None, Shares::Count(1), None);
+    builder.bank(ROOT, None, Shares::Count(1), None, true);
     for node in nodes {
         let (shares, parent) = (Shares::Count(node.shares), bank_name(node.parent));
         if groups.contains(node.name) {
             // PBS stores usages only for entities.
-            builder.bank(node.name, Some(parent), shares, None);
+            builder.bank(node.name, Some(parent), shares, None, true);
         } else {
             builder.association(node.name, parent, shares, usage.get(node.name).copied(), true);
         }
     }
     if !names.contains(UNKNOWN) {
-        builder.bank(UNKNOWN, Some(ROOT), Shares::Count(unknown_shares), None);
+        builder.bank(UNKNOWN, Some(ROOT), Shares::Count(unknown_shares), None, true);
     }
     for (name, amount) in usages {
         if !names.contains(name) && !groups.contains(name) {

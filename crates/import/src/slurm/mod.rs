@@ -148,6 +148,7 @@ impl Sheet {
                 parent.map(|parent| parent.name.as_ref()),
                 account.shares,
                 own,
+                true,
             );
             // The values printed for the root are meaningless.
             if account.parent.is_some() {

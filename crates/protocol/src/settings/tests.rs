@@ -2,8 +2,11 @@
 //! The keys and values that the table accepts and rejects.
 
 use super::*;
+use fairshare::accrual::Mode;
+use fairshare::charging::ChargeBy;
 use fairshare_engine::accounts::RunningLimitSettings;
 use fairshare_engine::budgets::BudgetMode;
+use fairshare_engine::engine::answers::Open;
 
 fn read_settings(table: &str) -> Result<Settings, String> {
     read_table(table, Settings::default())

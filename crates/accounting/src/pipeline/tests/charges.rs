@@ -235,7 +235,7 @@ fn any_actions(reloads: bool) -> impl Strategy<Value = Vec<(f64, Act)>> {
         3 => prop::array::uniform2(0..FACTORS.len()).prop_map(Act::Configure),
         3 => Just(Act::Sync),
         u32::from(reloads) => Just(Act::Reload),
-        u32::from(reloads) => (prop::sample::select(ChargeBy::ALL.to_vec()), 5..40_u64)
+        u32::from(reloads) => (prop::sample::select(vec![ChargeBy::Sum, ChargeBy::Max]), 5..40_u64)
             .prop_map(|(rule, cores)| Act::ChargeBy(rule, cores)),
     ];
     prop::collection::vec((0.0..2.9_f64, act), 0..14).prop_map(|mut acts| {

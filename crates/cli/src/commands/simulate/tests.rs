@@ -63,10 +63,10 @@ fn parent_shares_are_replaced_by_own_shares() {
     use fairshare::{Builder, Shares};
 
     let mut builder = Builder::default();
-    builder.bank("root", None, Shares::Count(1), None);
-    builder.bank("a", Some("root"), Shares::Count(3), None);
-    builder.bank("b", Some("root"), Shares::Parent, None);
-    builder.bank("c", Some("b"), Shares::Parent, None);
+    builder.bank("root", None, Shares::Count(1), None, true);
+    builder.bank("a", Some("root"), Shares::Count(3), None, true);
+    builder.bank("b", Some("root"), Shares::Parent, None, true);
+    builder.bank("c", Some("b"), Shares::Parent, None, true);
     for (user, bank, shares) in [
         ("u1", "a", Shares::Count(4)),
         ("u2", "a", Shares::Parent),

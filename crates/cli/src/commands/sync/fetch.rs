@@ -182,7 +182,7 @@ pub(super) fn request_charge_rules(flux: &Flux, fetch: &Fetch<'_>) -> Result<Opt
         Some((queue, factor))
     };
     let configured: BTreeMap<String, f64> = queues.into_iter().filter_map(factor).collect();
-    let charge_by = charge_by.as_deref().and_then(ChargeBy::parse).unwrap_or_default();
+    let charge_by = charge_by.and_then(|name| name.parse().ok()).unwrap_or_default();
     if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges(fetch)? {
         return Ok(None);
     }

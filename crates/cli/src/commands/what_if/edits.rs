@@ -136,8 +136,7 @@ fn make_rows_of_tree(tree: &Tree) -> Builder {
             Some(bank) if tree.kind(node) != NodeKind::Bank => {
                 builder.association(name, bank, shares, usage, tree.is_active(node));
             }
-            _ if tree.is_active(node) => builder.bank(name, above, shares, usage),
-            _ => builder.inactive_bank(name, above, shares, usage),
+            _ => builder.bank(name, above, shares, usage, tree.is_active(node)),
         }
     }
     builder
@@ -265,9 +264,9 @@ mod tests {
     #[test]
     fn a_tree_converted_to_rows_and_back_is_unchanged() {
         let mut builder = Builder::default();
-        builder.bank("z", Some("root"), Shares::Count(4), Some(2.0));
-        builder.bank("root", None, Shares::Count(1), None);
-        builder.inactive_bank("b", Some("z"), Shares::Parent, None);
+        builder.bank("z", Some("root"), Shares::Count(4), Some(2.0), true);
+        builder.bank("root", None, Shares::Count(1), None, true);
+        builder.bank("b", Some("z"), Shares::Parent, None, false);
         builder.association("x", "z", Shares::Parent, None, true);
         builder.association("a", "b", Shares::Count(3), Some(7.0), false);
         let tree = builder.build().expect("a tree");

@@ -220,7 +220,7 @@ fn add_freeing_jobs(
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
         let amount = stage.compute_used_or_reserved_amount(other, measure, is_stopped);
-        let other_queue = other.queue.as_ref().map(QueueName::as_str);
+        let other_queue = other.queue.as_deref();
         if amount == 0 || !view.book.site_limits().counts_in(target, hold.queue.as_ref(), other_queue) {
             continue;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The answer to `explain`: the priority of a job, and the reasons why it is held or blocked.
 
-use super::super::{Change, Changes, JobFacts, JobPriorities, State, Turn, View};
+use super::super::{Change, Changes, JobFacts, JobPriorities, Turn, View};
 use super::holds::{HoldNow, list_holds};
 use super::others::{Blocker, count_unnamed_dependencies, list_blockers, list_suggestions};
 use super::release::{Release, estimate_release};
@@ -82,7 +82,7 @@ impl ExplainedPriority {
     /// Returns how the engine derived the priority from the sum of the terms. Returns `None` if a newer plugin sent an
     /// outcome that this version does not know.
     pub fn outcome(&self) -> Option<Outcome> {
-        Outcome::parse(&self.outcome)
+        self.outcome.parse().ok()
     }
 
     /// Describes a priority and its terms for an answer. `age` is the age of the job.
@@ -238,7 +238,7 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         one_queue_list: view.queues.is_one_list(),
         project: facts.project.map(str::to_owned),
         urgency: facts.urgency,
-        state: Cow::Borrowed(state_name(facts.state)),
+        state: Cow::Borrowed(facts.state.into()),
         submitted: job.submitted,
         nodes: job.size.nodes,
         cores: job.size.cores,
@@ -252,17 +252,6 @@ pub fn explain_priority(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Opti
         is_held: job.is_held(),
         ..Why::default()
     })
-}
-
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::New => "new",
-        State::Depend => "depend",
-        State::Priority => "priority",
-        State::Sched => "sched",
-        State::Run => "run",
-        State::Cleanup | State::Inactive => "cleanup",
-    }
 }
 
 fn explain_posted_priority(view: &View<'_>, job: &Job, pair: &JobPriorities<'_>, age: f64) -> PostedPriority {

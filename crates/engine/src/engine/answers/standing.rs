@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use strum::{EnumString, IntoStaticStr};
 
 /// The most siblings of one level that are shown.
 const MOST_SIBLINGS: usize = 200;
@@ -26,7 +27,8 @@ const MOST_LIMITS_OF_PAGE: usize = 2000;
 const MOST_COMPARED: usize = 2000;
 
 /// The part of the tree that a guest may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Open {
     /// The usage, shares and limits of the association itself.
     Own,
@@ -39,11 +41,7 @@ pub enum Open {
 impl Open {
     /// Returns the name of the variant.
     pub fn name(self) -> &'static str {
-        match self {
-            Open::Own => "own",
-            Open::Banks => "banks",
-            Open::All => "all",
-        }
+        self.into()
     }
 
     /// Returns true if users may see how much of a limit over `target` is in use. The use of a limit on a bank or a queue reveals the

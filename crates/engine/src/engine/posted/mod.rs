@@ -80,7 +80,7 @@ impl Posted {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         let max = if self.is_lowered_in_queue { posted } else { PRIORITY_LIMIT };
         let bounds = PriorityBounds { zero: *zero, max };
-        weighed.explain_values(i64::from(self.urgency), &self.values, bounds)
+        weighed.explain_values(i64::from(self.urgency), self.values, bounds)
     }
 }
 

@@ -112,7 +112,7 @@ impl Refresh {
         if all_asked && std::mem::take(&mut self.needs_release_scan) {
             effects.push(Effect::Then(Step::ScanAllHeld));
         }
-        shared.due.add_release_scan_after_event(Scan::Several(scans));
+        shared.due.add_release_scan_after_event(Scan::Associations(scans));
         if is_done {
             effects.extend(self.finish_posts(shared));
         } else {

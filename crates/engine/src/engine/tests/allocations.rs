@@ -127,7 +127,7 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     }
     engine.handle(NOW, Event::Updated(Host::facts(id, &completed)));
     let job = engine.ledger().job(id).unwrap();
-    assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Checked));
+    assert_eq!((job.bank.as_deref(), &job.project), (Some("A"), &Project::Checked));
     let bank_of_repeat =
         |engine: &Engine| find_bank_added_to_jobspec(&engine.view(), &Host::facts(id, &completed));
     assert_eq!(bank_of_repeat(&engine), Some("A".into()));

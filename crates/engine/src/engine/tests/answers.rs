@@ -202,15 +202,7 @@ fn a_reply_to_standing_lists_each_limit_with_its_used_amount() {
         .limits
         .iter()
         .filter(|it| it.cap.is_some() || it.queue.is_some())
-        .map(|it| {
-            (
-                it.limit.clone(),
-                it.queue.as_ref().map(|queue| queue.as_str()),
-                it.measure.clone(),
-                it.used.unwrap(),
-                it.cap,
-            )
-        })
+        .map(|it| (it.limit.clone(), it.queue.as_deref(), it.measure.clone(), it.used.unwrap(), it.cap))
         .collect();
     assert!(shown.contains(&("max-active-jobs".into(), None, "jobs".into(), 2, Some(9))), "{shown:?}");
     assert!(

@@ -149,7 +149,7 @@ fn choose_site(choices: &mut Choices<'_>) -> SitePart {
     }
     let (since, factor) = (choices.pick(&TIMES), choices.pick(&[1.0, 0.0, 2.0, f64::INFINITY]));
     part.charges.factors.push(ChargeChange { queue: "q1".into(), since, factor });
-    let (charge_by, since) = (choices.pick(&ChargeBy::ALL), choices.pick(&TIMES));
+    let (charge_by, since) = (choices.pick(&[ChargeBy::Sum, ChargeBy::Max]), choices.pick(&TIMES));
     let [nodes, cores, gpus] = [choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS)];
     let totals = fairshare::periods::Resources { nodes, cores, gpus };
     part.charges.rules.push(ChargeByChange { since, charge_by, totals });
@@ -251,7 +251,7 @@ fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
         27 => {
             choices.pick(&[Event::PolicyAbort, Event::Reprioritize, Event::TryAgain, Event::Rest(vec![id])])
         }
-        28 => Event::Timer(choices.pick(&Timer::ALL.iter().map(|(timer, ..)| *timer).collect::<Vec<_>>())),
+        28 => Event::Timer(choices.pick(&(0..).map_while(Timer::from_repr).collect::<Vec<_>>())),
         29 => Event::SiteNodes(choices.pick(&[None, Some(0), Some(8), Some(u64::MAX)])),
         30 => match choices.below(3) {
             0 => Event::Urgency(id, choices.pick(&URGENCIES)),

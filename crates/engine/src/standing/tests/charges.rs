@@ -106,8 +106,7 @@ fn ended_jobs_are_restored_with_their_queue_if_it_has_a_charge_factor() {
         standing.usages.track_end(&job_in(queue, id, T0 + 10.0), T0 + 20.0).expect("an end");
     }
     let (ended, _, _) = standing.uncovered(Bookmark::default(), 9);
-    let queues: Vec<_> =
-        ended.iter().map(|ended| ended.job.queue.as_ref().map(|queue| queue.as_str())).collect();
+    let queues: Vec<_> = ended.iter().map(|ended| ended.job.queue.as_deref()).collect();
     assert_eq!(queues, [Some("gold"), None]);
     let changes: Vec<_> = standing.usages.charging().history().changes().collect();
     let changes: Vec<_> =

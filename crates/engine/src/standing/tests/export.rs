@@ -224,10 +224,10 @@ fn a_refresh_sums_the_usage_of_ended_jobs_once() {
     }
     assert_eq!(read_cost(&standing), 3);
     standing.usages.track_end(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    assert!(!read_entry(&standing).has_usage_of_ended_jobs());
+    assert!(read_entry(&standing).ended_sum.is_none());
     assert_eq!(read_cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
-    assert!(read_entry(&standing).has_usage_of_ended_jobs());
+    assert!(read_entry(&standing).ended_sum.is_some());
     assert_eq!(read_cost(&standing), 2, "only the running job");
     assert_eq!(
         (read_entry(&standing).latest(), UsageEntry::default().latest()),

@@ -357,7 +357,7 @@ fn the_order_of_different_usages_does_not_depend_on_rounding() {
 fn build_tree(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {
     let mut builder = Builder::default();
     for bank in &site.banks {
-        builder.bank(bank.name.as_str(), bank.parent.as_ref().map(|name| name.as_str()), bank.shares, None);
+        builder.bank(bank.name.as_str(), bank.parent.as_deref(), bank.shares, None, true);
     }
     let usages = compute_usages(records, now, half_life, site.rule.weights);
     for (usage, leaf) in usages.into_iter().zip(&site.associations) {

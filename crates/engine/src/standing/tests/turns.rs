@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares the order of job starts with a simple reference search. Also checks the fair-shares of jobs whose usage was charged.
 
-use std::collections::HashMap;
-
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 use super::*;
 use crate::standing::turns::compute_fairshares_in_turn;
@@ -21,6 +20,18 @@ fn make_fairshare_state_with_equal_users(policy: Policy) -> Standing {
     standing
 }
 
+/// Starts all jobs, and returns their associations in the order of the starts. `cost` computes the usage to charge for a
+/// job. Its arguments are the association and the number of jobs that the association has started before.
+fn start_all(mut turns: Turns, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
+    let mut taken: HashMap<NodeId, usize> = HashMap::new();
+    let mut next = |leaf| {
+        let number = taken.entry(leaf).or_default();
+        *number += 1;
+        cost(leaf, *number - 1)
+    };
+    std::iter::from_fn(|| turns.take(&mut next)).collect()
+}
+
 #[test]
 fn jobs_of_two_equal_users_start_alternately() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
@@ -28,7 +39,7 @@ fn jobs_of_two_equal_users_start_alternately() {
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
-        let order = turns.all(|_, _| 3_600.0);
+        let order = start_all(turns, |_, _| 3_600.0);
         assert_eq!(order.len(), 2_000);
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
     }
@@ -59,7 +70,7 @@ fn costs_of_an_association_are_charged_in_order() {
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
     let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
-    turns.all(|leaf, number| {
+    start_all(turns, |leaf, number| {
         numbers_of.entry(leaf).or_default().push(number);
         60.0
     });
@@ -83,7 +94,7 @@ fn associations_without_a_target_are_equally_deserving() {
             let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
             let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("levels");
             let wanted = usize::from(shares == 1 && usages[0] > usages[1]);
-            assert_eq!(turns.next(1.0), standing.node(Index(wanted as u32)), "{usages:?} {shares}");
+            assert_eq!(turns.take(|_| 1.0), standing.node(Index(wanted as u32)), "{usages:?} {shares}");
         }
     }
 }
@@ -101,7 +112,7 @@ fn the_best_associations_of_equal_banks_are_compared() {
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
     let best_leaves = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
-    assert_eq!(turns.next(1.0), best_leaves.into_iter().min(), "{best_leaves:?}");
+    assert_eq!(turns.take(|_| 1.0), best_leaves.into_iter().min(), "{best_leaves:?}");
     assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
@@ -127,7 +138,7 @@ fn the_search_compares_one_of_several_equal_users_but_all_equal_banks() {
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
-        assert_eq!(turns.next(1.0), tree.leaves().next());
+        assert_eq!(turns.take(|_| 1.0), tree.leaves().next());
         assert_eq!(turns.compared, compared, "{users_per_bank}");
     }
 }
@@ -255,7 +266,7 @@ proptest! {
         };
         for cost in costs.iter().cycle().take(60) {
             let pending: Vec<NodeId> = remaining.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
-            let Some(chosen) = turns.next(*cost) else {
+            let Some(chosen) = turns.take(|_| *cost) else {
                 prop_assert!(pending.is_empty());
                 break;
             };
@@ -315,7 +326,7 @@ proptest! {
             };
             let pending = remaining.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
             let best = pending.min_by(|a, b| compare_paths(&path(*a), &path(*b)).then(a.cmp(b)));
-            prop_assert_eq!(turns.next(f64::from(*cost)), best);
+            prop_assert_eq!(turns.take(|_| f64::from(*cost)), best);
             let Some(best) = best else { break };
             for (leaf, jobs) in &mut remaining {
                 *jobs -= usize::from(*leaf == best);

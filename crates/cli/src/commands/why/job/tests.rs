@@ -582,7 +582,7 @@ proptest::proptest! {
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
         let posted = [0, 1].map(|at| {
             let bounds = PriorityBounds { zero, max: most[at].unwrap_or(PRIORITY_LIMIT) };
-            weighed.explain_values(16, &jobs[at], bounds).priority
+            weighed.explain_values(16, jobs[at], bounds).priority
         });
         proptest::prop_assert_eq!(swap_terms([&one, &other], most, &places), posted);
     }

@@ -106,7 +106,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
 
 /// Generates settings that say from which state on jobs count under limits on running jobs.
 pub fn any_running_limits() -> impl Strategy<Value = Settings> {
-    let [upstream, strict] = RunningLimits::ALL;
+    let [upstream, strict] = [RunningLimits::Upstream, RunningLimits::Strict];
     prop_oneof![
         2 => Just(running_limit_settings(upstream, &[])),
         2 => Just(running_limit_settings(strict, &[])),
