@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Builds the plugin and the command, loads the plugin for a small site, and submits jobs. Shows the priorities
-# of the jobs and the limits that hold jobs. Then runs three commands of flux fairshare on this site.
+# Builds the plugin and the command, loads the plugin for a small site, submits jobs, and ends some of them. The
+# commands of flux fairshare show the priorities of the jobs and the limits that hold jobs.
 #
 #   bash etc/demo.sh              in a real one-node Flux instance if flux is on PATH, else in the embedded job manager
 #   DEMO_HOST=embedded|flux       selects one of the two

@@ -9,6 +9,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ const FAIRSHARES: [(&str, &str, f64); 6] = [
 
 /// Returns a copy of the plugin with the file name mf_priority.so.
 fn plugin() -> PathBuf {
-    static COPIED: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    static COPIED: OnceLock<PathBuf> = OnceLock::new();
     let copy = || {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demo");
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -47,137 +48,145 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fairshare-embedded")).args(arguments).output().expect("it runs")
 }
 
+/// Returns the command flux-fairshare, which cargo builds.
+fn build_command() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["build", "-q", "-p", "flux-fairshare"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    assert!(cargo.status().expect("cargo runs").success(), "the command does not build");
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("debug").join("flux-fairshare")
+}
+
+/// Compiles the libraries of the demo. Returns their directory.
+fn build_libraries() -> PathBuf {
+    let folder = plugin().with_file_name("lib");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (source, library) in [("users.c", "users.so"), ("flux.c", "libflux-core.so.2")] {
+        let source = format!("{}/client/{source}", env!("CARGO_MANIFEST_DIR"));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-shared", "-fPIC", "-o"]).arg(folder.join(library)).arg(source);
+        assert!(compiler.status().expect("cc runs").success(), "{library}");
+    }
+    folder
+}
+
 /// Returns the output of the demo for a site.
 fn run_demo(name: &str, site: &Value) -> String {
+    static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let (command, libraries) = BUILT.get_or_init(|| (build_command(), build_libraries()));
     let plugin = plugin();
     let file = plugin.with_file_name(format!("{name}.json"));
     std::fs::write(&file, site.to_string()).expect("written");
-    let arguments = ["demo", "--plugin", plugin.to_str().expect("text"), file.to_str().expect("text")];
-    let output = run(&arguments);
+    let paths = [&plugin, command, libraries, &file].map(|path| path.to_str().expect("text"));
+    let [plugin, command, libraries, file] = paths;
+    let output = run(&["demo", "--plugin", plugin, "--command", command, "--libraries", libraries, file]);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Returns the words of each line of a section, without heading and titles.
-fn read_section<'a>(out: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
-    let lines = out.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
-    lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()
+/// Returns the words of the rows of each table that `flux fairshare jobs` printed with the columns `columns`.
+fn read_tables<'a>(out: &'a str, columns: &str) -> Vec<Vec<Vec<&'a str>>> {
+    let heading = format!("$ flux fairshare jobs -A -o {columns}\n");
+    let tables = out.split(heading.as_str()).skip(1);
+    let read_rows = |table: &'a str| -> Vec<Vec<&'a str>> {
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('ƒ'));
+        rows.map(|line| line.split_whitespace().collect()).collect()
+    };
+    tables.map(read_rows).collect()
 }
 
 fn parse_number(text: &str) -> f64 {
-    text.parse().unwrap_or_else(|_| panic!("no number: {text}"))
+    text.replace(',', "").parse().unwrap_or_else(|_| panic!("no number: {text}"))
 }
 
-/// Compares each row of the ranking with the figures of the site.
-fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
-    let rows: Vec<_> = read_section(out, "Running and pending jobs")
-        .into_iter()
-        .filter(|row| row[0].starts_with('ƒ'))
-        .collect();
-    assert!(!rows.is_empty(), "{out}");
-    let value_of = |list: &str, key: &str, name: &str, value: &str| {
-        let records = site[list].as_array().expect("records");
-        records.iter().find(|record| record[key] == name).expect("a record")[value]
-            .as_f64()
-            .expect("a number")
+/// Compares each pending job of the table of terms with the figures of the site. Returns the priorities and the users.
+fn check_terms(out: &str, site: &Value) -> Vec<(f64, String)> {
+    let columns = "id,user,bank,priority,fairshare,queue_term,bank_term,urgency_term";
+    let tables = read_tables(out, columns);
+    let has_terms = |row: &&Vec<&str>| row.len() == columns.split(',').count();
+    let rows: Vec<&Vec<&str>> = tables[0].iter().filter(has_terms).collect();
+    let check_row = |row: &&Vec<&str>| {
+        let (user, bank) = (row[1], row[2]);
+        let figures: Vec<f64> = row[3..].iter().map(|text| parse_number(text)).collect();
+        let fairshare = FAIRSHARES.iter().find(|of| (of.0, of.1) == (user, bank)).expect("an association").2;
+        let weight = |name: &str| site["factors"][name].as_f64().expect("a weight");
+        assert!((figures[1] - weight("fairshare") * fairshare).abs() < 0.01, "{row:?}");
+        let banks = site["banks"].as_array().expect("records");
+        let priority =
+            banks.iter().find(|record| record["bank"] == bank).expect("a bank")["priority"].as_f64();
+        assert_eq!(figures[3], weight("bank") * priority.expect("a number"), "{row:?}");
+        let queues = site["queues"].as_array().expect("records").iter();
+        let mut terms = queues.map(|queue| weight("queue") * queue["priority"].as_f64().expect("a number"));
+        assert!(terms.any(|term| term == figures[2]), "{row:?}");
+        assert_eq!(figures[4] % weight("urgency"), 0.0, "{row:?}");
+        assert_eq!(figures[0], figures[1..].iter().sum::<f64>().round(), "{row:?}");
+        (figures[0], user.to_owned())
     };
-    rows.iter()
-        .map(|row| {
-            // The columns are JOB, USER, BANK, QUEUE, STATE (several words) and PRIORITY. The last four columns are the points of the four
-            // terms listed below.
-            let at = row.len() - 5;
-            let (user, bank, queue, priority) = (row[1], row[2], row[3], parse_number(row[at]));
-            let fairshare =
-                FAIRSHARES.iter().find(|of| (of.0, of.1) == (user, bank)).expect("an association");
-            let factors = [
-                ("fairshare", Some(fairshare.2)),
-                ("queue", Some(value_of("queues", "queue", queue, "priority"))),
-                ("bank", Some(value_of("banks", "bank", bank, "priority"))),
-                ("urgency", None),
-            ];
-            let mut sum = 0.0;
-            for (column, (name, factor)) in factors.iter().enumerate() {
-                let points = parse_number(row[at + 1 + column]);
-                let weight = site["factors"][name].as_f64().expect("a weight");
-                match factor {
-                    Some(factor) => assert_eq!(points, (weight * factor).round(), "{name} in {row:?}"),
-                    None => assert_eq!(points % weight, 0.0, "{name} in {row:?}"),
-                }
-                sum += points;
-            }
-            assert_eq!(priority, if row[5] == "hold" { 0.0 } else { sum }, "{row:?}");
-            priority
-        })
-        .collect()
+    rows.iter().map(check_row).collect()
 }
 
 #[test]
-fn every_line_fits_80_columns() {
+fn every_line_fits_80_columns_and_has_no_colour_without_a_terminal() {
     let out = run_demo("wide", &site());
-    for line in out.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
+    for line in out.lines().filter(|line| !line.starts_with('$')) {
+        assert!(line.chars().count() <= 80 && !line.contains('\x1b'), "{line:?}");
     }
 }
 
 #[test]
-fn the_demo_shows_priority_terms_that_match_the_ranking() {
+fn the_demo_shows_priority_terms_that_match_the_site() {
     let site = site();
-    let out = run_demo("terms", &site);
-    let priorities = check_ranking(&out, &site);
-    assert!(priorities.len() >= 8, "{out}");
-    assert!(priorities.is_sorted_by(|a, b| a >= b), "{out}");
-    assert!(!out.contains('\x1b'), "colour without a terminal: {out:?}");
+    let jobs = check_terms(&run_demo("terms", &site), &site);
+    assert!(jobs.len() >= 5 && jobs.is_sorted_by(|a, b| a.0 >= b.0), "{jobs:?}");
 }
 
 #[test]
 fn the_demo_shows_changed_priority_terms_if_the_factor_weights_change() {
     let mut site = site();
-    site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 0, "urgency": 50});
-    let out = run_demo("weights", &site);
-    check_ranking(&out, &site);
-    let changed =
-        |list: &str| read_section(&out, list) != read_section(&run_demo("plain", &self::site()), list);
-    assert!(changed("Running and pending jobs"));
+    site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 10, "urgency": 50});
+    let jobs = check_terms(&run_demo("weights", &site), &site);
+    assert!(jobs.len() >= 5 && jobs.iter().all(|(priority, _)| *priority < 2000.0), "{jobs:?}");
 }
 
 #[test]
 fn the_demo_orders_jobs_differently_under_other_shares() {
-    let first = |site: &Value, name: &str| {
+    let find_first_user = |site: &Value, name: &str| {
         let out = run_demo(name, site);
-        let rows = read_section(&out, "Running and pending jobs");
-        let of_batch = rows.iter().find(|row| row[3] == "batch" && row[4] == "running").expect("a row");
-        of_batch[1].to_owned()
+        read_tables(&out, "id,user,bank,holds")[0][0][1].to_owned()
     };
     let mut site = site();
-    assert_eq!(first(&site, "shares"), "carol");
+    assert_eq!(find_first_user(&site, "shares"), "carol");
     site["banks"][2]["shares"] = json!(3000);
-    assert_eq!(first(&site, "other-shares"), "bob");
+    assert_ne!(find_first_user(&site, "other-shares"), "carol");
 }
 
-/// Returns the section about held jobs as one line.
-fn read_held_section(out: &str) -> String {
-    read_section(out, "Held jobs").concat().join(" ")
+/// Returns the user, the bank and the limits of each held job, for each table that shows holds.
+fn list_holds(out: &str) -> Vec<Vec<String>> {
+    let is_held = |row: &&Vec<&str>| row.get(3).is_some_and(|holds| holds.starts_with("max-"));
+    let describe = |row: &Vec<&str>| row[1..].join(" ");
+    let tables = read_tables(out, "id,user,bank,holds");
+    tables.iter().map(|table| table.iter().filter(is_held).map(describe).collect()).collect()
 }
 
-/// The text about each held job names the limit that holds the job, with its numbers.
 #[test]
-fn the_demo_shows_each_hold_with_its_limit_and_figures() {
-    let site = site();
-    let out = run_demo("holds", &site);
-    let held = read_held_section(&out);
-    let wants = [
-        "alice physics batch 1 max-running-jobs-user-limit: alice in physics runs 2 of 2 jobs",
-        "bob biology batch 2 max-resources-user-limit: bob in biology uses 1 of 2 nodes, this job needs 2 more",
-        "alice physics debug 1 max-run-jobs-queue: alice in physics runs 1 of 1 jobs in queue debug",
-        "dan physics batch 1 max-sched-jobs-user-limit: dan in physics has 1 of 1 jobs pending",
-        "max-sched-nodes-queue-limit: pending jobs of frank in biology ask for 2 of 3 nodes in queue batch, this job \
-         needs 2 more",
+fn the_demo_shows_the_limits_that_hold_jobs_before_and_after_two_jobs_end() {
+    let out = run_demo("holds", &site());
+    let holds = list_holds(&out);
+    let held = [
+        "alice physics max-running-jobs-user-limit",
+        "bob biology max-resources-user-limit",
+        "alice physics max-run-jobs-queue,max-running-jobs-user-limit",
+        "dan physics max-sched-jobs-user-limit",
+        "frank biology max-sched-nodes-queue-limit",
     ];
-    for want in wants {
-        assert!(held.contains(want), "{want}\n{out}");
-    }
-    // The output lists a held job once for each limit that holds the job. Two limits hold the debug job of alice.
-    assert_eq!(held.matches("max-").count(), wants.len() + 1, "{out}");
+    let has = |holds: &[String], wanted: &str| holds.iter().any(|hold| hold == wanted);
+    assert!(held.iter().all(|wanted| has(&holds[0], wanted)) && holds[0].len() == held.len(), "{out}");
+    // The ends of two jobs release the first two held jobs.
+    assert!(held[2..].iter().all(|wanted| has(&holds[1], wanted)) && holds[1].len() == 3, "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends.")).count(), 2);
+    assert!(out.contains("max-run-jobs-queue: 1 of 1 running jobs of user alice"), "{out}");
+    assert!(out.contains("associations: 0 counters differ"), "{out}");
 }
 
 #[test]
@@ -185,36 +194,21 @@ fn the_demo_holds_other_jobs_under_other_limits() {
     let mut site = site();
     site["associations"][0]["max_running_jobs"] = json!(3);
     let out = run_demo("limits", &site);
-    let held = read_held_section(&out);
-    assert!(!held.contains("alice physics batch"), "{out}");
-    assert!(held.contains("max-run-jobs-queue: alice"), "{out}");
+    let held = list_holds(&out).concat();
+    assert!(!held.contains(&"alice physics max-running-jobs-user-limit".to_owned()), "{out}");
+    assert!(held.iter().any(|hold| hold.starts_with("alice physics max-run-jobs-queue")), "{out}");
 }
 
 #[test]
-fn the_demo_shows_which_jobs_the_end_of_a_job_releases_and_starts() {
-    let out = run_demo("ends", &site());
-    let ends: Vec<&str> =
-        out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends")).collect();
-    assert_eq!(ends.len(), 2, "{out}");
-    let first = read_section(&out, ends[0]).concat().join(" ");
-    // The text about each changed job begins with one of these outcomes.
-    let changes: Vec<&str> = ["released", "still held", "started", "one limit less"]
-        .iter()
-        .flat_map(|outcome| first.match_indices(outcome).map(|(at, _)| &first[at..]))
-        .collect();
-    let says = |start: &str, rest: &str| {
-        let is_said = changes.iter().any(|change| {
-            change.starts_with(start) && change.find(rest).is_some_and(|at| !change[..at].contains('('))
-        });
-        assert!(is_said, "{start} {rest}\n{out}");
-    };
-    says(
-        "released",
-        "alice physics batch 1 max-running-jobs-user-limit no longer holds the job (before: alice in physics runs 2 of 2 jobs)",
-    );
-    says("still held", "alice physics debug 1 max-run-jobs-queue");
-    says("started", "carol chemistry debug 1 with the highest priority, 150000");
-    assert!(out.contains("associations: 0 counters differ"), "{out}");
+fn the_demo_prints_each_rejection_with_its_reason() {
+    let out = run_demo("rejections", &site());
+    for wanted in [
+        "19 jobs: 15 accepted, 4 refused.",
+        "  A job of carol in queue batch: user has max active jobs;",
+        "  A job of bob in queue debug: queue \"debug\" not valid for user;",
+    ] {
+        assert!(out.contains(wanted), "{wanted}\n{out}");
+    }
 }
 
 #[test]

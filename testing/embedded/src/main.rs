@@ -3,10 +3,9 @@
 
 mod demo;
 mod play;
-mod queue;
 
 use clap::Parser;
-use std::fmt;
+use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
@@ -18,39 +17,18 @@ enum Command {
     Run(play::ScenarioArgs),
 }
 
-/// Reason why a subcommand failed; the text is for the user.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("{0}")]
-    Message(String),
-    #[error("can't write the output: {0}")]
-    Output(#[from] io::Error),
-}
-
-type Outcome = Result<(), Failure>;
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
-        Failure::Message(text)
-    }
-}
-
-/// Makes a failure from the text of an error.
-fn failure(error: impl fmt::Display) -> Failure {
-    Failure::Message(error.to_string())
-}
+/// The result of a subcommand. The text of an error is for the user. An `io::Error` means that the output can't be written.
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Demo(args) => demo::run(&args),
         Command::Run(args) => play::run(&args),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("fairshare-embedded: {failure}");
-            ExitCode::from(2)
-        }
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
     }
+    eprintln!("fairshare-embedded: {error}");
+    ExitCode::from(2)
 }

@@ -19,13 +19,14 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, failure};
-use crate::queue::{Queue, UNLIMITED};
+use super::Outcome;
 use fairshare_embedded::{Cred, Host, Options, Order, Shape, State, Submission};
 
 const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
 /// The number of records in one part of a staged push.
 const PART: usize = 3;
+/// The value of an unlimited limit.
+const UNLIMITED: i64 = i32::MAX as i64;
 
 /// Play a scenario and print what the plugin did
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,7 @@ pub struct ScenarioArgs {
 
 pub fn run(args: &ScenarioArgs) -> Outcome {
     let ScenarioArgs { scenario, plugin, trace, keeper } = args;
-    let file_error = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
+    let file_error = |error: &dyn std::fmt::Display| format!("{}: {error}", scenario.display());
     let text = fs::read_to_string(scenario).map_err(|error| file_error(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| file_error(&error))?;
     let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
@@ -58,15 +59,14 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
         queues: queues.clone(),
         ..Options::default()
     };
-    let host = Host::new(options).map_err(failure)?;
+    let host = Host::new(options)?;
     host.set_response("job-manager.queue-status", Some(r#"{"enable": true, "start": true}"#));
-    host.load(plugin, Some(&make_plugin_conf(document.get("document").unwrap_or(&Value::Null))))
-        .map_err(failure)?;
-    keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
+    host.load(plugin, Some(&make_plugin_conf(document.get("document").unwrap_or(&Value::Null))))?;
+    keeper.iter().try_for_each(|keeper| host.load(keeper, None))?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
     if *trace {
         for (index, line) in io::stdin().lines().enumerate() {
-            let step = serde_json::from_str(&line.map_err(failure)?).map_err(failure)?;
+            let step = serde_json::from_str(&line?)?;
             println!("{}", play.perform_traced_step(index, &step));
         }
     }
@@ -86,7 +86,7 @@ pub fn run(args: &ScenarioArgs) -> Outcome {
     }
     match play.host.violations().as_slice() {
         [] => Ok(()),
-        [first, ..] => Err(failure(first)),
+        [first, ..] => Err(first.clone().into()),
     }
 }
 
@@ -368,7 +368,11 @@ fn add_defaults(document: &Value) -> Value {
                     "max_sched_jobs": UNLIMITED, "max_nodes": UNLIMITED, "max_cores": UNLIMITED, "queues": "",
                     "active": 1, "projects": "*", "def_project": "*",
                 }),
-                "queues" => json!(Queue::UNLIMITED),
+                "queues" => json!({
+                    "priority": 0, "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
+                    "max_running_jobs": UNLIMITED, "max_nodes_per_assoc": UNLIMITED, "max_sched_jobs": UNLIMITED,
+                    "max_sched_nodes_per_assoc": UNLIMITED, "max_sched_cores_per_assoc": UNLIMITED,
+                }),
                 _ => json!({}),
             };
             *record = fill_in(defaults, record);

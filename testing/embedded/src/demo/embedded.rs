@@ -8,45 +8,32 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::host::{Active, CommandArgs, DemoHost, Stage, run_and_answer};
+use super::host::{CommandArgs, DemoHost, run_and_answer};
 use super::site::{DemoJob, Site};
-use fairshare_embedded::{Cred, Options, State, Submission};
+use fairshare_embedded::{Cred, Host, Options, Submission};
 
 const OWNER: u32 = 1000;
 
 /// The embedded job manager with the plugin loaded.
 pub(super) struct Embedded {
-    host: Rc<fairshare_embedded::Host>,
-    basename: String,
+    host: Rc<Host>,
 }
 
 impl Embedded {
     /// Starts the job manager with the nodes and queues of the site, and loads the plugin.
     pub(super) fn start(site: &Site, plugin: &Path) -> Result<Embedded, String> {
-        let host = fairshare_embedded::Host::new(Options {
+        let host = Host::new(Options {
             nodes: site.cluster.nodes,
             cores: site.cluster.cores_per_node,
             owner: OWNER,
             priority_default: false,
-            trace: false,
             queues: site.queue_names(),
             // The plugin reads the time of the last push from the clock of the machine.
             start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO),
-            ..fairshare_embedded::Options::default()
+            ..Options::default()
         })?;
         host.load(plugin, None)?;
-        let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Embedded { host, basename })
-    }
-}
-
-fn convert_state_to_stage(state: State) -> Option<Stage> {
-    match state {
-        State::New | State::Priority | State::Cleanup => Some(Stage::Moving),
-        State::Depend => Some(Stage::Held),
-        State::Sched => Some(Stage::Pending),
-        State::Run => Some(Stage::Running),
-        State::Inactive => None,
+        Ok(Embedded { host })
     }
 }
 
@@ -67,33 +54,13 @@ impl DemoHost for Embedded {
         serde_json::from_str(text).map_err(|error| format!("{topic}: the response is not JSON: {error}"))
     }
 
-    fn query(&self) -> Result<Value, String> {
-        self.host.query(&self.basename)
-    }
-
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
         let submission = Submission { userid, urgency: job.urgency, jobspec: jobspec.clone() };
         Ok(self.host.submit(&submission))
     }
 
-    fn jobs(&self) -> Result<Vec<Active>, String> {
-        let mut jobs = Vec::new();
-        for id in self.host.jobs() {
-            let read = |job: &fairshare_embedded::Job| {
-                let stage = convert_state_to_stage(job.state())?;
-                let values = (i64::from(job.urgency), job.priority);
-                Some(Active::new((job.id, job.userid), values, stage, &job.jobspec))
-            };
-            match self.host.job(id, read).flatten() {
-                None => {}
-                Some(job) => jobs.push(job.ok_or_else(|| format!("job {id} has no bank in its jobspec"))?),
-            }
-        }
-        Ok(jobs)
-    }
-
-    fn finish(&self, job: &Active) -> Result<(), String> {
-        self.host.finish(job.id);
+    fn finish(&self, id: u64, _userid: u32) -> Result<(), String> {
+        self.host.finish(id);
         self.host.settle();
         Ok(())
     }

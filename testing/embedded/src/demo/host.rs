@@ -2,63 +2,17 @@
 //! The interface between the demo and the job manager: a real Flux instance or the embedded job manager. Runs the command
 //! `flux fairshare` for the demo, and answers its requests if the embedded job manager runs the plugin.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write, stdout};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use anstream::{AutoStream, ColorChoice};
 use serde_json::Value;
 
 use super::site::{DemoJob, Site};
-
-/// The stage of an active job. A stage may contain several states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// In NEW, PRIORITY, or CLEANUP: the job will leave this state by itself.
-    Moving,
-    /// In DEPEND.
-    Held,
-    /// In SCHED.
-    Pending,
-    Running,
-}
-
-/// An active job: values from the job manager and from the current jobspec.
-#[derive(Clone, Debug)]
-pub(super) struct Active {
-    pub(super) id: u64,
-    pub(super) userid: u32,
-    pub(super) urgency: i64,
-    pub(super) priority: i64,
-    pub(super) stage: Stage,
-    pub(super) bank: String,
-    pub(super) queue: String,
-    pub(super) nodes: u64,
-}
-
-impl Active {
-    /// Reads bank, queue and nodes from the current jobspec. Returns `None` if the jobspec has no bank.
-    pub(super) fn new(
-        (id, userid): (u64, u32),
-        (urgency, priority): (i64, i64),
-        stage: Stage,
-        jobspec: &Value,
-    ) -> Option<Active> {
-        let text = |path| jobspec.pointer(path).and_then(Value::as_str).map(str::to_owned);
-        Some(Active {
-            id,
-            userid,
-            urgency,
-            priority,
-            stage,
-            bank: text("/attributes/system/bank")?,
-            queue: text("/attributes/system/queue").unwrap_or_default(),
-            nodes: jobspec.pointer("/resources/0/count").and_then(Value::as_u64).unwrap_or(0),
-        })
-    }
-}
 
 /// A job manager that runs the plugin. Errors are texts for the user.
 ///
@@ -70,14 +24,10 @@ pub(super) trait DemoHost {
     fn now(&self) -> f64;
     /// Sends a request to the service `job-manager.mf_priority.<method>`, and returns the response.
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String>;
-    /// Returns the query document of the plugin (`flux jobtap query`).
-    fn query(&self) -> Result<Value, String>;
     /// Submits a job as user `userid`. Returns the job id, or the text of the rejection.
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String>;
-    /// Returns all active jobs in order of submission.
-    fn jobs(&self) -> Result<Vec<Active>, String>;
-    /// Ends the tasks of a running job.
-    fn finish(&self, job: &Active) -> Result<(), String>;
+    /// Ends the tasks of the running job `id` of user `userid`.
+    fn finish(&self, id: u64, userid: u32) -> Result<(), String>;
     /// Runs a command of `flux fairshare` with this job manager, and returns the output of the command.
     fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String>;
 }
@@ -95,15 +45,17 @@ pub(super) struct CommandArgs {
 
 impl CommandArgs {
     /// Builds the command with `arguments`, 80 columns wide. Returns `None` if no command was given.
-    pub(super) fn build(&self, site: &Site, arguments: &[String], colour: bool) -> Option<Command> {
+    pub(super) fn build(&self, site: &Site, arguments: &[String]) -> Option<Command> {
         let mut command = Command::new(self.command.as_ref()?);
         let users = self.libraries.as_ref()?.join("users.so");
+        // The command can't see whether the demo's own output is a terminal.
+        let is_coloured = AutoStream::choice(&stdout()) != ColorChoice::Never;
         command
             .args(arguments)
             .env("COLUMNS", "80")
             .env("LD_PRELOAD", users)
             .env("DEMO_USERS", site.format_users());
-        command.env(if colour { "CLICOLOR_FORCE" } else { "NO_COLOR" }, "1");
+        command.env(if is_coloured { "CLICOLOR_FORCE" } else { "NO_COLOR" }, "1");
         Some(command)
     }
 

@@ -12,15 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-use super::host::{Active, CommandArgs, DemoHost, Stage, run_command};
-use super::site::{DemoJob, Site};
+use super::host::{CommandArgs, DemoHost, run_command};
+use super::site::DemoJob;
 use fairshare_client::{Flux, FluxError};
 
 /// The maximum time of each wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
-/// `FLUX_JOB_LOOKUP_CURRENT`: apply the jobspec-update events to the jobspec.
-const CURRENT: i32 = 2;
 
 /// The enclosing instance with the plugin loaded.
 pub(super) struct FluxInstance {
@@ -28,16 +26,14 @@ pub(super) struct FluxInstance {
     /// Sends messages with the user id of the job's user.
     guest: Flux,
     version: String,
-    basename: String,
 }
 
 impl FluxInstance {
-    pub(super) fn start(_site: &Site, plugin: &Path) -> Result<FluxInstance, String> {
+    pub(super) fn start(plugin: &Path) -> Result<FluxInstance, String> {
         let connect = || Flux::connect(None).map_err(|error| error.to_string());
         let (owner, guest) = (connect()?, connect()?);
         let version = owner.attribute("version").unwrap_or_default();
-        let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let instance = FluxInstance { owner, guest, version, basename };
+        let instance = FluxInstance { owner, guest, version };
         // A new instance starts with its named queues stopped.
         instance.rpc("job-manager.queue-start", &json!({"start": true, "all": true}))?;
         instance.rpc("job-manager.jobtap", &json!({"load": plugin, "remove": ".priority-default"}))?;
@@ -49,7 +45,7 @@ impl FluxInstance {
     }
 
     fn list_jobs(&self) -> Result<Vec<Value>, String> {
-        let attributes = ["userid", "urgency", "priority", "state"];
+        let attributes = ["priority", "state"];
         let list = self.rpc("job-manager.list", &json!({"max_entries": 0, "attrs": attributes}))?;
         let mut jobs = list.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default();
         jobs.sort_by_key(|job| job.get("id").and_then(Value::as_u64));
@@ -70,37 +66,12 @@ impl FluxInstance {
             self.rpc("job-manager.stats-get", &json!({}))?;
             self.rpc("sched.resource-status", &json!({}))?;
             let now = self.list_jobs()?;
-            let moving = now.iter().any(|job| parse_listed_stage(job) == Stage::Moving);
+            let moving = now.iter().any(is_in_transient_state);
             quiet = if moving || now != last { 0 } else { quiet + 1 };
             last = now;
             sleep(PAUSE);
         }
         Ok(())
-    }
-
-    /// Reads a job of the list with its jobspec. Waits for the bank that the plugin adds to the jobspec: the update
-    /// reaches the KVS after the job is listed.
-    fn read_active_job(&self, job: &Value) -> Result<Active, String> {
-        let int = |key: &str| job.get(key).and_then(Value::as_i64);
-        let id = job.get("id").and_then(Value::as_u64).ok_or("a listed job has no id")?;
-        let userid = int("userid").and_then(|id| u32::try_from(id).ok()).ok_or("a listed job has no user")?;
-        let values = (int("urgency").unwrap_or(16), int("priority").unwrap_or(-1));
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let wanted = json!({"id": id, "keys": ["jobspec"], "flags": CURRENT});
-            let found = self.rpc("job-info.lookup", &wanted)?;
-            let jobspec: Value = match found.get("jobspec") {
-                Some(Value::String(text)) => serde_json::from_str(text).map_err(|error| error.to_string())?,
-                other => other.cloned().unwrap_or_default(),
-            };
-            if let Some(active) = Active::new((id, userid), values, parse_listed_stage(job), &jobspec) {
-                return Ok(active);
-            }
-            if Instant::now() > deadline {
-                return Err(format!("job {id} has no bank in its jobspec"));
-            }
-            sleep(PAUSE);
-        }
     }
 
     fn send_requests_as_user(&self, userid: u32) -> Result<(), String> {
@@ -114,14 +85,9 @@ fn send_request(flux: &Flux, topic: &str, payload: &Value) -> Result<Value, Flux
     Ok(answer.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
 }
 
-/// Converts the state of a job in the job manager's list to a stage of the demo.
-fn parse_listed_stage(job: &Value) -> Stage {
-    match job.get("state").and_then(Value::as_i64) {
-        Some(2) => Stage::Held,
-        Some(8) => Stage::Pending,
-        Some(16) => Stage::Running,
-        _ => Stage::Moving,
-    }
+/// Returns true unless a job in the job manager's list is in DEPEND, SCHED or RUN.
+fn is_in_transient_state(job: &Value) -> bool {
+    !matches!(job.get("state").and_then(Value::as_i64), Some(2 | 8 | 16))
 }
 
 /// Wraps a jobspec with the signing mechanism `none` (RFC 39): header and payload in base64, without a signature.
@@ -144,10 +110,6 @@ impl DemoHost for FluxInstance {
         Ok(answer)
     }
 
-    fn query(&self) -> Result<Value, String> {
-        self.rpc("job-manager.jobtap-query", &json!({"name": self.basename}))
-    }
-
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
         self.send_requests_as_user(userid)?;
         let payload = json!({"J": wrap_unsigned(userid, jobspec), "urgency": job.urgency, "flags": 0});
@@ -162,14 +124,10 @@ impl DemoHost for FluxInstance {
         Ok(submitted)
     }
 
-    fn jobs(&self) -> Result<Vec<Active>, String> {
-        self.list_jobs()?.iter().map(|job| self.read_active_job(job)).collect()
-    }
-
-    fn finish(&self, job: &Active) -> Result<(), String> {
-        self.send_requests_as_user(job.userid)?;
+    fn finish(&self, id: u64, userid: u32) -> Result<(), String> {
+        self.send_requests_as_user(userid)?;
         let override_exec = |event: &str| {
-            let payload = json!({"event": event, "jobid": job.id, "status": 0});
+            let payload = json!({"event": event, "jobid": id, "status": 0});
             send_request(&self.guest, "job-exec.override", &payload).map_err(|error| error.to_string())
         };
         override_exec("start")?;
@@ -181,9 +139,9 @@ impl DemoHost for FluxInstance {
             }
             sleep(PAUSE);
         }
-        while self.list_jobs()?.iter().any(|other| other.get("id").and_then(Value::as_u64) == Some(job.id)) {
+        while self.list_jobs()?.iter().any(|other| other.get("id").and_then(Value::as_u64) == Some(id)) {
             if Instant::now() > deadline {
-                return Err(format!("job {} has not ended after 30 s", job.id));
+                return Err(format!("job {id} has not ended after 30 s"));
             }
             sleep(PAUSE);
         }

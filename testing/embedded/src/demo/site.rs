@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site of the demo, read from a JSON file: banks, users, queues, the jobs to submit, and the jobs to end.
+//! The site of the demo, read from a JSON file: banks, users, queues, the jobs to submit, and the steps that follow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,11 +23,18 @@ pub(super) struct Site {
     associations: Vec<Map<String, Value>>,
     /// Jobs in order of submission.
     pub(super) jobs: Vec<DemoJob>,
-    /// Names of the jobs to end, in this order.
-    pub(super) ends: Vec<String>,
-    /// Commands of `flux fairshare` to run at the end. A word that is the name of a job stands for the job's id.
-    #[serde(default)]
-    pub(super) commands: Vec<Vec<String>>,
+    /// What the demo does after the submissions, in this order.
+    pub(super) steps: Vec<DemoStep>,
+}
+
+/// A step of the demo.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DemoStep {
+    /// Ends the job with this name.
+    End(String),
+    /// Runs a command of `flux fairshare` with these words. The name of a job stands for the job's id.
+    Run(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +56,7 @@ struct Defaults {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DemoJob {
-    /// The list `ends` in the site file refers to the job by this name.
+    /// The steps in the site file refer to the job by this name.
     pub(super) name: Option<String>,
     pub(super) user: String,
     pub(super) queue: String,
@@ -78,12 +85,6 @@ impl Site {
 
     pub(super) fn user_id(&self, user: &str) -> Result<u32, String> {
         self.users.get(user).copied().ok_or_else(|| format!("the site has no user {user}"))
-    }
-
-    /// Returns the name of a user, or the id as text if the site has no such user.
-    pub(super) fn user_name(&self, uid: u32) -> String {
-        let known = self.users.iter().find(|(_, id)| **id == uid);
-        known.map_or_else(|| uid.to_string(), |(name, _)| name.clone())
     }
 
     pub(super) fn queue_names(&self) -> Vec<String> {
