@@ -1,79 +1,97 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests to job-list and to other services of Flux.
+//! Requests to services of Flux and to its KVS. [`Jobtap::receive_reply`] gets the replies.
 
+use super::call::to_c_string;
 use super::error::Error;
-use super::pending::{Future, PendingRequest, read_reply};
-use super::{Host, Jobtap, reply, sys};
-use std::ffi::{CStr, c_void};
+use super::pending::{Future, RequestId};
+use super::{Host, Jobtap, Plugin, sys};
+use std::ffi::{CStr, c_int};
+use std::ptr::null;
 
-/// The key of the request for ended jobs. No job has this id (FLUX_JOBID_ANY).
-const ENDED: u64 = u64::MAX;
-
-/// The key of request 0 to a service. The key of request `number` is `SERVICES + number`. Requests about jobs have the
-/// job ids as keys, and no job id is in this range.
-const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
+/// `FLUX_KVS_WAITCREATE`.
+const WAITCREATE: c_int = 8;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::receive_service_reply`]. The request
-    /// replaces a pending request with the same `number`.
+    /// Sends a request to a service of Flux ([`RequestId::Service`]).
     pub fn send_service_request(self, number: u32, topic: &'static CStr, payload: &str) {
-        let plugin = self.instance.plugin;
-        let id = SERVICES + u64::from(number);
-        if self.start_request(id, |arg| plugin.send_request(topic, payload, on_reply::<J>, arg)).is_err() {
-            self.instance.jobtap.receive_service_reply(self, number, None);
-        }
+        let sent = self.plugin().send_request(topic, payload);
+        self.instance.await_reply(RequestId::Service(number), sent);
     }
 
-    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::receive_ended_jobs`]. The request
-    /// replaces a pending request to `job-list.list`.
+    /// Sends `request` (JSON) to `job-list.list` ([`RequestId::EndedJobs`]).
     pub fn list_ended(self, request: &str) {
-        let plugin = self.instance.plugin;
-        let outcome = self
-            .start_request(ENDED, |arg| plugin.send_request(c"job-list.list", request, on_reply::<J>, arg));
-        if outcome.is_err() {
-            self.instance.jobtap.receive_ended_jobs(self, None);
-        }
+        let sent = self.plugin().send_request(c"job-list.list", request);
+        self.instance.await_reply(RequestId::EndedJobs, sent);
     }
 
-    /// Asks job-list for the job's outstanding dependencies and passes the reply to [`Jobtap::receive_dependencies`].
+    /// Asks job-list for the job's outstanding dependencies ([`RequestId::Dependencies`]).
     pub fn read_dependencies(self, id: u64) {
-        let plugin = self.instance.plugin;
         let payload = format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}");
-        let send = |arg| plugin.send_request(c"job-list.list-id", &payload, on_reply::<J>, arg);
-        let outcome = self.start_request(id, send);
-        if outcome.is_err() {
-            self.instance.jobtap.receive_dependencies(self, id, None);
-        }
+        let sent = self.plugin().send_request(c"job-list.list-id", &payload);
+        self.instance.await_reply(RequestId::Dependencies(id), sent);
     }
 
-    fn start_request(
-        self,
-        id: u64,
-        start: impl FnOnce(*mut c_void) -> Result<Future, Error>,
-    ) -> Result<(), Error> {
-        let request = PendingRequest::start(self.instance, id, start)?;
-        let replaced_request = self.instance.requests.borrow_mut().insert(id, request);
-        drop(replaced_request);
-        Ok(())
+    /// Sets each key of `changes` to its text, or unlinks a key without a text, all in one commit
+    /// ([`RequestId::Write`]).
+    pub fn write(self, changes: &[(String, Option<String>)]) {
+        self.instance.await_reply(RequestId::Write, self.plugin().commit_changes(changes));
+    }
+
+    /// Looks up `key` in the KVS ([`RequestId::LookUp`]).
+    pub fn look_up(self, key: &str, number: u64) {
+        self.instance
+            .await_reply(RequestId::LookUp(number), self.plugin().start_look_up(&to_c_string(key), 0));
+    }
+
+    /// Looks up `key` in the KVS, and waits until a client creates the key ([`RequestId::AwaitedKey`]). Neither
+    /// [`Host::cancel_kvs_requests`] nor a panic cancels the look-up.
+    pub fn await_key(self, key: &CStr) {
+        self.instance.await_reply(RequestId::AwaitedKey, self.plugin().start_look_up(key, WAITCREATE));
+    }
+
+    /// Cancels the pending requests of [`Host::write`] and [`Host::look_up`].
+    pub fn cancel_kvs_requests(self) {
+        self.instance.cancel_requests(|id| matches!(id, RequestId::Write | RequestId::LookUp(_)));
     }
 }
 
-unsafe extern "C" fn on_reply<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: Flux passes the argument that the request was started with, and the request is still pending.
-    let (instance, id) = unsafe { PendingRequest::identify::<J>(arg) };
-    let body = || {
-        // SAFETY: the future belongs to an RPC and is fulfilled.
-        let text = unsafe { read_reply(future) };
-        let answered_request = instance.requests.borrow_mut().remove(&id);
-        drop(answered_request);
-        match id {
-            ENDED => instance.jobtap.receive_ended_jobs(instance.host(), text.as_deref()),
-            SERVICES..ENDED => {
-                let number = u32::try_from(id - SERVICES).unwrap_or_default();
-                instance.jobtap.receive_service_reply(instance.host(), number, text.as_deref());
-            }
-            _ => instance.jobtap.receive_dependencies(instance.host(), id, text.as_deref()),
+impl Plugin {
+    /// Starts a commit of `changes` to the primary namespace of the KVS.
+    pub(super) fn commit_changes(self, changes: &[(String, Option<String>)]) -> Result<Future, Error> {
+        // SAFETY: this function owns the transaction. The transaction copies keys and texts, and the commit copies the
+        // transaction.
+        let txn = unsafe { sys::flux_kvs_txn_create() };
+        if txn.is_null() {
+            return Err(Error::from_errno("flux_kvs_txn_create"));
         }
-    };
-    instance.catch_panic(reply::DEPENDENCIES, || Some(id).filter(|id| *id < SERVICES), body);
+        let send_changes = || {
+            for (key, text) in changes {
+                let key = to_c_string(key);
+                let text = text.as_deref().map(to_c_string);
+                let (call, rc) = if let Some(text) = text {
+                    // SAFETY: this function owns the transaction; key and text are C strings.
+                    let rc = unsafe { sys::flux_kvs_txn_put(txn, 0, key.as_ptr(), text.as_ptr()) };
+                    ("flux_kvs_txn_put", rc)
+                } else {
+                    // SAFETY: this function owns the transaction; the key is a C string.
+                    let rc = unsafe { sys::flux_kvs_txn_unlink(txn, 0, key.as_ptr()) };
+                    ("flux_kvs_txn_unlink", rc)
+                };
+                Error::check_rc(call, rc)?;
+            }
+            // SAFETY: a null namespace is the primary one.
+            Future::own("flux_kvs_commit", unsafe { sys::flux_kvs_commit(self.flux(), null(), 0, txn) })
+        };
+        let outcome = send_changes();
+        // SAFETY: this function owns the transaction and does not use it afterwards.
+        unsafe { sys::flux_kvs_txn_destroy(txn) };
+        outcome
+    }
+
+    /// Starts a look-up of `key` in the primary namespace of the KVS.
+    pub(super) fn start_look_up(self, key: &CStr, flags: c_int) -> Result<Future, Error> {
+        // SAFETY: the key is a C string that is copied; a null namespace is the primary one.
+        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), flags, key.as_ptr()) };
+        Future::own("flux_kvs_lookup", future)
+    }
 }

@@ -4,7 +4,7 @@
 use super::error::Error;
 use super::pending::Future;
 use super::sys;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{NonNull, null};
 
 /// The plugin handle. The handle exists while the plugin is loaded, so all code of the plugin can use it.
@@ -46,8 +46,6 @@ const NOTE_MAX: usize = 1023;
 const LOG_MAX: usize = 1900;
 /// The maximum size of the error text of a reply, in bytes.
 pub(super) const REFUSAL_MAX: usize = 1000;
-/// The function that Flux calls when a future is fulfilled.
-pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
 /// `FLUX_RPC_NORESPONSE`.
 const NO_RESPONSE: c_int = 1;
 /// `FLUX_NODEID_ANY`.
@@ -233,87 +231,41 @@ impl Plugin {
         Error::check_rc("flux_jobtap_reprioritize_job", rc)
     }
 
-    /// Calls `done` when the job manager has sent all events posted so far to the KVS. The job manager sends its events
-    /// in batches, and answers a submission only after the batch is sent. So this function submits an empty list of
-    /// jobs.
-    pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
-        self.send_request(c"job-manager.submit", "{\"jobs\":[]}", done, arg)
-    }
-
-    /// Calls `done` when the KVS has finished all commits sent so far. The KVS finishes commits in order, so this
-    /// function sends an empty commit and waits for it.
-    pub(super) fn await_commits(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
-        // SAFETY: a null namespace is the primary one; this function owns the transaction, and the commit copies it.
-        let future = unsafe {
-            let txn = sys::flux_kvs_txn_create();
-            let future = sys::flux_kvs_commit(self.flux(), null(), 0, txn);
-            sys::flux_kvs_txn_destroy(txn);
-            future
-        };
-        set_continuation("flux_kvs_commit", future, done, arg)
+    /// Starts a request that the job manager answers when it has sent all events posted so far to the KVS. The job manager
+    /// sends its events in batches, and answers a submission only after the batch is sent. So this function submits an
+    /// empty list of jobs.
+    pub(super) fn await_batch(self) -> Result<Future, Error> {
+        self.send_request(c"job-manager.submit", "{\"jobs\":[]}")
     }
 
     /// Sends a request to a service.
-    pub(super) fn send_request(
-        self,
-        topic: &CStr,
-        payload: &str,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<Future, Error> {
-        let payload = to_c_string(payload);
-        // SAFETY: topic and payload are copied.
-        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        set_continuation("flux_rpc", future, done, arg)
+    pub(super) fn send_request(self, topic: &CStr, payload: &str) -> Result<Future, Error> {
+        self.call_service(topic, payload, 0)
     }
 
     /// Sends a request without a reply.
     pub fn send_without_reply(self, topic: &CStr, payload: &str) -> Result<(), Error> {
+        self.call_service(topic, payload, NO_RESPONSE).map(drop)
+    }
+
+    fn call_service(self, topic: &CStr, payload: &str, flags: c_int) -> Result<Future, Error> {
         let payload = to_c_string(payload);
-        // SAFETY: topic and payload are copied. This function owns the future and destroys it.
+        // SAFETY: topic and payload are copied.
         let future =
-            unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, NO_RESPONSE) };
-        if future.is_null() {
-            return Err(Error::from_errno("flux_rpc"));
-        }
-        drop(Future::own(future));
-        Ok(())
+            unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, flags) };
+        Future::own("flux_rpc", future)
     }
 
     /// Starts reading a job's eventlog.
-    pub(super) fn read_eventlog(
-        self,
-        id: u64,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<Future, Error> {
+    pub(super) fn read_eventlog(self, id: u64) -> Result<Future, Error> {
         let mut key: [c_char; 128] = [0; 128];
         // SAFETY: Flux writes at most `key.len()` bytes into the buffer, including the final NUL.
         let rc =
             unsafe { sys::flux_job_kvs_key(key.as_mut_ptr(), key.len() as c_int, id, c"eventlog".as_ptr()) };
         Error::check_rc("flux_job_kvs_key", rc)?;
-        // SAFETY: the key has just been written; a null namespace is the primary one.
-        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
-        set_continuation("flux_kvs_lookup", future, done, arg)
+        // SAFETY: Flux has just written the key, which ends with NUL.
+        self.start_look_up(unsafe { CStr::from_ptr(key.as_ptr()) }, 0)
     }
-}
-
-/// Makes Flux call `done` when `future`, which the C function `function` returned, is fulfilled.
-pub(super) fn set_continuation(
-    function: &'static str,
-    future: *mut sys::flux_future_t,
-    done: Continuation,
-    arg: *mut c_void,
-) -> Result<Future, Error> {
-    if future.is_null() {
-        return Err(Error::from_errno(function));
-    }
-    let owned = Future::own(future);
-    // SAFETY: the future has no continuation yet; a negative timeout means no timeout. `arg` outlives the future (see
-    // `Instance`).
-    let rc = unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) };
-    Error::check_rc("flux_future_then", rc)?;
-    Ok(owned)
 }
 
 #[cfg(test)]

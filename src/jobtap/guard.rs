@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. The entry points of futures are
-//! in `reads`, `asks` and `kvs`.
+//! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. The entry point for replies is in
+//! `pending`.
 //!
 //! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets
 //! its safe answer ([`Jobtap::set_safe_answer`]), and the plugin begins to repair its state
@@ -11,8 +11,8 @@ use super::call::Clock;
 use super::deferred::{decode_request, send_reply};
 use super::error::EIO;
 use super::hook::{self, Hook};
-use super::kvs::KvsRequests;
-use super::pending::{PendingRequests, Reads};
+use super::pending::{PendingRequests, RequestId};
+use super::reads::Reads;
 use super::shared::{address, borrow_from_c, give_to_c, take_from_c};
 use super::single_instance::SingleInstance;
 use super::timers::Timer;
@@ -36,8 +36,7 @@ pub(super) struct Instance<J: Jobtap> {
     /// The timers, in the order of [`Jobtap::TIMERS`].
     timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
-    pub(super) requests: PendingRequests,
-    pub(super) kvs_requests: KvsRequests,
+    pub(super) pending: PendingRequests,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
     hook: OnceCell<Hook>,
@@ -115,8 +114,7 @@ impl<J: Jobtap> Instance<J> {
             services: OnceCell::new(),
             timers: OnceCell::new(),
             reads: RefCell::default(),
-            requests: PendingRequests::default(),
-            kvs_requests: KvsRequests::default(),
+            pending: PendingRequests::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
             hook: OnceCell::new(),
@@ -182,11 +180,9 @@ impl<J: Jobtap> Instance<J> {
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
-            // Cancels reads that began before the panic: `recover` requests the data again.
+            // Cancels requests that began before the panic: `recover` requests the data again.
             self.cancel_reads();
-            let requests = self.requests.take();
-            drop(requests);
-            self.kvs_requests.cancel();
+            self.cancel_requests(|id| id != RequestId::AwaitedKey);
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
         result

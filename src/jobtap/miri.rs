@@ -8,7 +8,7 @@
 use super::guard::Instance;
 use super::shared::{address, borrow_from_c, give_to_c, take_from_c};
 use super::{
-    Args, Caller, Failed, Host, Jobtap, LookUpResult, Method, Plugin, Reply, Request, Role, to_c_string,
+    Args, Caller, Error, Failed, Host, Jobtap, Method, Plugin, Reply, Request, RequestId, Role, to_c_string,
 };
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
@@ -56,11 +56,7 @@ impl Jobtap for Recorder {
         self.0.borrow_mut().push("timer".to_owned());
     }
 
-    fn receive_eventlog(&self, _host: Host<'_, Self>, _id: u64, _text: Option<&str>) {}
-    fn receive_dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
-    fn receive_commit_result(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
-    fn receive_look_up(&self, _host: Host<'_, Self>, _number: u64, _found: LookUpResult<'_>) {}
-    fn receive_ended_jobs(&self, _host: Host<'_, Self>, _reply: Option<&str>) {}
+    fn receive_reply(&self, _host: Host<'_, Self>, _id: RequestId, _reply: Result<&str, Error>) {}
     fn set_safe_answer(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) -> Result<(), Failed> {
         Err(Failed)
     }

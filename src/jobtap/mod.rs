@@ -16,7 +16,6 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
-mod kvs;
 #[cfg(test)]
 mod miri;
 mod pending;
@@ -39,7 +38,7 @@ pub use deferred::Deferred;
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
-pub use kvs::{LookUpResult, MissingKey};
+pub use pending::RequestId;
 
 use std::ffi::CStr;
 
@@ -50,25 +49,6 @@ unsafe extern "C" {
 /// Returns the id of the user that runs this process.
 pub fn own_user() -> u32 {
     getuid()
-}
-
-/// The names of the replies to the plugin's own requests, for the log.
-pub mod reply {
-    /// The job manager has sent its batch of events to the KVS.
-    pub const BATCH: &str = "batch";
-    /// The KVS has committed the events that the job manager sent.
-    pub const COMMITS: &str = "commits";
-    /// The reply that [`Jobtap::receive_eventlog`](super::Jobtap::receive_eventlog) handles.
-    pub const EVENTLOG: &str = "eventlog";
-    /// The reply that [`Jobtap::receive_dependencies`](super::Jobtap::receive_dependencies) handles.
-    pub const DEPENDENCIES: &str = "dependencies";
-    /// The reply that [`Jobtap::receive_commit_result`](super::Jobtap::receive_commit_result) handles.
-    pub const WRITTEN: &str = "written";
-    /// The reply that [`Jobtap::receive_look_up`](super::Jobtap::receive_look_up) handles.
-    pub const FOUND: &str = "found";
-
-    /// All replies.
-    pub const ALL: [&str; 6] = [BATCH, COMMITS, EVENTLOG, DEPENDENCIES, WRITTEN, FOUND];
 }
 
 /// The error that makes a callback report failure to Flux. The error text of the callback is set already.
@@ -143,21 +123,10 @@ pub trait Jobtap: Sized + 'static {
     ) -> Option<Reply> {
         Some((method.answer)(self, host, request))
     }
-    /// Receives the reply, as JSON, to the call of [`Host::send_service_request`] with this `number`, or `None` if the service
-    /// did not reply.
-    fn receive_service_reply(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
     /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm_timer`] started.
     fn handle_timer(&self, host: Host<'_, Self>, timer: usize);
-    /// Receives the eventlog that [`Host::read_eventlog`] requested, or `None` if it cannot be read.
-    fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
-    /// Receives job-list's reply to [`Host::read_dependencies`], as JSON, or `None` after a failure.
-    fn receive_dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
-    /// Receives the result of [`Host::write`]. If it is an error, no key was written.
-    fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>);
-    /// Receives the result of the look-up that [`Host::look_up`] started with this `number`.
-    fn receive_look_up(&self, host: Host<'_, Self>, number: u64, found: LookUpResult<'_>);
-    /// Receives job-list's reply to [`Host::list_ended`], as JSON, or `None` after a failure.
-    fn receive_ended_jobs(&self, host: Host<'_, Self>, reply: Option<&str>);
+    /// Receives the text of the reply to the request `id`, or the error of the request.
+    fn receive_reply(&self, host: Host<'_, Self>, id: RequestId, reply: Result<&str, Error>);
     /// Sets the answer of a callback that failed or panicked. Other plugins may have answered before.
     ///
     /// # Errors

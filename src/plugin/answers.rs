@@ -161,7 +161,7 @@ impl MfPriority {
     }
 
     /// Handles the reply of a service of Flux to the question `number`.
-    pub(super) fn receive_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+    pub(super) fn receive_service_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         if number == SCHEDULER {
             let _ = self.feed_event(host, None, Event::OneQueueList(reply.is_some()));
             return;

@@ -7,9 +7,7 @@ use super::jobspec::read_facts_leniently;
 use super::resources::read_resources;
 use super::services::{busy_error, request_error};
 use super::{MfPriority, SITE_RESOURCES};
-use crate::jobtap::{
-    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, Result,
-};
+use crate::jobtap::{Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, Plugin, Result};
 use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, replace_job_numbers_with_f58};
 use serde_json::{Value, json};
@@ -180,10 +178,7 @@ impl MfPriority {
             Effect::ListEnded { since, before, most } => {
                 host.list_ended(&super::ended::build_list_request(since, before, most));
             }
-            Effect::ReadSiteNodes => {
-                let (key, number) = SITE_RESOURCES;
-                host.look_up(key, number, MissingKey::AwaitCreation);
-            }
+            Effect::ReadSiteNodes => host.await_key(SITE_RESOURCES),
             Effect::ReadDependencies(id) => host.read_dependencies(id.0),
             Effect::Then(_) => {}
         }

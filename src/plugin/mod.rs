@@ -20,7 +20,8 @@ mod snapshot;
 mod tests;
 
 use crate::jobtap::{
-    self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Result,
+    self, Args, Caller, Error, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request,
+    RequestId, Result,
 };
 use answers::{AllCalls, DelayedRequest};
 use costs::PushAndRefreshCosts;
@@ -29,7 +30,6 @@ use events::Callback;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::Open};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{reading::Reader, wire};
-use jobtap::LookUpResult;
 use methods::{staged_push, updates::MultiRequestPushChanges};
 use overruled::OtherPlugins;
 use pace::Pace;
@@ -40,9 +40,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The KVS key of the instance's resources, and the number of its look-up. The look-ups of the snapshot have other
-/// numbers.
-const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
+/// The KVS key of the instance's resources.
+const SITE_RESOURCES: &CStr = c"resource.R";
 
 /// The plugin's state. Its methods turn callbacks into events, carry out effects by calls to Flux, and pass requests
 /// to their handlers.
@@ -102,6 +101,16 @@ impl MfPriority {
     fn read_guest_access(&self) -> Result<Open> {
         let public = self.view(|view| view.settings().public)?;
         Ok(if self.is_private.get() { Open::Own } else { public })
+    }
+
+    fn receive_eventlog(&self, host: Host<'_, Self>, id: JobId, text: Option<&str>) {
+        let past = text.map(jobspec::read_history);
+        let history =
+            past.as_ref().map(|past| past.iter().filter_map(|(_, past)| past.dependency()).collect());
+        if let Some(past) = past {
+            let _ = self.feed_event(host, None, Event::Past(id, past));
+        }
+        let _ = self.feed_event(host, None, Event::Eventlog(id, history));
     }
 
     fn count_live_jobs(&self) -> usize {
@@ -222,10 +231,6 @@ impl Jobtap for MfPriority {
         Some(reply)
     }
 
-    fn receive_service_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
-        self.receive_reply(host, number, reply);
-    }
-
     fn handle_timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_repr(timer) else { return };
         match timer {
@@ -252,39 +257,28 @@ impl Jobtap for MfPriority {
             self.costs.time_refresh(host, &self.engine, || self.feed_event(host, None, Event::Timer(timer)));
     }
 
-    fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
-        let past = text.map(jobspec::read_history);
-        let history =
-            past.as_ref().map(|past| past.iter().filter_map(|(_, past)| past.dependency()).collect());
-        if let Some(past) = past {
-            let _ = self.feed_event(host, None, Event::Past(JobId(id), past));
-        }
-        let _ = self.feed_event(host, None, Event::Eventlog(JobId(id), history));
-    }
-
-    fn receive_dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
-        let names = reply.and_then(jobspec::read_outstanding_dependencies);
-        let _ = self.feed_event(host, None, Event::Dependencies(JobId(id), names));
-    }
-
-    fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
-        self.advance_snapshot(host, |snapshot, _| snapshot.continue_after_write_commit(outcome));
-    }
-
-    fn receive_look_up(&self, host: Host<'_, Self>, number: u64, found: LookUpResult<'_>) {
-        if number != SITE_RESOURCES.1 {
-            return self
-                .advance_snapshot(host, |snapshot, engine| snapshot.note_reply(engine, number, found));
-        }
-        let nodes = match found {
-            LookUpResult::Text(text) => resources::count_site_nodes(text),
-            LookUpResult::Missing | LookUpResult::Unreadable(_) => None,
+    fn receive_reply(&self, host: Host<'_, Self>, id: RequestId, reply: Result<&str, Error>) {
+        let event = match id {
+            RequestId::Batch | RequestId::Commits => return,
+            RequestId::Eventlog(id) => return self.receive_eventlog(host, JobId(id), reply.ok()),
+            RequestId::Service(number) => return self.receive_service_reply(host, number, reply.ok()),
+            RequestId::Write => {
+                let outcome = reply.map(drop).map_err(|error| error.to_string());
+                return self
+                    .advance_snapshot(host, |snapshot, _| snapshot.continue_after_write_commit(outcome));
+            }
+            RequestId::LookUp(number) => {
+                return self
+                    .advance_snapshot(host, |snapshot, engine| snapshot.note_reply(engine, number, reply));
+            }
+            RequestId::Dependencies(id) => {
+                let names = reply.ok().and_then(jobspec::read_outstanding_dependencies);
+                Event::Dependencies(JobId(id), names)
+            }
+            RequestId::EndedJobs => Event::Ended(reply.ok().and_then(ended::read_jobs)),
+            RequestId::AwaitedKey => Event::SiteNodes(reply.ok().and_then(resources::count_site_nodes)),
         };
-        let _ = self.feed_event(host, None, Event::SiteNodes(nodes));
-    }
-
-    fn receive_ended_jobs(&self, host: Host<'_, Self>, reply: Option<&str>) {
-        let _ = self.feed_event(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
+        let _ = self.feed_event(host, None, event);
     }
 
     fn set_safe_answer(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {

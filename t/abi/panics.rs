@@ -8,7 +8,7 @@
 use std::process::Command;
 
 use fairshare_embedded::{Cred, Errno};
-use mf_priority_testing::jobtap::{Jobtap, reply};
+use mf_priority_testing::jobtap::{Jobtap, RequestId};
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn a_panic_in_each_method_fails_safely() {
 
 /// Returns the names of the plugin's timers and futures.
 fn list_timers_and_futures() -> impl Iterator<Item = &'static str> {
-    reply::ALL.into_iter().chain(MfPriority::TIMERS.iter().copied())
+    RequestId::NAMES.into_iter().chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::Snapshot;
 use super::applying::Applying;
 use super::writing::Changes;
-use crate::jobtap::{Host, LogLevel, MissingKey};
+use crate::jobtap::{Host, LogLevel};
 use crate::plugin::{DataUpdate, MfPriority};
 use fairshare_engine::engine::{Engine, Event, Timer};
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ impl MfPriority {
     fn execute_action(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
         match action {
             Action::Write(changes) => host.write(&changes),
-            Action::LookUp(number, key) => host.look_up(&key, number, MissingKey::Report),
+            Action::LookUp(number, key) => host.look_up(&key, number),
             Action::CancelRequests => host.cancel_kvs_requests(),
             Action::StepIn(seconds) => host.restart_timer(Timer::Remember.index(), seconds),
             Action::Next => {

@@ -8,7 +8,7 @@ use super::jobs::{self, EndedLog};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
 use super::{ENDED_LIST, GROUP_LIST, MANIFEST, Snapshot, State, has_data};
-use crate::jobtap::{self, LogLevel, LookUpResult};
+use crate::jobtap::{self, ENOENT, Error, LogLevel};
 use fairshare_engine::engine::Engine;
 
 /// The manifest, and the lists of the other chunks.
@@ -22,19 +22,15 @@ pub(super) struct Lists {
 impl Lists {
     /// Stores the reply to look-up `number`. Returns true after both lists were read: the list of ended jobs and the
     /// list of groups.
-    fn add_look_up_reply(&mut self, number: u64, found: &LookUpResult<'_>) -> Result<bool, Fault> {
-        let text = |what: &str| match found {
-            LookUpResult::Text(text) => Ok(*text),
-            LookUpResult::Missing => Err(format!("{what} is missing")),
-            LookUpResult::Unreadable(fault) => Err(format!("{what}: {fault}")),
-        };
+    fn add_look_up_reply(&mut self, number: u64, found: Result<&str, Error>) -> Result<bool, Fault> {
         match number {
             ENDED_LIST => {
-                self.jobs = Some(jobs::read_list(text("the list of ended jobs")?, jobtap::own_user())?);
+                let text = name_missing_value("the list of ended jobs", found)?;
+                self.jobs = Some(jobs::read_list(text, jobtap::own_user())?);
             }
             GROUP_LIST => {
                 let key = groups_key(&self.manifest.groups);
-                self.groups = Some(record::parse_group_list(&key, text(&key)?)?);
+                self.groups = Some(record::parse_group_list(&key, name_missing_value(&key, found)?)?);
             }
             _ => {}
         }
@@ -60,14 +56,14 @@ impl Snapshot {
     }
 
     /// Continues after the reply of the KVS to look-up `number`.
-    pub fn note_reply(&mut self, engine: &Engine, number: u64, found: LookUpResult<'_>) -> Vec<Action> {
+    pub fn note_reply(&mut self, engine: &Engine, number: u64, found: Result<&str, Error>) -> Vec<Action> {
         let has_data = has_data(engine);
         let outcome = match (&mut self.state, found) {
-            (State::AwaitingManifest, LookUpResult::Missing) if number == MANIFEST => {
+            (State::AwaitingManifest, Err(Error { errno: ENOENT, .. })) if number == MANIFEST => {
                 (self.state, self.is_late) = (State::Idle, false);
                 Ok(Vec::new())
             }
-            (State::AwaitingManifest, LookUpResult::Text(text)) if number == MANIFEST => {
+            (State::AwaitingManifest, Ok(text)) if number == MANIFEST => {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
                         (self.stored_keys, self.is_foreign) = (manifest.keys().collect(), false);
@@ -78,13 +74,13 @@ impl Snapshot {
                     Err(fault) => Err(fault),
                 }
             }
-            (State::AwaitingManifest, LookUpResult::Unreadable(fault)) => Err(fault),
-            (State::AwaitingLists(lists), found) => match lists.add_look_up_reply(number, &found) {
+            (State::AwaitingManifest, Err(error)) if number == MANIFEST => Err(error.to_string()),
+            (State::AwaitingLists(lists), found) => match lists.add_look_up_reply(number, found) {
                 Ok(true) => Ok(self.begin_reading(has_data)),
                 Ok(false) => return Vec::new(),
                 Err(fault) => Err(fault),
             },
-            (State::Reading(reading), LookUpResult::Text(text)) => match reading.add_chunk(number, text) {
+            (State::Reading(reading), Ok(text)) => match reading.add_chunk(number, text) {
                 Ok(true) => {
                     let State::Reading(reading) = std::mem::take(&mut self.state) else { return Vec::new() };
                     self.log = EndedLog::continue_from_hashes(reading.jobs.clone());
@@ -94,11 +90,8 @@ impl Snapshot {
                 Ok(false) => Ok(reading.start_next_look_ups()),
                 Err(fault) => Err(fault),
             },
-            (State::Reading(reading), LookUpResult::Missing) => {
-                Err(format!("{} is missing", reading.key(number)))
-            }
-            (State::Reading(reading), LookUpResult::Unreadable(fault)) => {
-                Err(format!("{}: {fault}", reading.key(number)))
+            (State::Reading(reading), Err(_)) => {
+                name_missing_value(reading.key(number), found).map(|_| Vec::new())
             }
             _ => return Vec::new(),
         };
@@ -124,4 +117,12 @@ impl Snapshot {
         let text = format!("the snapshot of the last push is refused: {fault}; {what}");
         vec![Action::CancelRequests, Action::Log(LogLevel::Error, text), Action::Next]
     }
+}
+
+/// Returns the value that was found. An error text names the value `name`.
+fn name_missing_value<'a>(name: &str, found: Result<&'a str, Error>) -> Result<&'a str, Fault> {
+    found.map_err(|error| match error.errno {
+        ENOENT => format!("{name} is missing"),
+        _ => format!("{name}: {error}"),
+    })
 }

@@ -53,9 +53,8 @@ use writing::{JOBS_PAGE, PAGE, StoredSnapshot, WriterInput, WriterStep, Writing}
 const MANIFEST: u64 = u64::MAX;
 /// The number of the look-up of the list of ended jobs.
 const ENDED_LIST: u64 = MANIFEST - 1;
-/// The number that identifies the look-up of the list of groups. `MANIFEST - 2` identifies the look-up of the site's
-/// resources.
-const GROUP_LIST: u64 = MANIFEST - 3;
+/// The number of the look-up of the list of groups.
+const GROUP_LIST: u64 = MANIFEST - 2;
 /// The seconds between two writes of ended jobs.
 const ENDED_PERIOD: f64 = 60.0;
 /// The maximum number of ended jobs in one write.
