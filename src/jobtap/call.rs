@@ -7,9 +7,16 @@ use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{NonNull, null};
 
-/// The plugin handle. The handle exists while the plugin is loaded, so all code of the plugin can use it.
+/// The plugin handle, and the job manager's handle and reactor. The handles exist while the plugin is loaded, so all code of the
+/// plugin can use them.
 #[derive(Clone, Copy)]
-pub struct Plugin(NonNull<sys::flux_plugin_t>);
+pub struct Plugin {
+    raw: NonNull<sys::flux_plugin_t>,
+    /// The job manager's handle, or null. Flux removes it from the plugin handle before it destroys the plugin's state.
+    flux: *mut sys::flux_t,
+    /// The job manager's reactor. Flux finds the reactor by a linear search, and the plugin reads the time often.
+    reactor: *mut sys::flux_reactor_t,
+}
 
 /// Levels of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +30,6 @@ pub enum LogLevel {
     Info = 6,
     /// LOG_DEBUG.
     Debug = 7,
-}
-
-/// Writes to Flux's log without the plugin handle. Flux removes its own handle from the plugin handle before it
-/// destroys the plugin's state, so a logger stores Flux's handle.
-#[derive(Clone, Copy)]
-pub struct Logger(*mut sys::flux_t);
-
-impl Logger {
-    /// Writes `text` to Flux's log.
-    pub fn log(self, level: LogLevel, text: &str) {
-        let text = make_one_line_c_string(text, LOG_MAX);
-        // SAFETY: the job manager's handle outlives all plugins; flux_log writes to standard error if the handle is
-        // null. The format is a constant that takes one C string.
-        unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
-    }
 }
 
 /// The maximum size of an exception's note (`flux_jobtap_raise_exception`) in bytes.
@@ -84,45 +76,42 @@ fn needs_escape(letter: char) -> bool {
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The job manager's reactor, which lives as long as the plugin.
-#[derive(Clone, Copy)]
-pub(super) struct Clock(*mut sys::flux_reactor_t);
-
-impl Clock {
-    /// Returns the start time of the reactor's current turn, in seconds since the epoch.
-    pub(super) fn now(self) -> f64 {
-        // SAFETY: the reactor lives longer than the plugin, and only the plugin has copies of the clock.
-        unsafe { sys::flux_reactor_now(self.0) }
-    }
-}
-
 impl Plugin {
     /// # Safety
     /// `raw` is null or the handle Flux passes to this plugin.
     pub(super) unsafe fn from_raw(raw: *mut sys::flux_plugin_t) -> Option<Self> {
-        NonNull::new(raw).map(Plugin)
+        let raw = NonNull::new(raw)?;
+        // SAFETY: the handle is valid.
+        let flux = unsafe { sys::flux_jobtap_get_flux(raw.as_ptr()) };
+        // SAFETY: the job manager's handle has a reactor. Flux returns null for a null handle.
+        let reactor = unsafe { sys::flux_get_reactor(flux) };
+        Some(Plugin { raw, flux, reactor })
+    }
+
+    /// Returns a plugin handle for tests that do not call Flux.
+    #[cfg(test)]
+    pub(super) fn dangling() -> Self {
+        Plugin { raw: NonNull::dangling(), flux: std::ptr::null_mut(), reactor: std::ptr::null_mut() }
     }
 
     pub(super) fn as_ptr(self) -> *mut sys::flux_plugin_t {
-        self.0.as_ptr()
+        self.raw.as_ptr()
     }
 
     /// Returns the job manager's Flux handle, or null.
     pub(super) fn flux(self) -> *mut sys::flux_t {
-        // SAFETY: the handle is valid (contract of `from_raw`).
-        unsafe { sys::flux_jobtap_get_flux(self.as_ptr()) }
+        self.flux
+    }
+
+    /// Returns the job manager's reactor.
+    pub(super) fn reactor(self) -> *mut sys::flux_reactor_t {
+        self.reactor
     }
 
     /// Returns the start time of the reactor's current turn, in seconds since the epoch.
     pub fn now(self) -> f64 {
-        self.clock().now()
-    }
-
-    /// Returns the clock. Flux finds the reactor by a linear search of the plugin's aux items, so callers that read the
-    /// time often store the clock.
-    pub(super) fn clock(self) -> Clock {
-        // SAFETY: the job manager's handle has a reactor.
-        Clock(unsafe { sys::flux_get_reactor(self.flux()) })
+        // SAFETY: the reactor lives longer than the plugin.
+        unsafe { sys::flux_reactor_now(self.reactor) }
     }
 
     /// Returns the load-time configuration as JSON text, or `None` if none exists.
@@ -141,14 +130,12 @@ impl Plugin {
         Error::check_rc("flux_jobtap_set_load_sort_order", rc)
     }
 
-    /// Writes to Flux's log.
+    /// Writes `text` to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        self.logger().log(level, text);
-    }
-
-    /// Returns a writer to Flux's log.
-    pub fn logger(self) -> Logger {
-        Logger(self.flux())
+        let text = make_one_line_c_string(text, LOG_MAX);
+        // SAFETY: the job manager's handle outlives all plugins; flux_log writes to standard error if the handle is
+        // null. The format is a constant that takes one C string.
+        unsafe { sys::flux_log(self.flux, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
     }
 
     /// Adds the dependency `name` to a job in DEPEND.

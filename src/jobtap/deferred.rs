@@ -15,8 +15,6 @@ const ENOSYS: i32 = 38;
 /// sender gets the error that the plugin was removed.
 pub struct Deferred {
     plugin: Plugin,
-    /// The job manager's handle. Flux removes it from the plugin handle before it destroys the plugin's state.
-    flux: *mut sys::flux_t,
     msg: *const sys::flux_msg_t,
     is_answered: bool,
 }
@@ -27,7 +25,7 @@ impl Deferred {
     pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Deferred {
         // SAFETY: the message is alive; `Deferred` owns the new reference.
         let msg = unsafe { sys::flux_msg_incref(msg) };
-        Deferred { plugin, flux: plugin.flux(), msg, is_answered: false }
+        Deferred { plugin, msg, is_answered: false }
     }
 
     /// Decodes the request.
@@ -39,7 +37,7 @@ impl Deferred {
     /// Replies to the request.
     pub fn answer(mut self, reply: Reply) {
         self.is_answered = true;
-        send_reply(self.plugin, self.flux, self.msg, reply);
+        send_reply(self.plugin, self.msg, reply);
     }
 }
 
@@ -48,7 +46,7 @@ impl Drop for Deferred {
         if !self.is_answered {
             let text = c"the plugin was removed; try again";
             // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
-            unsafe { sys::flux_respond_error(self.flux, self.msg, ENOSYS, text.as_ptr()) };
+            unsafe { sys::flux_respond_error(self.plugin.flux(), self.msg, ENOSYS, text.as_ptr()) };
         }
         // SAFETY: `self` owns the reference.
         unsafe { sys::flux_msg_decref(self.msg) };
@@ -78,20 +76,21 @@ pub(super) unsafe fn decode_request<'a>(plugin: Plugin, msg: *const sys::flux_ms
     Ok(Request::new(caller, text, plugin, msg))
 }
 
-pub(super) fn send_reply(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
+pub(super) fn send_reply(plugin: Plugin, msg: *const sys::flux_msg_t, reply: Reply) {
+    let flux = plugin.flux();
     let rc = match reply {
         // SAFETY: handle and message are alive; a null payload is an empty reply.
-        Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
+        Ok(None) => unsafe { sys::flux_respond(flux, msg, null()) },
         Ok(Some(text)) => {
             let text = to_c_string(&text);
             // SAFETY: handle and message are alive; Flux copies the text.
-            unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
+            unsafe { sys::flux_respond(flux, msg, text.as_ptr()) }
         }
         Err(error) => {
             let errno = if error.errno == 0 { EPROTO } else { error.errno };
             let text = make_one_line_c_string(&error.text, REFUSAL_MAX);
             // SAFETY: handle and message are alive; Flux copies the text.
-            unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
+            unsafe { sys::flux_respond_error(flux, msg, errno, text.as_ptr()) }
         }
     };
     if rc < 0 {

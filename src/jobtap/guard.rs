@@ -7,7 +7,6 @@
 //! ([`Jobtap::recover`]) before its next call. All memory belongs to the plugin handle's aux and is freed
 //! with it. There are no statics and no thread-locals, which would keep the .so mapped.
 
-use super::call::Clock;
 use super::deferred::{decode_request, send_reply};
 use super::error::EIO;
 use super::hook::{self, Hook};
@@ -27,8 +26,6 @@ use std::rc::Rc;
 /// The state of one loaded plugin. C stores its address, so the plugin never has a `&mut` to it (see module `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
-    /// The reactor's clock. The field is empty until the plugin first needs the time.
-    clock: OnceCell<Clock>,
     pub(super) jobtap: J,
     /// The services, one per method, in the order of the method table. Flux passes the address of a service with each
     /// request.
@@ -109,7 +106,6 @@ impl<J: Jobtap> Instance<J> {
     pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
-            clock: OnceCell::new(),
             jobtap,
             services: OnceCell::new(),
             timers: OnceCell::new(),
@@ -131,7 +127,7 @@ impl<J: Jobtap> Instance<J> {
 
     /// Returns the context of a call that begins now.
     pub(super) fn host(&self) -> Host<'_, J> {
-        self.host_at(self.clock.get_or_init(|| self.plugin.clock()).now())
+        self.host_at(self.plugin.now())
     }
 
     pub(super) fn host_at(&self, now: f64) -> Host<'_, J> {
@@ -351,7 +347,7 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
 }
 
 unsafe extern "C" fn on_request<J: Jobtap>(
-    h: *mut sys::flux_t,
+    _flux: *mut sys::flux_t,
     _handler: *mut sys::flux_msg_handler_t,
     msg: *const sys::flux_msg_t,
     arg: *mut c_void,
@@ -370,7 +366,7 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     // A request that was deferred before the panic is answered through its `Deferred`.
     let reply = reply.unwrap_or_else(|| (!is_deferred()).then(|| Err(failed())));
     if let Some(reply) = reply {
-        send_reply(instance.plugin, h, msg, reply);
+        send_reply(instance.plugin, msg, reply);
     }
 }
 

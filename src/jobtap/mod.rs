@@ -31,7 +31,7 @@ mod timers;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub use call::{LogLevel, Logger, Plugin};
+pub use call::{LogLevel, Plugin};
 use call::{make_one_line_c_string, to_c_string};
 pub use caller::{Caller, Request, Role};
 pub use deferred::Deferred;

@@ -28,11 +28,9 @@ impl Timer {
     /// Makes the timer's watcher without starting it. When the watcher fires, Flux calls `fired` with this timer.
     /// Returns false if Flux cannot make the watcher.
     pub(super) fn create_watcher(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
-        // SAFETY: the job manager's handle has a reactor; the timer outlives its watcher (see Drop).
-        let watcher = unsafe {
-            let reactor = sys::flux_get_reactor(plugin.flux());
-            sys::flux_timer_watcher_create(reactor, 0.0, 0.0, fired, address(this))
-        };
+        // SAFETY: the reactor lives longer than the plugin; the timer outlives its watcher (see Drop).
+        let watcher =
+            unsafe { sys::flux_timer_watcher_create(plugin.reactor(), 0.0, 0.0, fired, address(this)) };
         this.watcher.set(watcher);
         !watcher.is_null()
     }

@@ -74,7 +74,7 @@ impl Callback<'_> {
         if let Some((level, text)) =
             self.plugin.others.compare(job, posted, in_flux, is_answer, self.host.now())
         {
-            self.plugin.logger.log(level, &text);
+            self.host.plugin().log(level, &text);
         }
     }
 

@@ -20,8 +20,8 @@ mod snapshot;
 mod tests;
 
 use crate::jobtap::{
-    self, Args, Caller, Error, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request,
-    RequestId, Result,
+    self, Args, Caller, Error, Failed, Host, Jobtap, LogLevel, Method, Plugin, Reply, Request, RequestId,
+    Result,
 };
 use answers::{AllCalls, DelayedRequest};
 use costs::PushAndRefreshCosts;
@@ -69,7 +69,8 @@ pub struct MfPriority {
     /// whose name is taken only after the entry point has returned.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
-    logger: Logger,
+    /// The plugin handle, for the log line that reports the removal.
+    handle: Plugin,
 }
 
 /// The last change of the data: by a push, at the load, or from the snapshot.
@@ -173,7 +174,6 @@ impl Jobtap for MfPriority {
         // Flux then replays the jobs in later states first, so that the counters are complete before the
         // engine handles the held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
-        let logger = plugin.logger();
         let site_size = engine.view().site_size();
         let data = match site_size.associations {
             0 => "no associations yet".to_owned(),
@@ -198,7 +198,7 @@ impl Jobtap for MfPriority {
             calls: RefCell::default(),
             loaded: RefCell::new(Some(loaded)),
             others: OtherPlugins::default(),
-            logger,
+            handle: plugin,
         })
     }
 
@@ -249,8 +249,8 @@ impl Jobtap for MfPriority {
         }
         if self.engine.view(|view| view.is_replaying()) == Some(true) {
             let jobs = self.count_live_jobs();
-            self.logger
-                .log(LogLevel::Info, &format!("mf_priority: took over {}", format_count(jobs, "live job")));
+            let text = format!("mf_priority: took over {}", format_count(jobs, "live job"));
+            host.plugin().log(LogLevel::Info, &text);
         }
         // The result is ignored, because Flux expects none from a timer.
         let _ =
@@ -312,7 +312,7 @@ impl Drop for MfPriority {
         }
         let jobs = self.count_live_jobs();
         let text = format!("mf_priority: removed; {} left unchanged", format_count(jobs, "live job"));
-        self.logger.log(LogLevel::Info, &text);
+        self.handle.log(LogLevel::Info, &text);
     }
 }
 

@@ -90,7 +90,7 @@ impl MfPriority {
                 }
             }
             Action::SetUpdated(at) => self.updated.set(at.map(|at| DataUpdate { at, by: None })),
-            Action::Log(level, text) => self.logger.log(level, &format!("mf_priority: {text}")),
+            Action::Log(level, text) => host.plugin().log(level, &format!("mf_priority: {text}")),
         }
         Vec::new()
     }
