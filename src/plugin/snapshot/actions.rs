@@ -27,8 +27,6 @@ pub(in crate::plugin) enum Action {
     Feed(Box<Event<'static>>),
     /// Applies the staged snapshot.
     Commit(Box<Applying>),
-    /// Drops all staged records.
-    Abort,
     /// Drops the staged records, unless they belong to an open push.
     Unstage,
     /// Sets the time of the last change of the site data.
@@ -39,7 +37,7 @@ pub(in crate::plugin) enum Action {
 impl MfPriority {
     /// Returns true if a staged push is open.
     pub(in crate::plugin) fn is_push_open(&self) -> bool {
-        self.staged_pushes.try_borrow().is_ok_and(|pushes| pushes.is_open())
+        self.staged_pushes.borrow().is_open()
     }
 
     /// Calls `decide`, which may change the state of the snapshot, and carries out the actions that it returns.
@@ -83,7 +81,6 @@ impl MfPriority {
                     snapshot.continue_after_snapshot_commit(engine, *applying, fault)
                 });
             }
-            Action::Abort => drop(self.feed_event(host, None, Event::PolicyAbort)),
             Action::Unstage => {
                 if !self.is_push_open() {
                     let _ = self.feed_event(host, None, Event::PolicyAbort);

@@ -152,6 +152,6 @@ impl Snapshot {
 
     /// Drops the staged records and refuses the snapshot.
     fn abort_applying(&mut self, fault: &str) -> Vec<Action> {
-        [Action::Abort].into_iter().chain(self.refuse(fault)).collect()
+        [Action::Unstage].into_iter().chain(self.refuse(fault)).collect()
     }
 }

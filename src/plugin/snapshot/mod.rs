@@ -47,7 +47,7 @@ use jobs::EndedLog;
 use reading::Reading;
 use record::{ROOT, manifest_key};
 use std::collections::HashSet;
-use writing::{JOBS_PAGE, PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
+use writing::{JOBS_PAGE, PAGE, WriterInput, WriterStep, Writing};
 
 /// The number of the look-up of the manifest. The numbers of chunks are smaller.
 const MANIFEST: u64 = u64::MAX;
@@ -179,7 +179,8 @@ impl Snapshot {
     /// Begins to remove the snapshot, to write the snapshot, or to wait for ended jobs.
     fn begin_next_task(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
-        if is_stale && self.has_chunks() {
+        // A new snapshot replaces a foreign snapshot, so the foreign snapshot is removed first.
+        if is_stale && self.has_chunks() || self.is_due && self.is_foreign {
             self.state = State::Removing;
             return vec![Action::Write(vec![(ROOT.to_owned(), None)])];
         }
@@ -194,14 +195,10 @@ impl Snapshot {
         self.is_due = false;
         // The new snapshot will contain all jobs that have ended so far, so the list of unsaved jobs is cleared.
         engine.unsaved_ended().clear();
-        let before = match self.is_doubtful {
-            _ if self.is_foreign => StoredSnapshot::Foreign,
-            true => StoredSnapshot::Doubtful,
-            false => StoredSnapshot::Ours,
-        };
         let view = engine.view();
         let (generation, rest) = (view.generation(), engine::site_document(&view));
-        let writing = Writing::new(generation, jobtap::own_user(), now, &rest, before, &self.stored_keys);
+        let writing =
+            Writing::new(generation, jobtap::own_user(), now, &rest, self.is_doubtful, &self.stored_keys);
         self.state = State::Writing(Box::new(writing));
         vec![Action::StepIn(0.0)]
     }
@@ -306,8 +303,6 @@ impl Snapshot {
                 vec![Action::Next]
             }
             State::Writing(writing) => {
-                // If there was a foreign snapshot, the first batch has removed it.
-                *is_foreign = false;
                 stored_keys.extend(writing.keys().iter().cloned());
                 let then = writing.take_batch(stored_keys);
                 self.continue_writing(then)

@@ -7,7 +7,7 @@ use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
 use super::site_chunks::build_chunks;
-use super::writing::{PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
+use super::writing::{PAGE, WriterInput, WriterStep, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
@@ -89,7 +89,7 @@ impl Kvs {
     /// Writes a snapshot of a site with the associations `all`.
     fn write_snapshot(&mut self, rest: &SavedSite, all: &[SavedAssociation]) {
         let stored_keys = self.stored_keys.clone();
-        let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
+        let mut writing = Writing::new(1, 7, 0.0, rest, false, &stored_keys);
         loop {
             let then = match writing.find_next_input() {
                 WriterInput::AsPushed => writing.store_ranking_by_pushed_usage(None),

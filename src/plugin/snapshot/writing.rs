@@ -4,7 +4,7 @@
 use super::jobs::{self, EndedLog};
 use super::lines::{AssociationLine, CompleteGroup, LineGrouper};
 use super::record::{
-    Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
+    Group, Manifest, format_group_list, groups_key, hash, manifest_key, other_chunk_key, prepend_hash,
 };
 use super::site_chunks::build_chunks;
 use fairshare::insert_all;
@@ -77,36 +77,19 @@ pub(super) enum WriterStep {
     Done(HashSet<String>),
 }
 
-/// The state of the KVS before a snapshot is written.
-#[derive(Debug)]
-pub(super) enum StoredSnapshot {
-    /// The KVS has no snapshot, or a snapshot of this plugin with the known keys.
-    Ours,
-    /// A commit failed, so chunks with known keys may be missing in the KVS.
-    Doubtful,
-    /// The KVS has a foreign or damaged snapshot. The first batch removes it.
-    Foreign,
-}
-
 impl Writing {
-    /// Begins a snapshot of the current site data.
+    /// Begins a snapshot of the current site data. `known` are the keys in the KVS. If `is_doubtful` is true, a commit
+    /// failed, so chunks with these keys may be missing.
     pub(super) fn new(
         generation: u64,
         owner: u32,
         at: f64,
         rest: &SavedSite,
-        before: StoredSnapshot,
+        is_doubtful: bool,
         known: &HashSet<String>,
     ) -> Writing {
-        let is_foreign = matches!(before, StoredSnapshot::Foreign);
-        let mut writing = Writing {
-            generation,
-            manifest: Manifest::new(owner, at),
-            batch: if is_foreign { vec![(ROOT.to_owned(), None)] } else { Vec::new() },
-            owner,
-            is_doubtful: matches!(before, StoredSnapshot::Doubtful),
-            ..Writing::default()
-        };
+        let manifest = Manifest::new(owner, at);
+        let mut writing = Writing { generation, manifest, owner, is_doubtful, ..Writing::default() };
         for chunk in build_chunks(rest) {
             let hash = hash(&chunk);
             writing.add_chunk(other_chunk_key(&hash), chunk, known);
