@@ -74,26 +74,13 @@ impl Cost {
 /// The costs of all pushes and refreshes.
 #[derive(Default)]
 pub(super) struct PushAndRefreshCosts {
-    pushes: Cell<Cost>,
-    refreshes: Cell<Cost>,
+    pub pushes: Cell<Cost>,
+    pub refreshes: Cell<Cost>,
     /// What the current request did to a push.
-    step: Cell<CompletedPushStep>,
+    pub step: Cell<CompletedPushStep>,
 }
 
 impl PushAndRefreshCosts {
-    pub fn pushes(&self) -> Cost {
-        self.pushes.get()
-    }
-
-    pub fn refreshes(&self) -> Cost {
-        self.refreshes.get()
-    }
-
-    /// Records which step of a push the running request carried out.
-    pub fn record_push_step(&self, step: CompletedPushStep) {
-        self.step.set(step);
-    }
-
     /// Runs `answer`, which answers a request of a push. Adds the time of the request to the push, and also
     /// to a refresh that continues during the request.
     pub fn time_push(

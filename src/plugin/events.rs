@@ -218,7 +218,7 @@ impl Callback<'_> {
         snapshot.updated = self.plugin.update_time();
         snapshot.pushed_by = self.plugin.updated.get().and_then(|updated| updated.by);
         if let Some(last) = &mut snapshot.live.last {
-            last.seconds = self.plugin.costs.refreshes().last.map(|(_, seconds)| seconds);
+            last.seconds = self.plugin.costs.refreshes.get().last.map(|(_, seconds)| seconds);
         }
         self.args.add_to_answer(&snapshot).or_else(|fault| self.log_bad_args(&fault))
     }

@@ -6,44 +6,26 @@ mod explain;
 mod hand_over;
 mod pages;
 pub(super) mod staged_push;
-pub(super) mod updates;
+mod updates;
 
 use super::MfPriority;
-use crate::jobtap::{Host, Method, Reply, Request, Role};
+use crate::jobtap::Method;
+use crate::jobtap::Role::{Admin, Guest, Owner};
 use fairshare_engine::engine::Event;
 use fairshare_protocol::wire;
-use std::ffi::CStr;
-
-type Answer = fn(&MfPriority, Host<'_, MfPriority>, &Request<'_>) -> Reply;
-
-/// Returns a method that only the instance owner may call.
-const fn owner_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
-    Method { name, role: Role::Owner, answer }
-}
 
 /// Defines a method by which flux-accounting pushes records. The arguments are the method's name, the function that
 /// reads the payload, and the engine's event.
 macro_rules! records_method {
     ($name:literal, $read:path, $event:path) => {
-        owner_method($name, |plugin, host, request| {
-            updates::update_records(plugin, host, request, $name, $read, $event)
-        })
+        Method {
+            name: $name,
+            role: Owner,
+            answer: |plugin, host, request| {
+                updates::update_records(plugin, host, request, $name, $read, $event)
+            },
+        }
     };
-}
-
-/// Returns a method that the instance owner and admins may call.
-const fn admin_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
-    Method { name, role: Role::Admin, answer }
-}
-
-/// Returns a method that every user may call.
-const fn guest_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
-    Method { name, role: Role::Guest, answer }
-}
-
-/// Returns true if every user may call `method`.
-pub(super) fn may_everyone_call(method: &Method<MfPriority>) -> bool {
-    method.role == Role::Guest
 }
 
 /// Returns true if requests of `method` may belong to a push. `reprioritize` ends a push of flux-accounting's tools.
@@ -59,24 +41,24 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     records_method!(c"rec_bank_update", wire::read_banks, Event::Banks),
     records_method!(c"rec_fac_update", wire::read_weights, Event::Weights),
     records_method!(c"rec_config_update", wire::read_config_update, Event::Config),
-    owner_method(c"policy_update", updates::update_policy),
-    owner_method(c"policy_begin", staged_push::answer_push_begin),
-    owner_method(c"policy_part", staged_push::answer_part),
-    owner_method(c"policy_commit", staged_push::answer_commit),
-    owner_method(c"policy_abort", staged_push::answer_abort),
-    admin_method(c"associations", pages::list_associations),
-    admin_method(c"priorities", pages::list_priorities),
+    Method { name: c"policy_update", role: Owner, answer: updates::update_policy },
+    Method { name: c"policy_begin", role: Owner, answer: staged_push::answer_push_begin },
+    Method { name: c"policy_part", role: Owner, answer: staged_push::answer_part },
+    Method { name: c"policy_commit", role: Owner, answer: staged_push::answer_commit },
+    Method { name: c"policy_abort", role: Owner, answer: staged_push::answer_abort },
+    Method { name: c"associations", role: Admin, answer: pages::list_associations },
+    Method { name: c"priorities", role: Admin, answer: pages::list_priorities },
     // The name of `priorities` until version 0.1.0. One more release answers requests to this name.
-    admin_method(c"prices", pages::list_priorities),
-    admin_method(c"usages", pages::list_usages),
-    admin_method(c"tree", pages::list_tree),
-    owner_method(c"reprioritize", updates::answer_reprioritize),
-    owner_method(c"hand_over", hand_over::list_job_outcomes),
-    owner_method(c"rest", hand_over::answer_rest_request),
-    admin_method(c"check", pages::answer_check),
-    guest_method(c"explain", explain::explain_jobs),
-    guest_method(c"standing", pages::list_standings),
-    guest_method(c"jobs", pages::list_jobs),
-    guest_method(c"check_job", check_job::answer_check_job),
-    admin_method(c"stats", pages::show_stats),
+    Method { name: c"prices", role: Admin, answer: pages::list_priorities },
+    Method { name: c"usages", role: Admin, answer: pages::list_usages },
+    Method { name: c"tree", role: Admin, answer: pages::list_tree },
+    Method { name: c"reprioritize", role: Owner, answer: updates::answer_reprioritize },
+    Method { name: c"hand_over", role: Owner, answer: hand_over::list_job_outcomes },
+    Method { name: c"rest", role: Owner, answer: hand_over::answer_rest_request },
+    Method { name: c"check", role: Admin, answer: pages::answer_check },
+    Method { name: c"explain", role: Guest, answer: explain::explain_jobs },
+    Method { name: c"standing", role: Guest, answer: pages::list_standings },
+    Method { name: c"jobs", role: Guest, answer: pages::list_jobs },
+    Method { name: c"check_job", role: Guest, answer: check_job::answer_check_job },
+    Method { name: c"stats", role: Admin, answer: pages::show_stats },
 ];

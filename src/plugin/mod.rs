@@ -21,16 +21,17 @@ mod tests;
 
 use crate::jobtap::{
     self, Args, Caller, Error, Failed, Host, Jobtap, LogLevel, Method, Plugin, Reply, Request, RequestId,
-    Result,
+    Result, Role,
 };
 use answers::{AllCalls, DelayedRequest};
 use costs::PushAndRefreshCosts;
 use engine::SharedEngine;
 use events::Callback;
+use fairshare_engine::accounts::Difference;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer, answers::Open};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{reading::Reader, wire};
-use methods::{staged_push, updates::MultiRequestPushChanges};
+use methods::staged_push;
 use overruled::OtherPlugins;
 use pace::Pace;
 use parts::StagedPushes;
@@ -48,7 +49,9 @@ const SITE_RESOURCES: &CStr = c"resource.R";
 pub struct MfPriority {
     engine: SharedEngine,
     staged_pushes: RefCell<StagedPushes>,
-    pieces: MultiRequestPushChanges,
+    /// The sum of the changes by a push that flux-accounting sends as several requests. The log line at the end of the push
+    /// shows this sum.
+    pieces: Cell<Option<Difference>>,
     costs: PushAndRefreshCosts,
     /// True if Flux is in private mode (`[access] private-mode`) according to its last configuration.
     is_private: Cell<bool>,
@@ -185,7 +188,7 @@ impl Jobtap for MfPriority {
         Ok(MfPriority {
             engine: SharedEngine::new(engine),
             staged_pushes: RefCell::default(),
-            pieces: MultiRequestPushChanges::default(),
+            pieces: Cell::default(),
             costs: PushAndRefreshCosts::default(),
             is_private: Cell::default(),
             updated: Cell::new(updated),
@@ -217,7 +220,7 @@ impl Jobtap for MfPriority {
         method: &'static Method<Self>,
         request: &Request<'_>,
     ) -> Option<Reply> {
-        if methods::may_everyone_call(method) {
+        if method.role == Role::Guest {
             return self.handle_open_request(host, method, request);
         }
         if request.caller.is_privileged() && self.engine.view(|view| view.needs_comparison()) == Some(true) {

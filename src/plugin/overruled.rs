@@ -14,14 +14,9 @@ const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 
 /// The job that shows that another priority plugin decides priorities; empty if no such job is known.
 #[derive(Default)]
-pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
+pub(super) struct OtherPlugins(pub Cell<Option<Overruled>>);
 
 impl OtherPlugins {
-    /// Returns a job that shows that another plugin decides priorities, if there is one.
-    pub fn find_job_with_overruled_priority(&self) -> Option<Overruled> {
-        self.0.get()
-    }
-
     /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log if another
     /// plugin has begun or ceased to decide priorities. `is_answer` means that Flux has just chosen the priority from
     /// the answers of all plugins. Only then do equal priorities show that no other plugin decides.

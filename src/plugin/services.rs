@@ -120,7 +120,7 @@ pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Optio
 
 /// Creates the heading of an answer, with the time of the answer.
 pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading> {
-    let (now, overruled) = (host.now(), plugin.others.find_job_with_overruled_priority());
+    let (now, overruled) = (host.now(), plugin.others.0.get());
     plugin.view(|view| Heading::new(view, now, overruled))
 }
 

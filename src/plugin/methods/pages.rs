@@ -29,7 +29,7 @@ pub fn list_jobs(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Requ
     if plugin.hides_other_jobs_from(request.caller) {
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
-    page.overruled = plugin.others.find_job_with_overruled_priority();
+    page.overruled = plugin.others.0.get();
     make_ordered_reply(&page)
 }
 
@@ -78,12 +78,12 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
     let mut stats = plugin.view(|view| answers::stats(view, heading))?;
     stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
     stats.updated = plugin.update_time();
-    let refreshes = plugin.costs.refreshes();
+    let refreshes = plugin.costs.refreshes.get();
     stats.refresh.seconds_total = refreshes.seconds;
     if let Some(last) = &mut stats.refresh.last {
         last.seconds = refreshes.last.map(|(_, seconds)| seconds);
     }
-    let pushes = plugin.costs.pushes();
+    let pushes = plugin.costs.pushes.get();
     stats.push = PushStats {
         total: pushes.total,
         seconds_total: pushes.seconds,
@@ -101,6 +101,6 @@ pub fn show_stats(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Req
 /// Recounts all live jobs, and answers with the counters that differ from the recount.
 pub fn answer_check(plugin: &MfPriority, _: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
     let mut check = plugin.view(answers::check)?;
-    check.overruled = plugin.others.find_job_with_overruled_priority();
+    check.overruled = plugin.others.0.get();
     make_reply(&check)
 }

@@ -24,9 +24,9 @@ pub fn answer_push_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, reques
     let beginning = accept(host, "policy_begin", wire::read_policy_begin(request.payload))?;
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying_snapshot());
     plugin.feed_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
-    plugin.costs.record_push_step(CompletedPushStep::Begin);
+    plugin.costs.step.set(CompletedPushStep::Begin);
     let expires = beginning.expires;
-    let number = plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.begin(beginning);
+    let number = plugin.staged_pushes.borrow_mut().begin(beginning);
     host.restart_timer(Timer::Expire.index(), expires as f64);
     make_reply(&BeginPushAnswer { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
 }
@@ -40,7 +40,7 @@ pub fn answer_part(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Re
         Ok(event) => {
             host.restart_timer(Timer::Expire.index(), open.beginning.expires as f64);
             let (push, associations) = (open.number, open.reader.associations());
-            plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.put_back(open);
+            plugin.staged_pushes.borrow_mut().put_back(open);
             plugin.feed_request_event(host, event)?;
             make_reply(&StagedPushProgress { push, associations })
         }
@@ -87,11 +87,11 @@ pub fn answer_commit(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         drop_push(plugin, host, open, "it was a dry run");
         return make_reply(&preview.map_err(|fault| refuse_tree(host.plugin(), "policy_commit", &fault))?);
     }
-    note_end(plugin, open.number, "it was committed");
-    plugin.costs.record_push_step(CompletedPushStep::End);
+    plugin.staged_pushes.borrow_mut().note_end(open.number, "it was committed");
+    plugin.costs.step.set(CompletedPushStep::End);
     let answer = answer_push(plugin, host, Event::PolicyCommit);
     if answer.is_err() {
-        note_end(plugin, open.number, "its commit was refused");
+        plugin.staged_pushes.borrow_mut().note_end(open.number, "its commit was refused");
     }
     answer
 }
@@ -106,11 +106,8 @@ pub fn answer_abort(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &R
 /// Ends the staged push if its client sent no part within the time that the client requested. The memory of the staged
 /// associations stays in the engine's tables, for the next push.
 pub fn expire_push(plugin: &MfPriority, host: Host<'_, MfPriority>) {
-    let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() else { return };
-    let was_open = pushes.is_open();
-    pushes.end("it expired, because no part arrived in time; begin again");
-    drop(pushes);
-    if was_open {
+    if plugin.is_push_open() {
+        plugin.staged_pushes.borrow_mut().end("it expired, because no part arrived in time; begin again");
         let _ = plugin.feed_event(host, None, Event::PolicyAbort);
     }
 }
@@ -122,18 +119,12 @@ fn take_push(
     method: &str,
 ) -> Result<OpenStagedPush> {
     let number = accept(host, method, wire::read_push_number(request.payload))?;
-    plugin.staged_pushes.try_borrow_mut().map_err(|_| busy_error())?.take(number)
-}
-
-fn note_end(plugin: &MfPriority, number: u64, why: &str) {
-    if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
-        pushes.note_end(number, why);
-    }
+    plugin.staged_pushes.borrow_mut().take(number)
 }
 
 fn drop_push(plugin: &MfPriority, host: Host<'_, MfPriority>, open: OpenStagedPush, why: &str) {
-    note_end(plugin, open.number, why);
-    plugin.costs.record_push_step(CompletedPushStep::Drop);
+    plugin.staged_pushes.borrow_mut().note_end(open.number, why);
+    plugin.costs.step.set(CompletedPushStep::Drop);
     // An abort changes only staged records, so it has no effects that Flux could refuse.
     let _ = plugin.feed_event(host, None, Event::PolicyAbort);
 }

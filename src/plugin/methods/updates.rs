@@ -11,26 +11,7 @@ use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::{Event, answers::PushChanges};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
-use std::{cell::Cell, ffi::CStr};
-
-/// The sum of the changes by a push that flux-accounting sends as several requests. The log line at the end
-/// of the push shows this sum.
-#[derive(Default)]
-pub struct MultiRequestPushChanges(Cell<Option<Difference>>);
-
-impl MultiRequestPushChanges {
-    fn add_to_difference_sum(&self, difference: Difference) {
-        let mut sum = self.0.get().unwrap_or_default();
-        sum.add(difference);
-        self.0.set(Some(sum));
-    }
-
-    /// Returns the sum of all changes since the last call, and resets the sum. Returns `None` if there was no
-    /// request since.
-    pub fn take_sum_of_differences(&self) -> Option<Difference> {
-        self.0.take()
-    }
-}
+use std::ffi::CStr;
 
 /// Applies data that flux-accounting pushes. `read` parses the data, and `make_event` makes the engine's event.
 pub fn update_records<T>(
@@ -49,7 +30,9 @@ pub fn update_records<T>(
     let outcome = plugin.feed_request_event(host, event);
     // Even if Flux refused an effect, the engine has the new data.
     plugin.record_data_update();
-    plugin.pieces.add_to_difference_sum(plugin.view(|view| view.last_difference())?);
+    let mut sum = plugin.pieces.get().unwrap_or_default();
+    sum.add(plugin.view(|view| view.last_difference())?);
+    plugin.pieces.set(Some(sum));
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(false));
     outcome.map_err(|refused| {
         request_error(refused.errno, format!("the update is in force, but a call failed: {}", refused.text))
@@ -60,10 +43,10 @@ pub fn update_records<T>(
 /// Ends a push that flux-accounting sent as several requests. Logs the number of changes, and makes Flux ask
 /// for all priorities.
 pub fn answer_reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>, _: &Request<'_>) -> Reply {
-    if let Some(difference) = plugin.pieces.take_sum_of_differences() {
+    if let Some(difference) = plugin.pieces.take() {
         let generation = plugin.view(|view| view.generation())?;
         log_push(host.plugin(), "push", generation, difference);
-        plugin.costs.record_push_step(CompletedPushStep::End);
+        plugin.costs.step.set(CompletedPushStep::End);
     }
     plugin.feed_request_event(host, Event::Reprioritize)?;
     Ok(None)
@@ -77,7 +60,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         accept(host, "policy_update", wire::read_policy_update(request.payload, &mut reader))?;
     log_warnings(host.plugin(), &mut reader.warnings);
     log_omitted_warnings(host.plugin(), &reader.warnings);
-    plugin.costs.record_push_step(if dry_run { CompletedPushStep::Drop } else { CompletedPushStep::Whole });
+    plugin.costs.step.set(if dry_run { CompletedPushStep::Drop } else { CompletedPushStep::Whole });
     if dry_run {
         let difference =
             plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
@@ -85,9 +68,7 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
         let generation = plugin.view(|view| view.generation())?;
         return make_reply(&PushChanges { generation, is_dry_run: true, difference });
     }
-    if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
-        pushes.end("a policy_update in one message replaced it");
-    }
+    plugin.staged_pushes.borrow_mut().end("a policy_update in one message replaced it");
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying_snapshot());
     answer_push(plugin, host, Event::Policy(policy, site))
 }
@@ -96,12 +77,12 @@ pub fn update_policy(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &
 pub(super) fn answer_push(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
     let outcome = plugin.feed_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {
-        plugin.costs.record_push_step(CompletedPushStep::Drop);
+        plugin.costs.step.set(CompletedPushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
     let (generation, difference) = plugin.view(|view| (view.generation(), view.last_difference()))?;
     log_push(host.plugin(), "policy", generation, difference);
-    plugin.pieces.take_sum_of_differences();
+    plugin.pieces.take();
     plugin.record_data_update();
     plugin.advance_snapshot(host, |snapshot, _| snapshot.record_push_in_force(true));
     outcome.map_err(|refused| {
