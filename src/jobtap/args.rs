@@ -50,19 +50,6 @@ pub struct JobArgs<'a> {
     pub resources: Option<Json<'a>>,
 }
 
-/// The arguments of `job.update.KEY`.
-#[derive(Clone, Copy, Debug)]
-pub struct UpdateArgs<'a> {
-    /// Job id.
-    pub id: u64,
-    /// Submitting user.
-    pub userid: u32,
-    /// RFC 21 state bit.
-    pub state: i64,
-    /// The requested value.
-    pub value: Json<'a>,
-}
-
 /// The error of a callback whose arguments lack a member, or have a member of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadArgs(pub String);
@@ -175,16 +162,9 @@ impl<'a> Args<'a> {
         Ok((read_integer(input, c"id")?.cast_unsigned(), name))
     }
 
-    /// Returns the requested value of an update, and the job to update.
-    pub fn requested_update(self) -> Result<UpdateArgs<'a>, BadArgs> {
-        let input = self.input()?;
-        let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
-        Ok(UpdateArgs {
-            id: read_integer(input, c"id")?.cast_unsigned(),
-            userid: read_userid(read_integer(input, c"userid")?)?,
-            state: read_integer(input, c"state")?,
-            value,
-        })
+    /// Returns the requested value of `job.update.KEY`, if it is a string.
+    pub fn requested_text(self) -> Option<&'a str> {
+        self.input().ok()?.get(c"value")?.as_str()
     }
 
     /// Answers with a priority.

@@ -30,7 +30,7 @@ mod tests;
 mod timers;
 mod unload;
 
-pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
+pub use args::{Args, BadArgs, JobArgs};
 pub use call::{LogLevel, Plugin};
 use call::{make_one_line_c_string, to_c_string};
 pub use caller::{Caller, Request, Role};

@@ -5,7 +5,7 @@ use super::MfPriority;
 use super::jobspec::{UNREADABLE_NAMES, has_dependencies, read_facts, read_facts_leniently, state_from_bit};
 use super::resources::read_resources;
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
-use fairshare_engine::engine::{Event, Settings, answers};
+use fairshare_engine::engine::{Event, Settings, State, answers};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
 use std::borrow::Cow;
@@ -24,8 +24,14 @@ impl Callback<'_> {
         let args = self.args;
         let outcome = match self.topic {
             "job.validate" => return self.on_validate(),
-            "job.update.attributes.system.queue" => return self.on_queue_update(),
-            "job.update.attributes.system.bank" => return self.on_bank_update(),
+            "job.update.attributes.system.queue" => {
+                let to_event = |id, user, state, queue| Event::UpdateQueue { id, user, state, queue };
+                return self.on_update("unable to unpack plugin args", to_event);
+            }
+            "job.update.attributes.system.bank" => {
+                let to_event = |id, user, state, bank| Event::UpdateBank { id, user, state, bank };
+                return self.on_update(UNREADABLE_NAMES, to_event);
+            }
             "plugin.query" => return self.on_query(),
             "conf.update" => return self.apply_instance_configuration(),
             "job.state.priority" | "job.priority.get" => return self.answer_priority(),
@@ -147,22 +153,17 @@ impl Callback<'_> {
         self.pass_to_engine(event())
     }
 
-    fn on_queue_update(&self) -> Result<(), Failed> {
-        let update = self.args.requested_update().ok();
-        let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
-            return self.reject("unable to unpack plugin args");
+    /// Passes the update of a job's queue or bank to the engine. Rejects the update with `unreadable` if the new name is not a
+    /// string.
+    fn on_update<'a>(
+        &'a self,
+        unreadable: &str,
+        to_event: fn(JobId, UserId, State, &'a str) -> Event<'a>,
+    ) -> Result<(), Failed> {
+        let (Ok(job), Some(name)) = (self.args.job(), self.args.requested_text()) else {
+            return self.reject(unreadable);
         };
-        let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.pass_to_engine(Event::UpdateQueue { id, user, state, queue })
-    }
-
-    fn on_bank_update(&self) -> Result<(), Failed> {
-        let update = self.args.requested_update().ok();
-        let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
-            return self.reject(UNREADABLE_NAMES);
-        };
-        let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.pass_to_engine(Event::UpdateBank { id, user, state, bank })
+        self.pass_to_engine(to_event(JobId(job.id), UserId(job.userid), state_from_bit(job.state), name))
     }
 
     /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
