@@ -51,7 +51,7 @@ test_expect_success 'a lookup of another job by id moves the priority loop to th
 '
 test_expect_success 'a name, a memo, a subscription and a jobspec update of another job move the priority loop as well' '
 	a=$(sed -n 2p order) && b=$(sed -n 7p order) &&
-	for call in memo,x subscribe,x unsubscribe,x release,x posted,x update_id,attributes.system.x; do
+	for call in memo,x subscribe,x unsubscribe,x release,x update_id,attributes.system.x; do
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"${call%,*}\",\"${call#*,}\",$b,$a]]}" &&
 		list_visited >visits && cat visits &&
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1

@@ -17,7 +17,7 @@ fn is_plugin_mapped(site: &Site) -> bool {
 fn assert_plugin_is_gone(site: &Site) {
     assert!(!is_plugin_mapped(site), "the .so is still mapped");
     let host = &site.host;
-    assert_eq!((host.plugin_aux_count(), host.job_aux_count(), host.live_watchers()), (0, 0, 0));
+    assert_eq!((host.plugin_aux_count(), host.live_watchers()), (0, 0));
     let error = host.request(&super::topic("check"), None, OWNER).unwrap_err();
     assert_eq!(error.errno.0, 38, "the service is still there");
     assert_eq!(host.violations(), Vec::<String>::new());

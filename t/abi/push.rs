@@ -2,7 +2,7 @@
 //! Tests staged pushes, pages of associations, and the answers and log lines of pushes.
 //! Rules: D1, D4, D6, D7, D14, D15, D16, D17
 
-use fairshare_embedded::{Errno, Options, State};
+use fairshare_embedded::{Errno, Fault, Options, State};
 use serde_json::{Value, json};
 
 use super::remember::tree;
@@ -238,7 +238,8 @@ fn switches_that_a_push_does_not_mention_stay() {
 #[test]
 fn an_error_of_flux_is_in_the_answer() {
     let site = Site::new();
-    site.host.fail_reprioritize(Some(Errno(12)));
+    let call = "flux_jobtap_reprioritize_all";
+    site.host.set_fault(Some(Fault { call, after: 0, times: u64::MAX, errno: Errno(12) }));
     let error = site.rpc("reprioritize", &json!({})).unwrap_err();
     let text = "mf_priority: failed to reprioritize: flux_jobtap_reprioritize_all: ";
     assert!(error.errno.0 == 5 && error.text.starts_with(text), "{error:?}");
@@ -249,7 +250,7 @@ fn an_error_of_flux_is_in_the_answer() {
         "{error:?}"
     );
     assert_ne!(site.query(), before);
-    site.host.fail_reprioritize(None);
+    site.host.set_fault(None);
     assert_eq!(site.rpc("reprioritize", &json!({})), Ok(None));
 }
 

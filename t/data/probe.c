@@ -43,9 +43,6 @@ int flux_jobtap_reprioritize_all (P *);
 int flux_jobtap_reprioritize_job (P *, uint64_t, unsigned int);
 int flux_jobtap_job_subscribe (P *, uint64_t);
 void flux_jobtap_job_unsubscribe (P *, uint64_t);
-int flux_jobtap_job_event_posted (P *, uint64_t, const char *);
-int flux_jobtap_job_aux_set (P *, uint64_t, const char *, void *, void (*) (void *));
-void *flux_jobtap_job_aux_get (P *, uint64_t, const char *);
 A *flux_jobtap_job_lookup (P *, uint64_t);
 int flux_jobtap_set_load_sort_order (P *, const char *);
 int flux_jobtap_service_register (P *, const char *, void (*) (H *, void *, const M *, void *), void *);
@@ -154,12 +151,6 @@ static void step_run (P *p, json_t *step, A *args, int *cb_rc)
         rc = flux_jobtap_job_subscribe (p, id);
     else if (!strcmp (name, "unsubscribe"))
         flux_jobtap_job_unsubscribe (p, id);
-    else if (!strcmp (name, "posted"))
-        rc = flux_jobtap_job_event_posted (p, id, text);
-    else if (!strcmp (name, "aux"))
-        rc = flux_jobtap_job_aux_set (p, id, "probe", strdup ("value"), free);
-    else if (!strcmp (name, "aux_get"))
-        rc = flux_jobtap_job_aux_get (p, id, "probe") != NULL;
     else if (!strcmp (name, "find")) {
         A *found = flux_jobtap_job_lookup (p, id);
         rc = found ? flux_plugin_arg_unpack (found, 0, "{s:I}", "id", &self) : -1;

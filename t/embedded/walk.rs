@@ -43,9 +43,7 @@ fn the_loop_over_pending_jobs_visits_each_job_once_without_other_lookups() {
 
 #[test]
 fn each_call_about_another_job_in_the_reprioritize_loop_is_reported_as_a_violation() {
-    for call in
-        ["find", "posted", "subscribe", "unsubscribe", "memo", "aux", "aux_get", "hold", "release", "raise"]
-    {
+    for call in ["find", "subscribe", "unsubscribe", "memo", "hold", "release", "raise"] {
         let (bench, ids) = load_with_pending_jobs(
             4,
             |ids| json!({PRIORITY_GET: [["priority", 1], [call, "clean", ids[0], ids[3]]]}),

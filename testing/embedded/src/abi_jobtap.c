@@ -100,23 +100,6 @@ int flux_jobtap_dependency_remove (struct plugin *p, uint64_t id, const char *na
     return p && name ? result (ops.dependency (p->slot, id, 0, name)) : fail (EINVAL);
 }
 
-int flux_jobtap_job_aux_set (struct plugin *p, uint64_t id, const char *key, void *val, free_f destroy)
-{
-    return p ? result (ops.job_aux_set (p->slot, id, key, val, destroy)) : fail (EINVAL);
-}
-
-void *flux_jobtap_job_aux_get (struct plugin *p, uint64_t id, const char *key)
-{
-    void *val = NULL;
-
-    if (!p || !key || result (ops.job_aux_get (p->slot, id, key, &val)) < 0) {
-        if (!p || !key)
-            errno = EINVAL;
-        return NULL;
-    }
-    return val;
-}
-
 int flux_jobtap_raise_exception (struct plugin *p, uint64_t id, const char *type, int severity, const char *fmt, ...)
 {
     char note[1024];
@@ -179,11 +162,6 @@ struct args *flux_jobtap_job_lookup (struct plugin *p, uint64_t id)
     else
         result (ops.job_lookup (p->slot, id, &args));
     return args;
-}
-
-int flux_jobtap_job_event_posted (struct plugin *p, uint64_t id, const char *name)
-{
-    return p && name ? result (ops.event_posted (p->slot, id, name)) : fail (EINVAL);
 }
 
 int flux_jobtap_job_subscribe (struct plugin *p, uint64_t id)
@@ -326,29 +304,31 @@ double flux_reactor_now (void *r)
 
 void *flux_timer_watcher_create (void *r, double after, double repeat, watcher_f cb, void *arg)
 {
-    if (!r || !cb || after < 0 || repeat < 0) {
+    /* The host has no timers that repeat. */
+    if (!r || !cb || after < 0 || repeat != 0) {
         errno = EINVAL;
         return NULL;
     }
-    return ops.watcher_create (r, after, repeat, cb, arg);
+    return ops.watcher_create (r, after, cb, arg);
 }
 
 void flux_timer_watcher_reset (void *w, double after, double repeat)
 {
+    (void) repeat;
     if (w)
-        ops.watcher_arm (w, -1, 1, after, repeat);
+        ops.watcher_arm (w, -1, 1, after);
 }
 
 void flux_watcher_start (void *w)
 {
     if (w)
-        ops.watcher_arm (w, 1, 0, 0, 0);
+        ops.watcher_arm (w, 1, 0, 0);
 }
 
 void flux_watcher_stop (void *w)
 {
     if (w)
-        ops.watcher_arm (w, 0, 0, 0, 0);
+        ops.watcher_arm (w, 0, 0, 0);
 }
 
 void flux_watcher_destroy (void *w)

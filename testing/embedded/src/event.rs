@@ -49,7 +49,6 @@ impl Host {
         }
         self.job_mut(id, |job| {
             job.apply_event(&entry)?;
-            job.posted.insert(name.clone());
             job.eventlog.push(entry.clone());
             Ok(())
         })
@@ -147,7 +146,7 @@ impl Host {
         Ok(())
     }
 
-    /// Makes the last callbacks about a job that became inactive, and destroys its values.
+    /// Makes the last callbacks about a job that became inactive.
     fn finish_inactive_job(&self, id: u64) {
         if self.job(id, |job| job.readonly) != Some(false) {
             return;
@@ -156,14 +155,6 @@ impl Host {
         self.on_hash_removal(id);
         self.notify_plugins(id, "job.inactive-add", &[]);
         self.notify_plugins(id, "job.destroy", &[]);
-        self.drop_job_aux(id);
-    }
-
-    pub(super) fn drop_job_aux(&self, id: u64) {
-        let aux = self.job_mut(id, |job| std::mem::take(&mut job.aux)).unwrap_or_default();
-        for (_, aux) in aux {
-            aux.destroy();
-        }
     }
 
     pub(super) fn raise_exception(

@@ -102,8 +102,6 @@ pub(super) struct Store {
     pub(super) callbacks: u64,
     /// The loop over all jobs in `reprioritize_all`, while it runs.
     pub(super) active_loop: Option<super::active::ActiveJobLoop>,
-    /// The error of `flux_jobtap_reprioritize_all`, if a test makes it fail.
-    pub(super) reprioritize_fails: Option<Errno>,
 }
 
 /// An embedded job manager with a small cluster in virtual time.
@@ -204,11 +202,6 @@ impl Host {
     /// Returns the number of plugin callbacks until now.
     pub fn callbacks(&self) -> u64 {
         self.store.borrow().callbacks
-    }
-
-    /// Returns the number of values that plugins attached to jobs.
-    pub fn job_aux_count(&self) -> usize {
-        self.store.borrow().jobs.values().flat_map(|job| job.aux.values()).map(|aux| aux.len()).sum()
     }
 
     /// Returns the number of subscriptions to job events, including the subscriptions of inactive jobs. Flux

@@ -2,9 +2,7 @@
 //! A job in the host: its state, its dependencies, its eventlog, and the effect of each event.
 
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use super::aux::Aux;
+use std::collections::{BTreeSet, VecDeque};
 
 /// An errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +103,7 @@ pub struct Job {
     pub(super) has_resources: bool,
     pub(super) free_posted: bool,
     pub(super) immutable: bool,
-    pub(super) posted: BTreeSet<String>,
     pub(super) subscribers: Vec<usize>,
-    pub(super) aux: BTreeMap<usize, Aux>,
 }
 
 /// Makes an eventlog entry (RFC 18).
@@ -175,7 +171,6 @@ impl Job {
             // The log contains only entries that were applied successfully before.
             let _ = job.apply_event(entry);
         }
-        job.posted.clear();
         job.stored = self.eventlog.len();
         job.eventlog = self.eventlog;
         job

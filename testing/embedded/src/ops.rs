@@ -9,7 +9,7 @@
 mod aux_values;
 mod futures;
 
-use aux_values::{aux_get, aux_set, handle_aux_get, handle_aux_set, job_aux_get, job_aux_set};
+use aux_values::{aux_get, aux_set, handle_aux_get, handle_aux_set};
 use futures::{commit, future_destroy, future_then, lookup, lookup_get, rpc};
 use std::ffi::{c_char, c_double, c_int, c_void};
 
@@ -20,7 +20,7 @@ use super::aux::FreeFn;
 use super::fault::inject_fault;
 use super::host::Host;
 use super::job::{Errno, State};
-use super::plugin::{LoadOrder, Plugin};
+use super::plugin::Plugin;
 use super::reactor::Tag;
 use super::service::Service;
 
@@ -55,19 +55,16 @@ host_ops! {
     reprioritize_all: extern "C" fn(Slot) -> c_int,
     reprioritize_job: extern "C" fn(Slot, u64, u32) -> c_int,
     dependency: extern "C" fn(Slot, u64, c_int, Text) -> c_int,
-    job_aux_set: extern "C" fn(Slot, u64, Text, *mut c_void, Option<FreeFn>) -> c_int,
-    job_aux_get: extern "C" fn(Slot, u64, Text, *mut *mut c_void) -> c_int,
     raise: extern "C" fn(Slot, u64, Text, c_int, Text) -> c_int,
     event_post: extern "C" fn(Slot, u64, Text, Text) -> c_int,
     jobspec_update: extern "C" fn(Slot, Text) -> c_int,
     jobspec_update_id: extern "C" fn(Slot, u64, Text) -> c_int,
     job_lookup: extern "C" fn(Slot, u64, *mut *mut CArgs) -> c_int,
-    event_posted: extern "C" fn(Slot, u64, Text) -> c_int,
     subscribe: extern "C" fn(Slot, u64, c_int) -> c_int,
     respond: extern "C" fn(*mut c_void, *const CMsg, c_int, Text) -> c_int,
     log: extern "C" fn(*mut c_void, c_int, Text),
-    watcher_create: extern "C" fn(*mut c_void, c_double, c_double, WatcherFn, *mut c_void) -> *mut c_void,
-    watcher_arm: extern "C" fn(*mut c_void, c_int, c_int, c_double, c_double),
+    watcher_create: extern "C" fn(*mut c_void, c_double, WatcherFn, *mut c_void) -> *mut c_void,
+    watcher_arm: extern "C" fn(*mut c_void, c_int, c_int, c_double),
     watcher_destroy: extern "C" fn(*mut c_void),
     now: extern "C" fn(*mut c_void) -> c_double,
     rpc: extern "C" fn(*mut c_void, Text, Text) -> *mut c_void,
@@ -167,20 +164,19 @@ extern "C" fn service(
 
 extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
     run_call(slot, "flux_jobtap_set_load_sort_order", |plugin, _| {
-        plugin.order.set(match read_text(mode).as_deref() {
-            Some("none") => LoadOrder::None,
-            Some("state") => LoadOrder::State,
-            Some("-state") => LoadOrder::ReverseState,
+        match read_text(mode).as_deref() {
+            Some("none") => plugin.loads_last_state_first.set(false),
+            Some("-state") => plugin.loads_last_state_first.set(true),
             _ => return Err(Errno::EINVAL),
-        });
+        }
         Ok(())
     })
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
     run_call(slot, "flux_jobtap_reprioritize_all", |_, host| {
-        let injected_error = host.store.borrow().reprioritize_fails;
-        injected_error.map_or(Ok(()), Err).map(|()| host.reprioritize_all())
+        host.reprioritize_all();
+        Ok(())
     })
 }
 
@@ -248,14 +244,6 @@ extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
     })
 }
 
-extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
-    let host = host_of_slot(slot);
-    let name = read_text(name).unwrap_or_default();
-    let posted = find_job(host, id, "flux_jobtap_job_event_posted")
-        .map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
-    posted.map_or_else(|Errno(errno)| -errno, c_int::from)
-}
-
 /// Adds or removes one subscription. A plugin may subscribe to a job several times.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
     let call = if on == 0 { "flux_jobtap_job_unsubscribe" } else { "flux_jobtap_job_subscribe" };
@@ -285,7 +273,6 @@ extern "C" fn log(pointer: *mut c_void, level: c_int, line: Text) {
 extern "C" fn watcher_create(
     pointer: *mut c_void,
     after: c_double,
-    repeat: c_double,
     callback: WatcherFn,
     data: *mut c_void,
 ) -> *mut c_void {
@@ -293,19 +280,13 @@ extern "C" fn watcher_create(
     if host.inject_fault("flux_timer_watcher_create").is_some() {
         return std::ptr::null_mut();
     }
-    host.store.borrow_mut().agenda.create_watcher(host, (after, repeat), callback, data)
+    host.store.borrow_mut().agenda.create_watcher(host, after, callback, data)
 }
 
-extern "C" fn watcher_arm(
-    watcher: *mut c_void,
-    start: c_int,
-    reset: c_int,
-    after: c_double,
-    repeat: c_double,
-) {
+extern "C" fn watcher_arm(watcher: *mut c_void, start: c_int, reset: c_int, after: c_double) {
     let tag = tag_at(watcher);
     let start = (start >= 0).then_some(start == 1);
-    let reset = (reset != 0).then_some((after, repeat));
+    let reset = (reset != 0).then_some(after);
     host_at(tag.host.cast()).store.borrow_mut().agenda.arm(tag.key, start, reset);
 }
 

@@ -46,11 +46,6 @@ impl Host {
         }
     }
 
-    /// Makes `flux_jobtap_reprioritize_all` fail with `errno`, or work again. For tests.
-    pub fn fail_reprioritize(&self, errno: Option<Errno>) {
-        self.store.borrow_mut().reprioritize_fails = errno;
-    }
-
     /// Requests the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
         if !self.begin_loop() {

@@ -48,7 +48,6 @@ struct Watcher {
     tag: Rc<Tag>,
     owner: usize,
     after: u64,
-    repeat: u64,
     callback: WatcherFn,
     data: *mut c_void,
     armed: Option<(u64, u64)>,
@@ -151,7 +150,7 @@ impl Agenda {
     pub(super) fn create_watcher(
         &mut self,
         host: *const Host,
-        (after, repeat): (f64, f64),
+        after: f64,
         callback: WatcherFn,
         data: *mut c_void,
     ) -> *mut c_void {
@@ -159,17 +158,17 @@ impl Agenda {
         let key = self.next_key();
         let tag = Rc::new(Tag { host, key });
         let pointer = tag_address(&tag);
-        let (after, repeat) = (to_micros(after), to_micros(repeat));
-        self.watchers.insert(key, Watcher { tag, owner, after, repeat, callback, data, armed: None });
+        let after = to_micros(after);
+        self.watchers.insert(key, Watcher { tag, owner, after, callback, data, armed: None });
         pointer
     }
 
     /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer. Resetting a started timer does not change
     /// its present deadline, as in libev.
-    pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<(f64, f64)>) {
+    pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<f64>) {
         let Some(watcher) = self.watchers.get_mut(&key) else { return };
-        if let Some((after, repeat)) = reset {
-            (watcher.after, watcher.repeat) = (to_micros(after), to_micros(repeat));
+        if let Some(after) = reset {
+            watcher.after = to_micros(after);
         }
         if start.is_none() || start == Some(true) && watcher.armed.is_some() {
             return;

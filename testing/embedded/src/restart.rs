@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::host::{Host, LOG_ERR};
-use super::job::State;
+use super::job::{State, f58};
 
 /// Order in which a restart replays jobs. Flux uses the order of a hash, so a plugin must not rely on any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Host {
         // DEPEND may lose its last dependency.
         for &id in &ids {
             if self.perform_action(id).is_err() {
-                self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
+                self.log(LOG_ERR, format!("replay warning: action failed on job {}", f58(id)));
             }
         }
         for &id in &ids {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{Args, IN};
 use super::host::Host;
-use super::job::{Errno, Job, State, f58};
+use super::job::{Errno, Job, State};
 use super::service::{Cred, RequestError};
 
 /// A job to submit.
@@ -94,7 +94,6 @@ impl Host {
         if let Err(text) = accepted {
             let _ = self.post_event(id, "invalidate", None);
             self.notify_plugins(id, "job.destroy", &[]);
-            self.drop_job_aux(id);
             self.store.borrow_mut().jobs.remove(&id);
             return Err(text);
         }
@@ -190,10 +189,5 @@ impl Host {
             .map_err(|errno| RequestError::new(errno, "urgency failed"))?;
         self.settle();
         Ok(())
-    }
-
-    /// Formats the job id for messages.
-    pub fn label(&self, id: u64) -> String {
-        f58(id)
     }
 }

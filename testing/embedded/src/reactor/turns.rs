@@ -89,12 +89,8 @@ impl Host {
         let agenda = &mut store.agenda;
         let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
         watcher.armed = None;
-        let (callback, data, owner, repeat) = (watcher.callback, watcher.data, watcher.owner, watcher.repeat);
+        let (callback, data, owner) = (watcher.callback, watcher.data, watcher.owner);
         let pointer = tag_address(&watcher.tag);
-        if repeat > 0 {
-            watcher.after = repeat;
-            agenda.arm(key, Some(true), None);
-        }
         drop(store);
         let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: as in flux_timer_watcher_create(3), the callback gets the reactor, its watcher, the events and its registered
