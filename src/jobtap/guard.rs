@@ -10,12 +10,12 @@
 use super::deferred::{decode_request, send_reply};
 use super::error::EIO;
 use super::hook::{self, Hook};
+use super::load_refusal::fail_load;
 use super::pending::{PendingRequests, RequestId};
 use super::reads::Reads;
 use super::shared::{address, borrow_from_c, give_to_c, take_from_c};
 use super::single_instance::SingleInstance;
 use super::timers::Timer;
-use super::unload::fail_load;
 use super::{Args, Failed, Jobtap, LogLevel, Method, Plugin, Request, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -16,6 +16,7 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
+mod load_refusal;
 #[cfg(test)]
 mod miri;
 mod pending;
@@ -28,7 +29,6 @@ mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
 mod timers;
-mod unload;
 
 pub use args::{Args, BadArgs, JobArgs};
 pub use call::{LogLevel, Plugin};

@@ -2,8 +2,9 @@
 //! Code that the RPC methods share: error texts for the log and for the sender, the user that a request is about, and replies.
 //!
 //! Every user may call `explain`, `standing`, `jobs` and `check_job`. A guest may ask about their own jobs
-//! and associations; the plugin refuses any other request with an error text. The plugin identifies a guest
-//! by the user id that Flux gives for the request. Faults in requests of these methods are not logged.
+//! and associations. The setting `public` decides what else a guest may see, and the private mode of Flux hides other
+//! jobs. The plugin identifies a guest by the user id that Flux gives for the request. Faults in requests of these
+//! methods are not logged.
 
 use super::MfPriority;
 use crate::jobtap::{

@@ -23,9 +23,9 @@ use serde_json::value::RawValue;
 /// The reason why a payload is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// The payload is missing, is not JSON, or has no `data`. The text says which.
+    /// The payload is missing, is not a JSON object, or has no `data`. The text says which.
     Undecodable(String),
-    /// `data` does not have the type of the array or object with this name.
+    /// The array or object with this name has the wrong type.
     WrongType(&'static str),
     /// A record is invalid. The text has the array, the index, the key and the fault.
     Record(String),

@@ -18,7 +18,8 @@
 //!   methods removes the snapshot, because the snapshot no longer describes the site data.
 //! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
 //!   push, the plugin still reads the ended jobs of the snapshot.
-//! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
+//! - With `remember = false` the plugin restores nothing and saves nothing. It reads the manifest and the two lists only to
+//!   find a snapshot, which it removes.
 //! - The plugin reads a snapshot only if the owner of the instance wrote it in a format of this version. The plugin
 //!   reads a snapshot only as a whole: each chunk must have the hash in its key. The snapshot is then applied and
 //!   checked as a push.

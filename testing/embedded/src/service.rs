@@ -15,7 +15,7 @@ const ROLE_USER: u32 = 2;
 pub struct Cred {
     /// User id.
     pub userid: u32,
-    /// 1 for the instance owner, 2 for other users.
+    /// Flux's role bits: 1 for the instance owner, 2 for users, 8 for admins.
     pub rolemask: u32,
 }
 
