@@ -5,7 +5,8 @@ test_description='callers of each method, payloads with forged credentials, and 
 
 . "$(dirname "$0")/lib.sh"
 
-methods=$(sed -nE "s/^\s*records_method!\(/owner_method(/; s/^\s*(owner|admin|guest)_method\(c\"([a-z_]+)\".*/\1:\2/p" "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
+methods=$(sed -nE 's/^\s*records_method!\(c"([a-z_]+)".*/owner:\1/p; s/^\s*Method \{ name: c"([a-z_]+)", role: (\w+),.*/\L\2:\1/p' \
+	"$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
 print_forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
 # call_as UID METHOD PAYLOAD: calls a method as the guest UID.
 call_as() { mf rpc --as "$@"; }

@@ -68,26 +68,25 @@ fn the_reference_has_the_table_of_settings() {
 
 /// Returns the methods of a role in the plugin's table, without `prices`, the old name of `priorities`.
 fn list_methods_of_role<'a>(table: &'a str, role: &str) -> BTreeSet<&'a str> {
-    let start = format!("{role}_method(c\"");
-    let rows = table.split(start.as_str()).skip(1);
-    rows.filter_map(|row| row.split('"').next()).filter(|name| *name != "prices").collect()
+    let rows = table.lines().filter(|row| row.contains(&format!("role: {role},")));
+    rows.filter_map(|row| row.split('"').nth(1)).filter(|name| *name != "prices").collect()
 }
 
 #[test]
 fn the_manual_page_and_the_reference_have_all_methods_of_each_role() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let read = |path: &str| fs::read_to_string(root.join(path)).expect("text");
-    let table = read("src/plugin/methods.rs").replace("records_method!(", "owner_method(");
+    let table = read("src/plugin/methods.rs").replace("records_method!(", "role: Owner, name: ");
     let (page, reference) = (read("etc/man7/flux-fairshare-plugin.7"), read("docs/reference.md"));
     let section = page.split(".SH \"METHODS\"\n").nth(1).and_then(|rest| rest.split("\n.SH").next());
     let lists: Vec<&str> = section.expect("a section").split("For ").skip(1).collect();
-    let roles = ["owner", "admin", "guest"];
+    let roles = ["Owner", "Admin", "Guest"];
     assert_eq!(lists.len(), roles.len());
     for (role, list) in roles.into_iter().zip(lists) {
         let methods = list_methods_of_role(&table, role);
         let names = list.split_once(": ").map_or("", |(_, names)| names);
         let words = names.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let listed: BTreeSet<&str> = words.filter(|word| table.contains(&format!("(c\"{word}\""))).collect();
+        let listed: BTreeSet<&str> = words.filter(|word| table.contains(&format!(": c\"{word}\""))).collect();
         assert_eq!(listed, methods, "{role}");
         let missing = methods.iter().find(|name| !reference.contains(&format!("`{name}`")));
         assert_eq!(missing, None);
