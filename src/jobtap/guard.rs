@@ -103,7 +103,7 @@ impl<J: Jobtap> Host<'_, J> {
 
 impl<J: Jobtap> Instance<J> {
     /// Makes the instance with its services and timers, without registering them with Flux.
-    pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
+    pub(super) fn assemble(plugin: Plugin, jobtap: J) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
             jobtap,
@@ -118,7 +118,7 @@ impl<J: Jobtap> Instance<J> {
         });
         let instance_address = address(&instance);
         let service = |method| Rc::new(Service { instance: instance_address, method });
-        instance.services.get_or_init(|| methods.iter().map(service).collect());
+        instance.services.get_or_init(|| J::METHODS.iter().map(service).collect());
         instance.timers.get_or_init(|| {
             (0..J::TIMERS.len()).map(|index| Rc::new(Timer::new(instance_address, index))).collect()
         });
@@ -198,15 +198,6 @@ impl<J: Jobtap> Drop for Instance<J> {
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     // SAFETY: `raw` is the handle that Flux passes to `flux_plugin_init`.
-    unsafe { init_with::<J>(raw, J::METHODS) }
-}
-
-/// Sets the plugin up as [`init`] does, with `methods` in place of [`Jobtap::METHODS`].
-///
-/// # Safety
-/// As [`init`].
-pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
-    // SAFETY: `raw` is the handle that Flux passes to `flux_plugin_init`.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
     let mark = match SingleInstance::claim(plugin.flux(), J::NAME) {
         Ok(Some(mark)) => mark,
@@ -220,7 +211,7 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
         Err(error) => return fail_load(plugin, J::NAME, &format!("{}: {error}", J::title())),
     };
     let hook = hook::install_hook::<J>(plugin);
-    let failed = match catch_unwind(AssertUnwindSafe(|| register::<J>(plugin, methods))) {
+    let failed = match catch_unwind(AssertUnwindSafe(|| register::<J>(plugin))) {
         Ok(Ok(instance)) => {
             let _ = instance.hook.set(hook);
             let _ = instance.mark.set(mark);
@@ -253,8 +244,8 @@ impl From<String> for LoadError {
     }
 }
 
-fn register<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<Instance<J>>, LoadError> {
-    let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
+fn register<J: Jobtap>(plugin: Plugin) -> Result<Rc<Instance<J>>, LoadError> {
+    let instance = Instance::assemble(plugin, J::load(plugin)?);
     let describe = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
     if !instance

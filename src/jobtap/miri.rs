@@ -72,7 +72,7 @@ fn address_of(host: Host<'_, Recorder>) -> *mut c_void {
 
 fn make_instance() -> Result<Rc<Instance<Recorder>>, String> {
     let plugin = Plugin::dangling();
-    Ok(Instance::assemble(plugin, Recorder::load(plugin)?, Recorder::METHODS))
+    Ok(Instance::assemble(plugin, Recorder::load(plugin)?))
 }
 
 #[cfg_attr(miri, test)]

@@ -36,7 +36,7 @@ use call::{make_one_line_c_string, to_c_string};
 pub use caller::{Caller, Request, Role};
 pub use deferred::Deferred;
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
-pub use guard::{Host, init, init_with};
+pub use guard::{Host, init};
 pub use json::Json;
 pub use pending::RequestId;
 

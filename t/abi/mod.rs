@@ -22,7 +22,6 @@ mod damaged;
 mod facts;
 mod faults;
 mod growth;
-mod guests;
 mod hostile;
 mod interrupted;
 mod memory;

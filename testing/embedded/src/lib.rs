@@ -30,7 +30,6 @@ mod update;
 pub use fault::{Fault, is_in_plugin};
 pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
-pub use plugin::Init;
 pub use restart::Order;
 pub use service::{Cred, LateAnswer, RequestError};
 pub use submit::{Shape, Submission};

@@ -22,9 +22,6 @@ pub(super) struct Handler {
     data: *mut c_void,
 }
 
-/// flux_plugin_init(3), which gets the handle of the plugin.
-pub type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
-
 /// A plugin and its registrations. Fields are dropped in order, the .so last.
 pub struct Plugin {
     handle: OnceCell<PluginHandle>,
@@ -107,40 +104,16 @@ impl Host {
         Ok(())
     }
 
-    /// Loads a plugin that is linked into this program, under the name `basename`.
-    ///
-    /// # Errors
-    /// Returns the error text of `flux jobtap load`.
-    ///
-    /// # Safety
-    /// `init` must conform to flux_plugin_init(3).
-    pub unsafe fn load_linked(&self, basename: &str, init: Init, conf: Option<&Value>) -> Result<(), String> {
-        let plugin = self.initialize_plugin(Path::new(basename), conf, None, init)?;
-        self.replay_jobs_to_plugin(&plugin);
-        self.reprioritize_all();
-        Ok(())
-    }
-
     /// Loads a plugin without a replay, as Flux does at its start for `[job-manager] plugins=`.
     pub(super) fn open_plugin(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
         // SAFETY: loading runs the initializers of the .so; the caller names a jobtap plugin.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("{shown}: {error}"))?;
+        type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: every Flux plugin has flux_plugin_init(3) with this prototype.
         let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
             .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
-        self.initialize_plugin(path, conf, Some(library), init)
-    }
-
-    fn initialize_plugin(
-        &self,
-        path: &Path,
-        conf: Option<&Value>,
-        library: Option<Library>,
-        init: Init,
-    ) -> Result<Rc<Plugin>, String> {
-        let shown = path.display();
         // The name by which users address the plugin.
         let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let uid = self.next_uid.replace(self.next_uid.get() + 1);
@@ -156,7 +129,7 @@ impl Host {
             services: RefCell::default(),
             aux: RefCell::default(),
             loads_last_state_first: Cell::default(),
-            library: RefCell::new(library),
+            library: RefCell::new(Some(library)),
         });
         let slot = Rc::as_ptr(&plugin).cast_mut().cast::<c_void>();
         let handle = plugin.handle.get_or_init(|| PluginHandle::new(self.abi, slot, conf));
