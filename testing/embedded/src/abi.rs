@@ -4,7 +4,6 @@
 //! The C side is found with dlsym in the running executable, so this crate links, and its unit tests run, without abi.c.
 //! In an executable without the C side, [`Abi::load`] returns an error.
 
-use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -158,7 +157,7 @@ impl Drop for Args {
 /// The `flux_plugin_t` of a loaded plugin.
 pub(super) struct PluginHandle {
     abi: &'static Abi,
-    raw: Cell<*mut CPlugin>,
+    raw: *mut CPlugin,
 }
 
 impl PluginHandle {
@@ -167,18 +166,18 @@ impl PluginHandle {
         let conf = conf.map(json_text);
         // SAFETY: the text is copied, and `slot` is only stored.
         let raw = unsafe { (abi.plugin_new)(slot, conf.as_ref().map_or(std::ptr::null(), |c| c.as_ptr())) };
-        PluginHandle { abi, raw: Cell::new(raw) }
+        PluginHandle { abi, raw }
     }
 
     pub(super) fn as_ptr(&self) -> *mut CPlugin {
-        self.raw.get()
+        self.raw
     }
 }
 
 impl Drop for PluginHandle {
     fn drop(&mut self) {
         // SAFETY: plugin_new created the handle, which is freed once.
-        unsafe { (self.abi.plugin_free)(self.raw.get()) };
+        unsafe { (self.abi.plugin_free)(self.raw) };
     }
 }
 

@@ -28,10 +28,11 @@ impl Errno {
 }
 
 /// A job state with its number in callbacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum State {
     /// Submitted and not yet accepted.
+    #[default]
     New = 1,
     /// Waiting for its dependencies.
     Depend = 2,
@@ -79,8 +80,7 @@ pub struct Job {
     pub urgency: i32,
     /// -1 until a plugin sets the priority.
     pub priority: i64,
-    /// Present state; `None` only in a default value.
-    pub(super) phase: Option<State>,
+    state: State,
     /// Virtual time of submission in seconds.
     pub t_submit: f64,
     /// Jobspec with all updates applied.
@@ -126,7 +126,6 @@ impl Job {
             userid,
             urgency,
             priority: -1,
-            phase: Some(State::New),
             submitted_jobspec: jobspec.clone(),
             jobspec,
             ..Job::default()
@@ -135,7 +134,7 @@ impl Job {
 
     /// Returns the present state.
     pub fn state(&self) -> State {
-        self.phase.unwrap_or(State::New)
+        self.state
     }
 
     /// Returns the names of outstanding dependencies, in the order in which they were added.
@@ -188,12 +187,12 @@ impl Job {
                 self.urgency = int("urgency")? as i32;
             }
             "invalidate" => self.readonly = true,
-            "validate" => self.phase = Some(State::Depend),
+            "validate" => self.state = State::Depend,
             "jobspec-update" => {
                 let updates = context.as_object().ok_or(Errno::EPROTO)?;
                 self.jobspec = with_updates(&self.jobspec, updates).ok_or(Errno::EINVAL)?;
                 if state == State::Sched {
-                    self.phase = Some(State::Priority);
+                    self.state = State::Priority;
                 }
             }
             name @ ("dependency-add" | "dependency-remove") => {
@@ -207,25 +206,25 @@ impl Job {
                 }
             }
             "set-flags" => self.immutable = true,
-            "depend" if state == State::Depend => self.phase = Some(State::Priority),
+            "depend" if state == State::Depend => self.state = State::Priority,
             "priority" if matches!(state, State::Priority | State::Sched) => {
                 self.priority = int("priority")?;
-                self.phase = Some(State::Sched);
+                self.state = State::Sched;
             }
             "urgency" => {
                 self.urgency = int("urgency")? as i32;
                 if state == State::Sched {
-                    self.phase = Some(State::Priority);
+                    self.state = State::Priority;
                 }
             }
             "exception" if !matches!(state, State::Inactive | State::New) && int("severity")? == 0 => {
                 self.end_event.get_or_insert_with(|| entry.clone());
-                self.phase = Some(State::Cleanup);
+                self.state = State::Cleanup;
             }
             "alloc" => {
                 self.has_resources = true;
                 if state == State::Sched {
-                    self.phase = Some(State::Run);
+                    self.state = State::Run;
                 }
             }
             "resource-update" => {
@@ -237,10 +236,10 @@ impl Job {
             "free" => self.has_resources = false,
             "finish" if state == State::Run => {
                 self.end_event.get_or_insert_with(|| entry.clone());
-                self.phase = Some(State::Cleanup);
+                self.state = State::Cleanup;
             }
-            "clean" if state == State::Cleanup => self.phase = Some(State::Inactive),
-            "flux-restart" if state == State::Sched => self.phase = Some(State::Priority),
+            "clean" if state == State::Cleanup => self.state = State::Inactive,
+            "flux-restart" if state == State::Sched => self.state = State::Priority,
             _ => {}
         }
         Ok(())
