@@ -77,7 +77,7 @@ test_expect_success 'all reasons for which a job is rejected are named at once' 
 	test_expect_code 1 run_as 5001 check -N9 -q nosuch -B C >out && cat out && tr "\n" " " <out >joined &&
 	grep "^Rejected by Flux: .nosuch. is not a valid queue (queues: q, r)" out && grep "^Rejected: cannot find user/bank or user/default bank entry for uid: 5001; yours: A, B" out &&
 	grep "It can never run as it is: it requests 9 nodes" joined && test_expect_code 1 run_as 5001 check -N3 -q r -B B --setattr=system.project=secret --json >out &&
-	jq -e "(.rejection | startswith(\"queue \\\"r\\\" not valid for user\")) and (.further_rejections[0] | startswith(\"project \\\"secret\\\" not valid\")) and (.further_rejections[1] | startswith(\"user has max active jobs\")) and (.further_rejections | length == 2)" out &&
+	jq -e "(.rejection | startswith(\"queue \\\"r\\\" not valid for user\")) and (.further_rejections[0] | startswith(\"project \\\"secret\\\" not valid\")) and (.further_rejections[1] | startswith(\"user has max active jobs\")) and (.further_rejections | length == 2) and .rejection_causes == [\"queue\", \"project\", \"active-jobs\"]" out &&
 	run_as 5001 check -N1 -q q --json >out && jq -e ".further_rejections == []" out
 '
 test_expect_success 'as many submitted jobs are rejected and held as what-if --submit predicted' '

@@ -158,7 +158,7 @@ impl Jobtap for MfPriority {
                 let fault = |fault| services::describe_load_fault(&fault);
                 let policy = wire::read_load_config(&conf, &mut reader).map_err(fault)?;
                 wire::read_load_settings(&conf, Settings::default())
-                    .map_err(|text| fault(wire::WireError::Record(text)))?;
+                    .map_err(|error| fault(wire::WireError::Record(error.text)))?;
                 policy
             }
             None => None,

@@ -25,6 +25,9 @@ pub(crate) enum Failure {
     /// The command worked, and the answer to the user's question is no: exit status 1. The text is the reason.
     #[error("{0}")]
     No(String),
+    /// The command failed after it stored all changes.
+    #[error("{0}; all changes are stored")]
+    Stored(String),
     #[error("can't write the output: {0}")]
     Output(#[from] io::Error),
 }
@@ -39,17 +42,12 @@ pub(crate) fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
-/// Appends "all changes are stored" to the text of a failure, because the exit status does not show this. Returns a closed pipe
+/// Turns a failure into [`Failure::Stored`], because the exit status does not show that the changes are stored. Returns a closed pipe
 /// unchanged, because the command treats a closed pipe as a success.
 pub(crate) fn mark_stored(failure: impl Into<Failure>) -> Failure {
     match failure.into() {
         Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
-        failure => {
-            let text = failure.to_string();
-            Failure::Message(format!(
-                "{}; all changes are stored",
-                text.trim_end_matches("; all changes are stored")
-            ))
-        }
+        Failure::Stored(text) => Failure::Stored(text),
+        failure => Failure::Stored(failure.to_string()),
     }
 }

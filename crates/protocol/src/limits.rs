@@ -4,8 +4,9 @@
 //!
 //! The reader rejects unknown keys, because a limit without effect is worse than an error.
 
+use crate::settings::{SettingError, unknown_key_error, value_error};
 use crate::value::{Members, describe, members};
-use crate::wire::{Read, read_records};
+use crate::wire::{Read, WireError};
 use fairshare::shortened;
 use fairshare_engine::accounts::{Cap, SiteLimit, Target, measures};
 use fairshare_engine::ids::{Amount, Limit, QueueName};
@@ -14,13 +15,42 @@ use serde_json::value::RawValue;
 /// The key of the array.
 pub const LIMITS: &str = "limits";
 
-/// Reads the array. `place` is the prefix of messages.
-pub fn read_limits(array: &RawValue, place: &str) -> Read<Vec<SiteLimit>> {
-    let limits = read_records(array, LIMITS, place, |table| {
-        let members = members(table).ok_or_else(|| format!(": expected object, got {}", describe(table)))?;
-        read_table(&members).map_err(|what| format!(".{what}"))
-    })?;
-    Ok(limits.into_iter().flatten().collect())
+/// The keys of a limit, except the measures.
+const KEYS: [&str; 4] = ["scope", "name", "queue", "counts"];
+
+/// Reads the array of a push.
+pub fn read_limits(array: &RawValue) -> Read<Vec<SiteLimit>> {
+    let tables = split_array(array).ok_or(WireError::WrongType(LIMITS))?;
+    read_tables(&tables, LIMITS).map_err(|error| WireError::Record(error.text))
+}
+
+/// Reads the array of the settings. `place` is the prefix of messages.
+pub(crate) fn read_limit_settings(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, SettingError> {
+    let tables = split_array(array).ok_or_else(|| value_error(place, "an array of tables", array))?;
+    read_tables(&tables, place)
+}
+
+fn split_array(array: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(array.get()).ok()
+}
+
+fn read_tables(tables: &[&RawValue], place: &str) -> Result<Vec<SiteLimit>, SettingError> {
+    let mut limits = Vec::new();
+    for (at, table) in tables.iter().enumerate() {
+        let place = format!("{place}[{at}]");
+        let members =
+            members(table).ok_or_else(|| format!("{place}: expected object, got {}", describe(table)))?;
+        if let Some(key) = members.keys().find(|key| is_unknown(key)) {
+            let known = KEYS.map(str::to_owned).into_iter().chain(measures());
+            return Err(unknown_key_error(&format!("{place}."), key, known));
+        }
+        limits.extend(read_table(&members).map_err(|what| format!("{place}.{what}"))?);
+    }
+    Ok(limits)
+}
+
+fn is_unknown(key: &str) -> bool {
+    !KEYS.contains(&key) && Amount::parse(key).is_none() && Amount::refusal(key).is_none()
 }
 
 fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
@@ -62,10 +92,10 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     };
     let mut limits = Vec::new();
     for (key, value) in members {
-        if matches!(key.as_ref(), "scope" | "name" | "queue" | "counts") {
-            continue;
+        if let Some(refusal) = Amount::refusal(key) {
+            return Err(format!("{key}: not a limit of scope \"{kind}\": {refusal}"));
         }
-        let amount = read_amount(key, &kind)?;
+        let Some(amount) = Amount::parse(key) else { continue };
         let type_error = || format!("{key}: expected an integer from 0, got {}", describe(value));
         let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(type_error)?;
         if target.is_in_records(queue.is_some(), amount) {
@@ -78,18 +108,6 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
         return Err(format!("{kind}: no limit is given; known are {}", measures().join(", ")));
     }
     Ok(limits)
-}
-
-fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
-    if let Some(refusal) = Amount::refusal(key) {
-        return Err(format!("{key}: not a limit of scope \"{scope}\": {refusal}"));
-    }
-    let name = shortened(key);
-    let unknown_key = || {
-        let known = measures().join(", ");
-        format!("{}: unknown key; known are scope, name, queue, counts, {known}", name.escape_debug())
-    };
-    Amount::parse(key).ok_or_else(unknown_key)
 }
 
 #[cfg(test)]
@@ -105,7 +123,7 @@ mod tests {
             let queue = queue.map_or("-".to_owned(), |queue| queue.to_string());
             format!("{target} {queue} {amount}={} {}", cap.limit, cap.is_given)
         };
-        Ok(read_limits(value, LIMITS)?.into_iter().map(to_line).collect())
+        Ok(read_limits(value)?.into_iter().map(to_line).collect())
     }
 
     #[test]
@@ -137,11 +155,11 @@ mod tests {
                        {"scope": "queue", "name": "*", "run-jobs": 4}, {"scope": "queue", "name": "q", "run-jobs": 5},
                        {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
-        let limits = read_limits(value, LIMITS).unwrap();
+        let limits = read_limits(value).unwrap();
         let records: Vec<LimitRecord> = limits.iter().map(LimitRecord::from).collect();
         let written = serde_json::to_string(&records).unwrap();
         let value: &RawValue = serde_json::from_str(&written).unwrap();
-        assert_eq!(read_limits(value, LIMITS), Ok(limits));
+        assert_eq!(read_limits(value), Ok(limits));
     }
 
     #[test]
@@ -159,6 +177,7 @@ mod tests {
                 r#"[{"scope": "bank", "name": "a", "gpus": 3}]"#,
                 format!(".gpus: unknown key; known are scope, name, queue, counts, {known}"),
             ),
+            (r#"[{"scop": "bank"}]"#, format!(".scop: unknown key; known are scope, name, queue, counts, {known}")),
             (
                 r#"[{"scope": "bank", "name": "a", "sched-gpus": 3}]"#,
                 ".sched-gpus: not a limit of scope \"bank\": a job in SCHED uses no gpus; set sched-jobs, run-gpus or run-sched-gpus"

@@ -11,7 +11,6 @@ mod tests;
 use crate::limits::{self, LIMITS};
 use crate::records::budget::BUDGETS;
 use crate::value::{Members, describe, members};
-use crate::wire::WireError;
 use fairshare::charging::is_factor;
 use fairshare::shortened;
 use fairshare_engine::accounts::{RunningLimits, Scope};
@@ -39,6 +38,27 @@ pub struct Setting {
     read: Read,
 }
 
+/// The fault of a table of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// The key, the fault, and the accepted values.
+    pub text: String,
+    /// If the table cannot have a key: the key, and the keys that the table can have.
+    pub unknown_key: Option<(String, Vec<String>)>,
+}
+
+impl From<String> for SettingError {
+    fn from(text: String) -> SettingError {
+        SettingError { text, unknown_key: None }
+    }
+}
+
+impl From<SettingError> for String {
+    fn from(error: SettingError) -> String {
+        error.text
+    }
+}
+
 /// Stores a value in the settings. Returns `None` if the value is invalid.
 type Set = fn(&mut Settings, &RawValue) -> Option<()>;
 
@@ -49,7 +69,7 @@ enum Read {
     Value(&'static str, Set),
     /// A function that reads a table or an array of tables. The last argument of the function is the name of the
     /// table for error messages.
-    Table(fn(&mut Settings, &RawValue, &str) -> Result<(), String>),
+    Table(fn(&mut Settings, &RawValue, &str) -> Result<(), SettingError>),
 }
 
 use Read::{Table, Value as One};
@@ -160,10 +180,7 @@ pub const SETTINGS: [Setting; 16] = [
         default: "[]",
         doc: "Further limits, as an array of tables: see LIMITS in flux-fairshare-plugin(7).",
         read: Table(|settings, value, place| {
-            settings.limits = limits::read_limits(value, place).map_err(|fault| match fault {
-                WireError::Record(text) | WireError::Undecodable(text) => text,
-                WireError::WrongType(_) => value_error(place, "an array of tables", value),
-            })?;
+            settings.limits = limits::read_limit_settings(value, place)?;
             Ok(())
         }),
     },
@@ -230,14 +247,18 @@ const FACTOR: &str = "a number from 0 to 1000";
 const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
 
 /// Returns `settings`, updated from `table`, which is JSON text.
-pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
+pub fn read_table(table: &str, settings: Settings) -> Result<Settings, SettingError> {
     let table: &RawValue = serde_json::from_str(table).map_err(|error| format!("[{PLACE}]: {error}"))?;
     let members = members(table).ok_or_else(|| table_error(&format!("[{PLACE}]"), table))?;
     read_members(&members, settings, &format!("{PLACE}."))
 }
 
 /// Returns `settings`, updated from `given`. Error messages prefix the key with `place`.
-pub fn read_members(given: &Members<'_>, mut settings: Settings, place: &str) -> Result<Settings, String> {
+pub fn read_members(
+    given: &Members<'_>,
+    mut settings: Settings,
+    place: &str,
+) -> Result<Settings, SettingError> {
     for (name, value) in given.iter().filter(|(name, _)| !is_retired(name)) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
             return Err(unknown_key_error(place, name, names()));
@@ -290,7 +311,7 @@ const QUEUE_KEYS: [(&str, &str, SetOfQueue); 4] = [
 ];
 
 /// Reads a table of queues. Each queue has a table of its settings.
-fn set_queues(settings: &mut Settings, table: &RawValue, place: &str) -> Result<(), String> {
+fn set_queues(settings: &mut Settings, table: &RawValue, place: &str) -> Result<(), SettingError> {
     settings.running.queues.clear();
     settings.charges.clear();
     settings.exempt.clear();
@@ -357,17 +378,23 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the error for a key `name` that the table at `place` cannot have. `known` are the keys that the table can have.
-fn unknown_key_error<'a>(place: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    format!("{place}{}: unknown key; known are {}", shortened(name).escape_debug(), known.join(", "))
+pub(crate) fn unknown_key_error<S: Into<String>>(
+    place: &str,
+    name: &str,
+    known: impl Iterator<Item = S>,
+) -> SettingError {
+    let known: Vec<String> = known.map(S::into).collect();
+    let shown = shortened(name);
+    let text = format!("{place}{}: unknown key; known are {}", shown.escape_debug(), known.join(", "));
+    SettingError { text, unknown_key: Some((name.to_owned(), known)) }
 }
 
-fn value_error(place: &str, accepted: &str, value: &RawValue) -> String {
-    format!("{place}: expected {accepted}, got {}", show_value(value))
+pub(crate) fn value_error(place: &str, accepted: &str, value: &RawValue) -> SettingError {
+    format!("{place}: expected {accepted}, got {}", show_value(value)).into()
 }
 
-fn table_error(place: &str, value: &RawValue) -> String {
-    format!("{place}: expected a table, got {}", describe(value))
+fn table_error(place: &str, value: &RawValue) -> SettingError {
+    format!("{place}: expected a table, got {}", describe(value)).into()
 }
 
 /// Returns a value for an error message: a string or an array as it was written, and any other value with its type.

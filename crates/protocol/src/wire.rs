@@ -9,7 +9,7 @@ use crate::limits::{self, LIMITS};
 use crate::reading::Reader;
 use crate::records::budget::{self, BUDGETS};
 use crate::records::{BankRecord, BorrowedAssociation, FactorRecord, ProjectRecord, QueueRecord};
-use crate::settings;
+use crate::settings::{self, SettingError};
 use crate::tree::{self, TREE};
 use crate::value::{Members, Object, describe, members};
 use fairshare::{insert_all, shortened};
@@ -278,7 +278,7 @@ pub fn read_load_config(conf: &str, reader: &mut Reader) -> Read<Option<Push>> {
 
 /// Reads the settings of the plugin's load options, which are all keys except `config`. They take precedence
 /// over `settings`.
-pub fn read_load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
+pub fn read_load_settings(conf: &str, settings: Settings) -> Result<Settings, SettingError> {
     if conf.trim() == "null" {
         return Ok(settings);
     }
@@ -307,7 +307,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Read<Push> {
     let branches: Vec<Bank> = branches.into_iter().flatten().collect();
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
-    let limits = parts.get(LIMITS).map(|limits| limits::read_limits(limits, LIMITS)).transpose()?;
+    let limits = parts.get(LIMITS).map(|limits| limits::read_limits(limits)).transpose()?;
     let factors = parts.get(CHARGES).map(|charges| charges::read_factors(charges)).transpose()?;
     let rules = parts.get(CHARGE_BY).map(|rules| charges::read_rules(rules)).transpose()?;
     let charges = Charges { factors: factors.unwrap_or_default(), rules: rules.unwrap_or_default() };

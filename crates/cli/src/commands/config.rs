@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
-use crate::site::document;
+use crate::site::document::{self, FaultKind};
 use crate::ui::messages::{remark, say, strip_error_number};
 use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
@@ -146,27 +146,27 @@ pub(super) fn check(files: &[PathBuf]) -> Result<(Value, Vec<Fault>)> {
             file: file.unwrap_or_default(),
             key: if is_whole { table.clone() } else { format!("{table}.{key}") },
             value: value.cloned().unwrap_or_default(),
-            remedy: find_remedy_for_plugin_error(&fault.text, configuration.get("queues").is_some()),
+            remedy: find_remedy(&fault.kind, configuration.get("queues").is_some()),
             text: fault.text,
         });
     }
     Ok((configuration, faults))
 }
 
-/// Returns the remedy for a fault that the plugin reports with `text`.
-fn find_remedy_for_plugin_error(text: &str, has_queues: bool) -> String {
-    if let Some((place, known)) = text.split_once(": unknown key; known are ") {
-        let typed = place.rsplit('.').next().unwrap_or(place);
-        let near = did_you_mean(typed, known.split(", "));
-        return format!("correct the key or remove it{near}");
-    }
-    if text.contains(": no such queue;") {
-        return match has_queues {
-            true => "correct the name, or add the queue to [queues]".to_owned(),
-            false => "these files have no [queues]: check the whole configuration directory".to_owned(),
-        };
-    }
-    "correct the value, or remove the key for its default (flux-fairshare-plugin(7))".to_owned()
+/// Returns the remedy for a fault that the plugin would report.
+fn find_remedy(kind: &FaultKind, has_queues: bool) -> String {
+    let remedy = match kind {
+        FaultKind::UnknownKey { typed, known } => {
+            return format!(
+                "correct the key or remove it{}",
+                did_you_mean(typed, known.iter().map(String::as_str))
+            );
+        }
+        FaultKind::UnknownQueue if has_queues => "correct the name, or add the queue to [queues]",
+        FaultKind::UnknownQueue => "these files have no [queues]: check the whole configuration directory",
+        FaultKind::Value => "correct the value, or remove the key for its default (flux-fairshare-plugin(7))",
+    };
+    remedy.to_owned()
 }
 
 /// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.

@@ -6,7 +6,7 @@ use fairshare_engine::accounts::SiteRecords;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::standing::SitePart;
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::settings;
+use fairshare_protocol::settings::{self, SettingError};
 use fairshare_protocol::value::{Members, members};
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::value::RawValue;
@@ -33,6 +33,27 @@ pub(crate) struct ConfigFault {
     pub(crate) key: [String; 2],
     /// The message of the plugin, with the key and the allowed values.
     pub(crate) text: String,
+    pub(crate) kind: FaultKind,
+}
+
+/// The kind of a fault, from which its remedy follows.
+pub(crate) enum FaultKind {
+    /// A table cannot have the key `typed`; `known` are the keys that it can have.
+    UnknownKey { typed: String, known: Vec<String> },
+    /// Flux has no queue of the name.
+    UnknownQueue,
+    /// A value is invalid.
+    Value,
+}
+
+impl ConfigFault {
+    fn new(table: &str, key: &str, error: SettingError) -> ConfigFault {
+        let kind = match error.unknown_key {
+            Some((typed, known)) => FaultKind::UnknownKey { typed, known },
+            None => FaultKind::Value,
+        };
+        ConfigFault { key: [table.to_owned(), key.to_owned()], text: error.text, kind }
+    }
 }
 
 /// Checks Flux's whole configuration, given as JSON text, as the plugin does when Flux starts. Reads the table `[fairshare]`, and
@@ -46,13 +67,16 @@ pub(crate) fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault
     let table = whole.get(TABLE).copied();
     match table.map(|table| (table, members(table))) {
         None => {}
-        Some((table, None)) => faults.extend(fault("", settings::read_table(table.get(), settings.clone()))),
+        Some((table, None)) => {
+            let read = settings::read_table(table.get(), settings.clone());
+            faults.extend(read.err().map(|error| ConfigFault::new(TABLE, "", error)));
+        }
         Some((_, Some(keys))) => {
             for (key, value) in &keys {
                 let member = Members::from([(key.clone(), *value)]);
                 match settings::read_members(&member, settings.clone(), &format!("{TABLE}.")) {
                     Ok(read) => settings = read,
-                    Err(text) => faults.push(ConfigFault { key: [TABLE.to_owned(), key.to_string()], text }),
+                    Err(error) => faults.push(ConfigFault::new(TABLE, key, error)),
                 }
             }
         }
@@ -60,21 +84,22 @@ pub(crate) fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault
     for conf in load_options(&whole) {
         let mut reader = Reader::default();
         let read = wire::read_load_config(conf, &mut reader)
-            .map_err(describe_error)
+            .map_err(|error| describe_error(error).into())
             .and_then(|_| wire::read_load_settings(conf, settings.clone()));
         match read {
             Ok(read) => settings = read,
-            Err(text) => {
-                let key = ["job-manager".to_owned(), "plugins".to_owned()];
-                faults.push(ConfigFault { key, text: format!("job-manager.plugins: {text}") });
+            Err(error) => {
+                let text = format!("job-manager.plugins: {}", error.text);
+                faults.push(ConfigFault::new("job-manager", "plugins", SettingError { text, ..error }));
             }
         }
     }
     let queues = whole.get("queues").map(|queues| queues.get());
-    faults.extend(
-        fault("queues", settings::check_queues(&settings, queues))
-            .map(|fault| ConfigFault { text: format!("{TABLE}.{}", fault.text), ..fault }),
-    );
+    faults.extend(settings::check_queues(&settings, queues).err().map(|text| ConfigFault {
+        key: [TABLE, "queues"].map(str::to_owned),
+        text: format!("{TABLE}.{text}"),
+        kind: FaultKind::UnknownQueue,
+    }));
     Ok(faults)
 }
 
@@ -85,10 +110,6 @@ pub(crate) fn warn_of_retired_keys(configuration: &str) -> Vec<String> {
     let given =
         load_options(&whole).into_iter().map(|conf| settings::list_retired(conf, "job-manager.plugins: "));
     table.into_iter().chain(given).flatten().collect()
-}
-
-fn fault<T>(key: &str, read: Result<T, String>) -> Option<ConfigFault> {
-    read.err().map(|text| ConfigFault { key: [TABLE.to_owned(), key.to_owned()], text })
 }
 
 /// Returns the options that the configuration gives to plugins named `mf_priority.so`, as JSON text.

@@ -8,16 +8,20 @@ use crate::limits::Size;
 
 const MINUTE: f64 = 60.0;
 
-/// Returns the text that rejects a job of `size` in `queue`.
-pub fn rejection(queue: &Queue, size: Size) -> Option<String> {
-    let Queue { name, min_nodes_per_job: least, max_nodes_per_job: most, max_time_per_job, .. } = queue;
+/// Returns the text that rejects a job of `size` in `queue` for its number of nodes.
+pub fn node_count_rejection(queue: &Queue, size: Size) -> Option<String> {
+    let Queue { name, min_nodes_per_job: least, max_nodes_per_job: most, .. } = queue;
     let nodes = i64::try_from(size.nodes).unwrap_or(i64::MAX);
     if !Limit(*most).is_unlimited() && nodes > *most {
         return Some(format!("requested nnodes ({nodes}) exceeds policy limit of {most} for queue {name}"));
     }
-    if nodes < *least {
-        return Some(format!("requested nnodes ({nodes}) is under policy limit of {least} for queue {name}"));
-    }
+    (nodes < *least)
+        .then(|| format!("requested nnodes ({nodes}) is under policy limit of {least} for queue {name}"))
+}
+
+/// Returns the text that rejects a job of `size` in `queue` for its time limit.
+pub fn time_limit_rejection(queue: &Queue, size: Size) -> Option<String> {
+    let Queue { name, max_time_per_job, .. } = queue;
     if *max_time_per_job <= 0 || Limit(*max_time_per_job).is_unlimited() {
         return None;
     }
@@ -69,7 +73,8 @@ mod tests {
             (2, 0.0, Some("requested duration (unlimited) exceeds policy limit of 1h for queue batch")),
         ] {
             let size = Size::new(nodes, nodes, 0).with_time_limit(seconds);
-            assert_eq!(rejection(&queue, size).as_deref(), text);
+            let rejection = node_count_rejection(&queue, size).or_else(|| time_limit_rejection(&queue, size));
+            assert_eq!(rejection.as_deref(), text);
         }
         let unlimited = 2_147_483_647;
         let open = Queue {
@@ -79,7 +84,8 @@ mod tests {
             ..queue
         };
         let largest = Size::new(Size::MOST, 1, 0);
-        assert_eq!(rejection(&open, largest), None);
-        assert_eq!(rejection(&Queue { max_time_per_job: 0, ..open }, largest), None);
+        assert_eq!(node_count_rejection(&open, largest), None);
+        assert_eq!(time_limit_rejection(&open, largest), None);
+        assert_eq!(time_limit_rejection(&Queue { max_time_per_job: 0, ..open }, largest), None);
     }
 }

@@ -7,14 +7,49 @@ use super::{
     Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, budgets::budget_rejection,
     queue_shapes, shared::join_names, updates::move_rejection,
 };
-use crate::accounts::{Association, AssociationId};
-use crate::ids::{BankName, UserId};
+use crate::accounts::{Association, AssociationId, Queue};
+use crate::ids::{BankName, Measure, UserId};
+use crate::limits::Size;
+use serde::{Deserialize, Serialize};
 
 /// The maximum number of banks that a rejection message lists, and that a search for another bank examines.
 const MAX_NAMED_BANKS: usize = 16;
 /// The maximum length of a name in bytes. Names are stored and shown in full.
 const MAX_NAME_BYTES: usize = 1024;
-const UNCOUNTABLE: &str = "unable to count resources for job";
+
+/// What a job is rejected for. Several checks may reject a job for the same cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RejectionCause {
+    /// The user has no enabled association in the bank.
+    Bank,
+    /// The queue is unknown, or forbidden to the association.
+    Queue,
+    /// The project is forbidden to the association.
+    Project,
+    /// A limit on active jobs is reached.
+    ActiveJobs,
+    /// The resources of the jobspec can't be counted.
+    Resources,
+    /// The job requests too many or too few nodes, cores or GPUs.
+    Size,
+    /// The job has no time limit, or its time limit is too long.
+    TimeLimit,
+    /// A budget has too little left for the job.
+    Budget,
+    /// A name in the jobspec is too long, or is not valid text.
+    Name,
+    /// The command is older than the plugin, or the plugin names no cause.
+    #[serde(other)]
+    Other,
+}
+
+/// The reason why a job is rejected.
+pub struct Rejection {
+    pub cause: RejectionCause,
+    pub text: String,
+}
 
 impl ValidatedJobs {
     pub fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
@@ -22,8 +57,9 @@ impl ValidatedJobs {
         // The checks below are faster if the limit scopes of the association are stored.
         association.into_iter().for_each(|id| shared.ledger.assign_scopes(&shared.book, id));
         match rejections_of_job(shared, association, facts).next() {
-            Some(text) => {
-                let log = facts.size.as_ref().err().filter(|_| text.starts_with(UNCOUNTABLE)).map(|error| {
+            Some(Rejection { cause, text }) => {
+                let is_uncountable = cause == RejectionCause::Resources;
+                let log = facts.size.as_ref().err().filter(|_| is_uncountable).map(|error| {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
                     Effect::Log(Level::Debug, log)
                 });
@@ -58,37 +94,53 @@ type Known<'a> = (AssociationId, &'a Association);
 type Check = fn(&Shared, Known<'_>, &JobFacts<'_>) -> Option<String>;
 
 /// The checks of a job whose association is known, in order. The first check that fails gives the message.
-const CHECKS: [Check; 11] = [
-    disabled_rejection,
-    queue_rejection,
-    |shared, (id, _), facts| shared.forbidden_project(id, facts.project),
-    active_jobs_rejection,
-    find_active_jobs_rejection,
-    |_, _, facts| describe_uncountable_job(facts),
-    describe_queue_shape_violation,
-    size_rejection,
-    |shared, (id, _), facts| budget_rejection(shared, id, facts),
-    |shared, (id, _), facts| move_rejection(shared, id, facts),
-    |_, _, facts| long_name_rejection(facts),
+const CHECKS: [(RejectionCause, Check); 13] = [
+    (RejectionCause::Bank, disabled_rejection),
+    (RejectionCause::Queue, queue_rejection),
+    (RejectionCause::Project, |shared, (id, _), facts| shared.forbidden_project(id, facts.project)),
+    (RejectionCause::ActiveJobs, active_jobs_rejection),
+    (RejectionCause::ActiveJobs, find_active_jobs_rejection),
+    (RejectionCause::Resources, |_, _, facts| describe_uncountable_job(facts)),
+    (RejectionCause::Size, |shared, _, facts| {
+        find_queue_shape_violation(shared, facts, queue_shapes::node_count_rejection)
+    }),
+    (RejectionCause::TimeLimit, |shared, _, facts| {
+        find_queue_shape_violation(shared, facts, queue_shapes::time_limit_rejection)
+    }),
+    (RejectionCause::Size, size_rejection),
+    (RejectionCause::TimeLimit, |shared, (id, _), facts| {
+        find_scope_rejection(shared, id, facts, Measure::is_time)
+    }),
+    (RejectionCause::Budget, |shared, (id, _), facts| budget_rejection(shared, id, facts)),
+    (RejectionCause::Queue, |shared, (id, _), facts| move_rejection(shared, id, facts)),
+    (RejectionCause::Name, |_, _, facts| long_name_rejection(facts)),
 ];
 
-/// Returns the messages of all checks that a job of association `id` fails. The first message is shown to the user.
+/// Returns the result of each check that a job of association `id` fails. The first message is shown to the user.
 pub fn rejections_of_job(
     shared: &Shared,
     id: Option<AssociationId>,
     facts: &JobFacts<'_>,
-) -> impl Iterator<Item = String> {
+) -> impl Iterator<Item = Rejection> {
+    let reject = |cause| move |text| Rejection { cause, text };
     let unknown = || match shared.book.has_data() {
-        true => Some(unknown_association_text(facts.user) + &describe_banks_of_user(shared, facts.user)),
-        false => describe_uncountable_job(facts).or_else(|| long_name_rejection(facts)),
+        true => {
+            let text = unknown_association_text(facts.user) + &describe_banks_of_user(shared, facts.user);
+            Some(Rejection { cause: RejectionCause::Bank, text })
+        }
+        false => describe_uncountable_job(facts)
+            .map(reject(RejectionCause::Resources))
+            .or_else(|| long_name_rejection(facts).map(reject(RejectionCause::Name))),
     };
     let known = id.and_then(|id| Some((id, shared.book.association(id)?)));
-    let of_known = move |known| CHECKS.iter().filter_map(move |check| check(shared, known, facts));
+    let of_known = move |known| {
+        CHECKS.iter().filter_map(move |(cause, check)| check(shared, known, facts).map(reject(*cause)))
+    };
     id.is_none().then(unknown).flatten().into_iter().chain(known.into_iter().flat_map(of_known))
 }
 
 fn describe_uncountable_job(facts: &JobFacts<'_>) -> Option<String> {
-    facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"))
+    facts.size.as_ref().err().map(|error| format!("unable to count resources for job; {error}"))
 }
 
 fn disabled_rejection(shared: &Shared, (_, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
@@ -133,10 +185,25 @@ fn find_active_jobs_rejection(shared: &Shared, (id, _): Known<'_>, facts: &JobFa
     shared.limits().find_full_active_jobs_limit(id, queue.as_ref(), None).map(|full| full.rejection())
 }
 
-/// Returns the text that rejects a job whose nodes or time limit are beyond the limits on each job of its queue or of the parent queue.
-fn describe_queue_shape_violation(shared: &Shared, _: Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
+/// Returns the text with which `check` rejects a job for the limits on each job of its queue or of the parent queue.
+fn find_queue_shape_violation(
+    shared: &Shared,
+    facts: &JobFacts<'_>,
+    check: fn(&Queue, Size) -> Option<String>,
+) -> Option<String> {
     let size = facts.full_size().filter(|_| shared.settings.enforce_queue_shapes)?;
-    shared.book.queues_of(facts.queue).find_map(|queue| queue_shapes::rejection(queue, size))
+    shared.book.queues_of(facts.queue).find_map(|queue| check(queue, size))
+}
+
+/// Returns the text that rejects a job because it alone exceeds a limit of the site on a measure that `is_checked` selects.
+fn find_scope_rejection(
+    shared: &Shared,
+    id: AssociationId,
+    facts: &JobFacts<'_>,
+    is_checked: fn(Measure) -> bool,
+) -> Option<String> {
+    let queue = queue_name(shared, facts.queue);
+    shared.limits().find_scope_rejection(id, queue.as_ref(), facts.full_size()?, is_checked)
 }
 
 pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
@@ -145,8 +212,7 @@ pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &Job
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
     let Some(text) = rejection(association) else {
-        let queue = queue_name(shared, facts.queue);
-        return shared.limits().find_scope_rejection(id, queue.as_ref(), size);
+        return find_scope_rejection(shared, id, facts, |measure| !measure.is_time());
     };
     let other = find_bank_that_accepts_job(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))

@@ -9,7 +9,7 @@ use fairshare_engine::budgets::BudgetMode;
 use fairshare_engine::engine::answers::Open;
 
 fn read_settings(table: &str) -> Result<Settings, String> {
-    read_table(table, Settings::default())
+    read_table(table, Settings::default()).map_err(String::from)
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::io::{self, Read};
 use clap::{CommandFactory, Parser};
 use serde_json::{Map, Value, json};
 
+use super::suggestion::Reason;
 use crate::outcome::{Result, failure};
 use crate::ui::figures::exact_duration;
 use crate::ui::printable::printable;
-use fairshare_engine::engine::answers::CheckedJob;
+use fairshare_engine::engine::answers::{CheckedJob, RejectionCause};
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use fairshare_protocol::settings::parse_duration;
 
@@ -59,9 +60,10 @@ pub(crate) struct SubmitArgs {
     words: Vec<String>,
 }
 
-/// Returns the names of the queues, for the message that a queue is invalid or missing.
-fn list_queues(queues: &Map<String, Value>) -> String {
-    let names: Vec<&str> = queues.keys().map(String::as_str).collect();
+/// Returns the names of the configured queues, for the message that a queue is invalid or missing.
+pub(super) fn list_queues(config: &Value) -> String {
+    let queues = config.get("queues").and_then(Value::as_object);
+    let names: Vec<&str> = queues.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     if names.is_empty() { "no queues".to_owned() } else { format!("queues: {}", names.join(", ")) }
 }
 
@@ -258,7 +260,7 @@ fn remove_unread_members(jobspec: &Value) -> Value {
 }
 
 /// Adds the defaults of Flux's configuration to a jobspec, as Flux does before the plugin gets it. Fails with the text with which Flux
-/// rejects the job.
+/// rejects the job, which lacks the list of queues.
 pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), String> {
     const DEFAULTS: &str = "/policy/jobspec/defaults/system";
     if !config.is_object() {
@@ -276,13 +278,13 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
     match queue {
         None if !queues.is_empty() => {
             let text = if has_frobnicator { "no queue specified" } else { "a named queue is required" };
-            return Err(format!("{text} ({})", list_queues(&queues)));
+            return Err(text.to_owned());
         }
         Some(queue) => {
             // Without queues, the frobnicator leaves the check to the job manager.
             let refusal = || match has_frobnicator && !queues.is_empty() {
-                true => format!("Invalid queue '{queue}' specified ({})", list_queues(&queues)),
-                false => format!("'{queue}' is not a valid queue ({})", list_queues(&queues)),
+                true => format!("Invalid queue '{queue}' specified"),
+                false => format!("'{queue}' is not a valid queue"),
             };
             let own = queues.get(&queue).ok_or_else(refusal)?;
             let parent = own.get("parent").and_then(Value::as_str).and_then(|parent| queues.get(parent));
@@ -310,7 +312,7 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
 
 /// Returns the text with which Flux rejects a job for its duration or size, by the limits in Flux's configuration. Limits of the queue take
 /// precedence over limits of its parent queue and of the instance. The text has exact durations; Flux rounds them to two digits.
-pub(crate) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &Value) -> Option<String> {
+pub(super) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &Value) -> Option<Reason> {
     let queue = job.queue.as_ref().map(|queue| queue.as_str());
     let own = queue.and_then(|queue| config.get("queues")?.get(queue));
     let parent = own.and_then(|own| config.get("queues")?.get(own.get("parent")?.as_str()?));
@@ -326,11 +328,11 @@ pub(crate) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &V
     if let Some(limit) = longest.filter(|limit| duration.is_none_or(|seconds| seconds > *limit)) {
         let requested = duration.map_or("unlimited".to_owned(), exact_duration);
         let limit = exact_duration(limit);
-        return Some(format!("requested duration ({requested}) exceeds policy limit of {limit}{of_queue}"));
+        let text = format!("requested duration ({requested}) exceeds policy limit of {limit}{of_queue}");
+        return Some(Reason { cause: RejectionCause::TimeLimit, text });
     }
     // Flux counts 0 nodes if the jobspec requests cores only.
-    let has_nodes =
-        jobspec.get("resources").is_some_and(|resources| resources.to_string().contains(r#""node""#));
+    let has_nodes = jobspec.get("resources").is_some_and(requests_nodes);
     let sizes =
         [("nnodes", if has_nodes { job.nodes } else { 0 }), ("ncores", job.cores), ("ngpus", job.gpus)];
     let exceeds = |bound: &str, (name, size): (&str, u64)| {
@@ -339,7 +341,18 @@ pub(crate) fn exceeds_policy_limit(job: &CheckedJob, jobspec: &Value, config: &V
         let verb = if bound == "max" { "exceeds" } else { "is under" };
         is_outside.then(|| format!("requested {name} ({size}) {verb} policy limit of {limit}{of_queue}"))
     };
-    ["max", "min"].into_iter().find_map(|bound| sizes.into_iter().find_map(|size| exceeds(bound, size)))
+    let text = ["max", "min"]
+        .into_iter()
+        .find_map(|bound| sizes.into_iter().find_map(|size| exceeds(bound, size)))?;
+    Some(Reason { cause: RejectionCause::Size, text })
+}
+
+/// Returns true if a resource in `resources` of a jobspec is a node.
+fn requests_nodes(resources: &Value) -> bool {
+    let is_node = |resource: &Value| {
+        resource.get("type") == Some(&json!("node")) || resource.get("with").is_some_and(requests_nodes)
+    };
+    resources.as_array().is_some_and(|resources| resources.iter().any(is_node))
 }
 
 /// Returns the options for the help of the command.
@@ -481,7 +494,7 @@ mod tests {
             let job = CheckedJob { queue, duration, nodes, cores, gpus, ..CheckedJob::default() };
             let jobspec = json!({"resources": [{"type": "node"}]});
             let refusal = refusal.map(|text| format!("requested {text}"));
-            assert_eq!(exceeds_policy_limit(&job, &jobspec, &config), refusal);
+            assert_eq!(exceeds_policy_limit(&job, &jobspec, &config).map(|reason| reason.text), refusal);
         }
         let job = CheckedJob { nodes: 5, cores: 5, duration: Some(1.0), ..CheckedJob::default() };
         assert_eq!(exceeds_policy_limit(&job, &json!({"resources": [{"type": "slot"}]}), &config), None);
@@ -508,25 +521,21 @@ mod tests {
         let mut job = read(&["-qnone"]).unwrap();
         assert_eq!(
             apply_defaults(&mut job.jobspec, &config),
-            Err("Invalid queue 'none' specified (queues: batch, long, sub)".to_owned())
+            Err("Invalid queue 'none' specified".to_owned())
         );
+        assert_eq!(list_queues(&config), "queues: batch, long, sub");
         let mut job = read(&["-n1"]).unwrap();
         let without = json!({"queues": {"batch": {}}});
-        assert_eq!(
-            apply_defaults(&mut job.jobspec, &without),
-            Err("no queue specified (queues: batch)".to_owned())
-        );
+        assert_eq!(apply_defaults(&mut job.jobspec, &without), Err("no queue specified".to_owned()));
         let disabled = json!({"queues": {"batch": {}}, "ingest": {"frobnicator": {"disable": true}}});
-        assert_eq!(
-            apply_defaults(&mut job.jobspec, &disabled),
-            Err("a named queue is required (queues: batch)".to_owned())
-        );
+        assert_eq!(apply_defaults(&mut job.jobspec, &disabled), Err("a named queue is required".to_owned()));
         let mut job = read(&["-qnone"]).unwrap();
         for (config, queues) in [(&disabled, "queues: batch"), (&json!({}), "no queues")] {
             assert_eq!(
                 apply_defaults(&mut job.jobspec, config),
-                Err(format!("'none' is not a valid queue ({queues})"))
+                Err("'none' is not a valid queue".to_owned())
             );
+            assert_eq!(list_queues(config), queues);
         }
         assert_eq!(apply_defaults(&mut job.jobspec, &Value::Null), Ok(()), "the configuration is unknown");
     }

@@ -7,7 +7,7 @@ mod suggestion;
 mod tests;
 mod text;
 
-use std::io;
+use std::{io, iter};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -23,10 +23,10 @@ use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::TextPrinter;
 use crate::ui::words::{Words, userid};
 use fairshare_client::Flux;
-use fairshare_engine::engine::answers::{CheckedJob, Standings};
+use fairshare_engine::engine::answers::{CheckedJob, RejectionCause, Standings};
 use fairshare_engine::ids::f58;
-use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit};
-use suggestion::{Choices, Suggestion, replace_member};
+use jobspec::{JobToCheck, SubmitArgs, apply_defaults, exceeds_policy_limit, list_queues};
+use suggestion::{Choices, Reason, Suggestion, replace_member};
 use text::{FluxAnswer, describe, explain_queue_refusal};
 
 /// The highest number of queues that the command checks to find the queues that a user may use.
@@ -106,21 +106,23 @@ impl Question<'_> {
         let judge = |jobspec: &Value| {
             let changed = JobToCheck { jobspec: jobspec.clone(), urgency: job.urgency };
             self.judge(&flux, &config, user, &changed)
-                .map_or_else(|_| vec![String::new()], |it| it.rejections())
+                .map_or_else(|_| vec![Reason::UNKNOWN], |verdict| verdict.reasons())
         };
         let queues = config.get("queues").and_then(Value::as_object);
         let queues = queues.into_iter().flat_map(Map::keys).take(MOST_TRIED).cloned();
         if self.submit.lacks_queue()
-            && verdict.checked.queue.is_none()
-            && let Some(refusal) = verdict.refusal.take()
+            && let Some(reason) = &verdict.queue_refusal
         {
-            let usable: Vec<String> = queues
-                .clone()
-                .filter(|queue| judge(&replace_member(&job.jobspec, "queue", &json!(queue))).is_empty())
-                .collect();
-            verdict.refusal = Some(self.replace_queue_list(refusal, &usable));
+            let is_usable =
+                |queue: &String| judge(&replace_member(&job.jobspec, "queue", &json!(queue))).is_empty();
+            let usable: Vec<String> = queues.clone().filter(is_usable).collect();
+            if let Some(first) = usable.first() {
+                let text = self.name_usable_queues(reason, first, &usable);
+                verdict.refusal = Some(Reason { cause: RejectionCause::Queue, text });
+            }
         }
-        let Verdict { mut document, checked, queue, refusal, never_fits } = verdict;
+        let Verdict { mut document, checked, queue, refusal, never_fits, .. } = verdict;
+        let refusal = refusal.map(|reason| reason.text);
         let words = Words::for_flux_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         let suggestion = (refusal.is_some() || checked.rejection.is_some() || never_fits.is_some())
@@ -168,19 +170,22 @@ impl Question<'_> {
         job: &JobToCheck,
     ) -> Result<Verdict, Refusal> {
         let mut jobspec = job.jobspec.clone();
-        let refusal = apply_defaults(&mut jobspec, config).err();
+        let queue_refusal = apply_defaults(&mut jobspec, config).err();
         let request = json!({"jobspec": jobspec, "urgency": job.urgency, "count": self.count, "user": user});
         let document: Value = ask(flux, "check_job", &request)?;
         let checked: CheckedJob =
             serde_json::from_value(document.clone()).map_err(|error| Refusal::Failed(failure(error)))?;
         let queue = QueueState::ask(flux, checked.queue.as_deref());
         let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&jobspec));
-        let known_queue = checked.queue.as_deref().filter(|_| refusal.is_none());
+        let known_queue = checked.queue.as_deref().filter(|_| queue_refusal.is_none());
         let [never_fits, _] = describe_resources(flux, known_queue, &wanted).unwrap_or_default();
-        let refusal = refusal
+        let refusal = queue_refusal
+            .as_ref()
+            .map(|reason| format!("{reason} ({})", list_queues(config)))
             .or_else(|| explain_queue_refusal(&checked, &queue))
+            .map(|text| Reason { cause: RejectionCause::Queue, text })
             .or_else(|| exceeds_policy_limit(&checked, &jobspec, config));
-        Ok(Verdict { document, checked, queue, refusal, never_fits })
+        Ok(Verdict { document, checked, queue, queue_refusal, refusal, never_fits })
     }
 
     /// Prints what to change, and the command that would be accepted.
@@ -203,11 +208,9 @@ impl Question<'_> {
         teller.line(&text, out)
     }
 
-    /// In the text of a refusal, replaces the list of all queues by the queues in `usable`, and adds a command with the first of these.
-    /// Returns `text` unchanged if `usable` is empty.
-    fn replace_queue_list(&self, text: String, usable: &[String]) -> String {
-        let (Some(first), Some((reason, _))) = (usable.first(), text.split_once(" (")) else { return text };
-        let words = self.command.iter().copied().chain(["-q", first.as_str()]);
+    /// Adds to Flux's `reason` the queues in `usable`, and a command with `first` of these.
+    fn name_usable_queues(&self, reason: &str, first: &str, usable: &[String]) -> String {
+        let words = self.command.iter().copied().chain(["-q", first]);
         let words: Vec<&str> = words.chain(self.words.iter().map(String::as_str)).collect();
         let names = usable.join(", ");
         format!("{reason} (add -q QUEUE: {names}), as in {}", quote_command("fairshare", &words))
@@ -219,8 +222,10 @@ struct Verdict {
     document: Value,
     checked: CheckedJob,
     queue: QueueState,
-    /// The text with which Flux itself would reject the job.
-    refusal: Option<String>,
+    /// The text with which Flux would reject the job for its queue, without the queues that Flux has.
+    queue_refusal: Option<String>,
+    /// Why Flux itself would reject the job.
+    refusal: Option<Reason>,
     /// Why the resources can never be enough for the job.
     never_fits: Option<String>,
 }
@@ -228,15 +233,14 @@ struct Verdict {
 impl Verdict {
     /// Returns the reasons why the job would not run. The reasons from the plugin come first: if the bank is
     /// unknown, the plugin can't check the queue.
-    fn rejections(self) -> Vec<String> {
+    fn reasons(self) -> Vec<Reason> {
         let Verdict { checked, refusal, never_fits, .. } = self;
-        checked
-            .rejection
-            .into_iter()
-            .chain(checked.further_rejections)
-            .chain(refusal)
-            .chain(never_fits)
-            .collect()
+        let texts = checked.rejection.into_iter().chain(checked.further_rejections);
+        // An older plugin sends no causes.
+        let causes = checked.rejection_causes.into_iter().chain(iter::repeat(RejectionCause::Other));
+        let of_plugin = texts.zip(causes).map(|(text, cause)| Reason { cause, text });
+        let never_fits = never_fits.map(|text| Reason { cause: RejectionCause::Size, text });
+        of_plugin.chain(refusal).chain(never_fits).collect()
     }
 }
 

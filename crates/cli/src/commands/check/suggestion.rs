@@ -5,11 +5,24 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::ui::suggest::find_nearest;
+use fairshare_engine::engine::answers::RejectionCause;
 
 /// The members of a jobspec that may change, in the order in which they are tried.
 const MEMBERS: [&str; 4] = ["bank", "duration", "count", "queue"];
 /// The longest time limit that is tried, in minutes: a year.
 const LONGEST: u64 = 525_600;
+
+/// Why a job would be rejected, or could never run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reason {
+    pub(super) cause: RejectionCause,
+    pub(super) text: String,
+}
+
+impl Reason {
+    /// The reason if the plugin does not answer.
+    pub(super) const UNKNOWN: Reason = Reason { cause: RejectionCause::Other, text: String::new() };
+}
 
 /// The changes that make a rejected job acceptable, as far as they are known.
 #[derive(Debug, PartialEq, Serialize)]
@@ -48,19 +61,20 @@ impl Choices {
     pub(super) fn suggest(
         &self,
         jobspec: &Value,
-        judge: &dyn Fn(&Value) -> Vec<String>,
+        judge: &dyn Fn(&Value) -> Vec<Reason>,
     ) -> Option<Suggestion> {
         let (mut now, mut left, mut made) = (jobspec.clone(), MEMBERS.to_vec(), Vec::new());
-        let mut rejections = judge(&now);
-        let find = |now: &Value, left: &[&'static str], rejections: &[String]| {
-            rejections.iter().find_map(|why| {
-                left.iter().find_map(|member| Some((*member, self.find_change(now, member, why, judge)?)))
+        let mut reasons = judge(&now);
+        let find = |now: &Value, left: &[&'static str], reasons: &[Reason]| {
+            reasons.iter().find_map(|reason| {
+                let change = |member| self.find_change(now, member, reason.cause, judge);
+                left.iter().find_map(|member| Some((*member, change(member)?)))
             })
         };
-        while let Some((member, value)) = find(&now, &left, &rejections) {
+        while let Some((member, value)) = find(&now, &left, &reasons) {
             left.retain(|other| *other != member);
             now = replace_member(&now, member, &value);
-            rejections = judge(&now);
+            reasons = judge(&now);
             made.push((member, value));
         }
         let (changes, options) = made
@@ -70,21 +84,21 @@ impl Choices {
                 (self.describe_change(jobspec, &now, member, &option, judge), option)
             })
             .unzip();
+        let rejections = reasons.into_iter().map(|reason| reason.text).collect();
         (!made.is_empty()).then_some(Suggestion { changes, options, rejections })
     }
 
-    /// Finds a value of `member` with which the job is no longer rejected for the reason `why`. Returns `None` if
-    /// there is no such value. A number is lowered as little as possible.
+    /// Finds a value of `member` with which the job is no longer rejected for `cause`. Returns `None` if there is no such value. A number is lowered as little as possible.
     fn find_change(
         &self,
         jobspec: &Value,
         member: &str,
-        why: &str,
-        judge: &dyn Fn(&Value) -> Vec<String>,
+        cause: RejectionCause,
+        judge: &dyn Fn(&Value) -> Vec<Reason>,
     ) -> Option<Value> {
         let helps = |value: &Value| {
             let reasons = judge(&replace_member(jobspec, member, value));
-            reasons.iter().all(|reason| kind(reason) != kind(why))
+            reasons.iter().all(|reason| reason.cause != cause)
         };
         let given = find_member(jobspec, member);
         let (unit, most) = match (member, given.and_then(Value::as_f64)) {
@@ -120,7 +134,7 @@ impl Choices {
         after: &Value,
         member: &str,
         option: &str,
-        judge: &dyn Fn(&Value) -> Vec<String>,
+        judge: &dyn Fn(&Value) -> Vec<Reason>,
     ) -> String {
         let given = find_member(before, member);
         match (member, given.and_then(Value::as_str)) {
@@ -156,11 +170,6 @@ impl Choices {
             }
         }
     }
-}
-
-/// Returns the first two words of a rejection. Rejections of the same check begin with the same two words.
-fn kind(rejection: &str) -> Vec<&str> {
-    rejection.split_whitespace().take(2).collect()
 }
 
 fn find_member<'a>(jobspec: &'a Value, member: &str) -> Option<&'a Value> {
@@ -199,19 +208,26 @@ mod tests {
     use super::*;
 
     /// Rejects jobs as a site with the bank chem and the queues batch and debug. Jobs in debug have at most 2 nodes and one hour.
-    fn judge(jobspec: &Value) -> Vec<String> {
+    fn judge(jobspec: &Value) -> Vec<Reason> {
         let name = |member| find_member(jobspec, member).and_then(Value::as_str).unwrap_or_default();
         let number = |member| find_member(jobspec, member).and_then(Value::as_f64).unwrap_or_default();
         let is_debug = name("queue") == "debug";
         let hours = number("duration") / 3600.0;
         let checks = [
-            (name("bank") != "chem", "cannot find user/bank"),
-            (is_debug && number("count") > 2.0, "job size is larger"),
-            (!["batch", "debug"].contains(&name("queue")), "Invalid queue"),
-            (is_debug && (hours == 0.0 || hours > 1.0), "requested duration is longer"),
-            (number("count") > 8.0, "it requests more nodes"),
+            (name("bank") != "chem", RejectionCause::Bank),
+            (is_debug && number("count") > 2.0, RejectionCause::Size),
+            (!["batch", "debug"].contains(&name("queue")), RejectionCause::Queue),
+            (is_debug && (hours == 0.0 || hours > 1.0), RejectionCause::TimeLimit),
+            (number("count") > 8.0, RejectionCause::Size),
         ];
-        checks.into_iter().filter(|(is_rejected, _)| *is_rejected).map(|(_, text)| text.to_owned()).collect()
+        let failed = checks.into_iter().filter(|(is_rejected, _)| *is_rejected);
+        // All texts begin with the same words: only the causes differ.
+        failed.map(|(_, cause)| Reason { cause, text: format!("the job has {cause:?}") }).collect()
+    }
+
+    /// Returns reasons without causes, as of an older plugin.
+    fn without_causes(reasons: Vec<Reason>) -> Vec<Reason> {
+        reasons.into_iter().map(|reason| Reason { cause: RejectionCause::Other, ..reason }).collect()
     }
 
     #[test]
@@ -252,12 +268,19 @@ mod tests {
             assert!(suggestion.rejections.is_empty(), "{suggestion:?}");
         }
         let full = |jobspec: &Value| {
-            judge(jobspec).into_iter().chain(["user has max active jobs".to_owned()]).collect()
+            let full = Reason { cause: RejectionCause::ActiveJobs, text: "all jobs are active".to_owned() };
+            judge(jobspec).into_iter().chain([full]).collect()
         };
         let jobspec = json!({"attributes": {"system": {"bank": "chem", "queue": "batch"}}});
         assert_eq!(choices.suggest(&jobspec, &full), None);
         let jobspec = json!({"attributes": {"system": {"bank": "chme", "queue": "batch"}}});
         let suggestion = choices.suggest(&jobspec, &full).expect("a suggestion");
-        assert_eq!(suggestion.rejections, ["user has max active jobs"]);
+        assert_eq!(suggestion.rejections, ["all jobs are active"]);
+        let of_older = |jobspec: &Value| without_causes(judge(jobspec));
+        let jobspec = json!({"attributes": {"system": {"bank": "chem", "queue": "debug", "duration": 7200}}});
+        let suggestion = choices.suggest(&jobspec, &of_older).expect("a suggestion");
+        assert_eq!(suggestion.options, ["-t 1h"], "one change removes all reasons");
+        let of_older = |jobspec: &Value| without_causes(full(jobspec));
+        assert_eq!(choices.suggest(&jobspec, &of_older), None, "no change removes all reasons");
     }
 }

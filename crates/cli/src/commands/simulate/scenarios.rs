@@ -159,13 +159,13 @@ fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
     // Reports an unknown key or an invalid value before the first scenario runs.
     read_table(&json!({ key: value }).to_string(), Settings::default()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
-        match error.contains("unknown key") {
-            true => format!(
+        match error.unknown_key {
+            Some((_, known)) => format!(
                 "unknown key \"{key}\"; known are {own}, {}, and the keys of [fairshare]: {}",
                 RECORDS.join(", "),
-                error.rsplit("known are ").next().unwrap_or_default()
+                known.join(", ")
             ),
-            false => error,
+            None => error.text,
         }
     })?;
     Ok(Change::Setting(value))

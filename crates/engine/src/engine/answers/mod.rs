@@ -43,6 +43,7 @@ mod stats;
 mod submission;
 mod usages;
 
+pub use super::validate::RejectionCause;
 pub use budgets::BudgetShown;
 pub use check::{Check, Drift, check};
 pub use heading::{Heading, Overruled};

@@ -2,9 +2,10 @@
 //! The answer to `check_job`: what would happen to a job if it were submitted now. The engine decides about this job in
 //! the same way as about a submitted job, but does not store it.
 
+use super::super::JobFacts;
 use super::super::View;
 use super::super::life::{BROKEN, build_job};
-use super::super::{JobFacts, validate::rejections_of_job};
+use super::super::validate::{Rejection, RejectionCause, rejections_of_job};
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
 use super::standing::Open;
@@ -42,6 +43,8 @@ pub struct CheckedJob {
     pub rejection: Option<String>,
     /// Further rejection texts, if the job fails several checks.
     pub further_rejections: Vec<String>,
+    /// What the job is rejected for: the cause of `rejection`, then the causes of `further_rejections`.
+    pub rejection_causes: Vec<RejectionCause>,
     /// True if the job would wait until a push brings the association of its user.
     pub waits_for_data: bool,
     /// The limits that would hold the job.
@@ -91,9 +94,11 @@ pub fn check_job(
     let association = job.association();
     let record = association.and_then(|id| view.book.association(id));
     let is_broken = matches!(job.admission, Admission::Broken(_));
-    let mut rejections =
-        rejections_of_job(view, association, facts).chain(is_broken.then(|| BROKEN.to_owned()));
-    let rejection = rejections.next();
+    let broken = || Rejection { cause: RejectionCause::Bank, text: BROKEN.to_owned() };
+    let rejections = rejections_of_job(view, association, facts).chain(is_broken.then(broken));
+    let (rejection_causes, texts): (Vec<_>, Vec<_>) = rejections.map(|it| (it.cause, it.text)).unzip();
+    let mut texts = texts.into_iter();
+    let rejection = texts.next();
     let default_project = || record.and_then(|record| record.def_project.clone());
     let mut checked = CheckedJob {
         userid: job.user,
@@ -109,7 +114,8 @@ pub fn check_job(
         jobs: count,
         jobs_rejected: count,
         rejection,
-        further_rejections: rejections.collect(),
+        further_rejections: texts.collect(),
+        rejection_causes,
         heading,
         ..CheckedJob::default()
     };
