@@ -19,6 +19,10 @@ pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
     ("For migration", &["check-import", "migrate"]),
 ];
 
+/// The commands that only administrators can use, because they change the database, the plugin or its jobs.
+pub(crate) const FOR_ADMINISTRATORS: [&str; 10] =
+    ["budget", "credit", "limit", "migrate", "policy", "push", "recount", "scrub", "sync", "update"];
+
 /// Width of a line, in terminal cells.
 const WIDTH: usize = 80;
 /// Indentation of the descriptions of the commands, in terminal cells.

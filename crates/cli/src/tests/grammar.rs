@@ -6,7 +6,7 @@ use std::fs;
 
 use clap::{Arg, Command};
 
-use crate::help::GROUPS;
+use crate::help::{FOR_ADMINISTRATORS, GROUPS};
 use crate::{definition, fingers};
 
 /// Returns the visible commands, complete with the options that clap adds.
@@ -104,6 +104,36 @@ fn each_command_is_in_one_group_of_the_help() {
     names.sort_unstable();
     grouped.sort_unstable();
     assert_eq!(names, grouped);
+}
+
+/// Messages to guests leave out the commands for administrators.
+#[test]
+fn each_command_is_either_for_administrators_or_for_everyone() {
+    const FOR_EVERYONE: [&str; 17] = [
+        "check",
+        "check-import",
+        "compare",
+        "config",
+        "diff",
+        "doctor",
+        "jobs",
+        "metrics",
+        "report",
+        "show",
+        "simulate",
+        "standing",
+        "status",
+        "top",
+        "usage",
+        "what-if",
+        "why",
+    ];
+    let commands = list_commands();
+    let mut names: Vec<&str> = commands.iter().map(Command::get_name).collect();
+    let mut classified = [&FOR_ADMINISTRATORS[..], &FOR_EVERYONE].concat();
+    names.sort_unstable();
+    classified.sort_unstable();
+    assert_eq!(names, classified);
 }
 
 #[test]

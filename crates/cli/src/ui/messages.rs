@@ -7,6 +7,7 @@ use std::io::{self, Write, stderr, stdout};
 
 use super::printable;
 use super::words::{caller, is_owner};
+use crate::help::FOR_ADMINISTRATORS;
 use fairshare_client::Flux;
 
 /// Prints a line on standard output.
@@ -29,21 +30,32 @@ pub(crate) fn strip_error_number(text: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// If a clause of a message contains one of these texts, only administrators can do what the clause suggests.
-const ADMINISTRATION: &str = "flux account|flux jobtap|sqlite3 |read access|fairshare budget|fairshare limit|\
-    fairshare policy|fairshare push|fairshare recount|fairshare sync|fairshare update";
+/// The commands of other programs that only administrators can use.
+const OTHER_PROGRAMS: [&str; 3] = ["flux account", "flux jobtap", "sqlite3 "];
+
+/// The advice to a guest if only administrators can help.
+pub(crate) const ASK: &str = "ask an administrator of this site";
+
+/// Returns true if the caller is a guest of the instance. Root can act as the instance owner, so root is never a guest.
+pub(crate) fn is_guest() -> bool {
+    caller() != 0 && Flux::connect(None).is_ok_and(|flux| !is_owner(&flux))
+}
+
+/// Returns true if a clause of a message suggests no command of administrators.
+fn is_for_guests(clause: &str) -> bool {
+    let names_command = |name: &str| clause.contains(&format!("fairshare {name}"));
+    !OTHER_PROGRAMS.iter().any(|command| clause.contains(command))
+        && !FOR_ADMINISTRATORS.iter().any(|name| names_command(name))
+}
 
 /// Returns the message for the caller. If the caller is a guest of the instance, removes the suggestions that only
-/// administrators can follow, and adds the advice to ask an administrator. Root can act as the instance owner, so
-/// root is never a guest.
+/// administrators can follow, and adds the advice to ask an administrator.
 pub(crate) fn address(message: &str) -> Cow<'_, str> {
-    let is_for_guests = |clause: &&str| !ADMINISTRATION.split('|').any(|words| clause.contains(words));
-    let is_guest = || caller() != 0 && Flux::connect(None).is_ok_and(|flux| !is_owner(&flux));
-    if is_for_guests(&message) || !is_guest() {
+    if is_for_guests(message) || !is_guest() {
         return message.into();
     }
-    let clauses = message.split("; ").filter(is_for_guests);
-    clauses.chain(["ask an administrator of this site"]).collect::<Vec<_>>().join("; ").into()
+    let clauses = message.split("; ").filter(|clause| is_for_guests(clause));
+    clauses.chain([ASK]).collect::<Vec<_>>().join("; ").into()
 }
 
 /// Prints a text on standard error, after the command's name. An error is ignored, because the result of the command does not
