@@ -66,22 +66,27 @@ test_expect_success 'why of a user prints live numbers' '
 	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
 	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
 '
+for_guests=".flux fairshare standing. shows your own live values; .flux fairshare why YOURJOB OTHERJOB. compares two jobs"
 test_expect_success 'show and why of a guest name the missing permission and the command with the live values' '
 	run_as 5001 show >out && cat out && head -2 out | tr "\n" " " | tr -s " " >line && grep "^As of the last count .*only the instance owner and admins may read the live tree" line &&
 	grep "standing. shows your own live values" line && run_as 5001 why user5001/A >out && grep "only the instance owner" out && flux fairshare show >out && ! grep "only the instance owner" out &&
 	for command in show "why user5001" compare "what-if --shares A=99"; do
 		test_expect_code 1 env FLUX_FAIRSHARE_DATABASE=nowhere.db FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=2 flux fairshare $command 2>err || return 1
-		cat err && grep "nowhere.db: no such file.*; only the instance owner and admins may read the live tree; .flux fairshare why YOURJOB OTHERJOB. compares two jobs; " err &&
-		grep "standing. shows your own live values$" err && test $(wc -l <err) = 1 || return 1
+		cat err && grep "^flux-fairshare: $for_guests; only the instance owner and admins may read the live tree; .*nowhere.db: no such file$" err &&
+		test $(wc -l <err) = 1 || return 1
 	done
 '
 test_expect_success 'why of a guest without the database prints their own standing, and names a number that is no user and no job' '
 	as_guest() { FLUX_FAIRSHARE_DATABASE=nowhere.db FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=2 flux fairshare "$@"; } &&
 	as_guest why 5001/A >out && cat out && grep "^5001 in bank A" out && as_guest why 5001 >out && cat out && grep "^Usage of 5001 in A:" out &&
 	test_expect_code 1 as_guest why 999 2>err && cat err && grep "no user has the id 999 on this machine, and Flux has no job 999; " err && test $(wc -l <err) = 1 &&
-	for command in usage limit policy push update; do
+	for command in usage "usage --by period" limit policy budget credit; do
+		test_expect_code 2 as_guest $command 2>err; cat err && grep "^flux-fairshare: $for_guests; .*nowhere.db: no such file.*; ask an administrator of this site$" err || return 1
+	done &&
+	for command in push update; do
 		test_expect_code 2 as_guest $command 2>err; cat err && grep "nowhere.db: no such file.*; ask an administrator of this site$" err && ! grep "flux account" err || return 1
-	done
+	done &&
+	test_expect_code 2 as_guest usage -p missing.db 2>err; cat err && grep "^flux-fairshare: missing.db: no such file; -p FILE or .*; ask an administrator of this site$" err
 '
 test_expect_success 'standing prints the sum of the usage in all banks, and jobs that flux lists without decay' '
 	flux fairshare standing 5001 --json >out && cat out && jq -e "([.associations[].usage] | add) == .total.usage and .total.listed_jobs >= 1" out &&

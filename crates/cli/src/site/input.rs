@@ -11,14 +11,14 @@ use crate::fingers;
 use crate::outcome::{Failure, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::live_tree::{self, PluginFairshareTree};
-use crate::site::mending::{self, LIVE_DENIED};
+use crate::site::mending::{self, LIVE_DENIED, OWN_VALUES};
 use crate::ui::figures::{self, Unit};
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 use fairshare::{Options, Policy, Ranking, Tree};
-use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
+use fairshare_accounting::store::{Access, Database, Pace, SitePolicy, StoreError, StoredAssociation};
 use fairshare_import::{self as formats, Claim, Document, Extras, Format};
 
 /// The options that name the tree.
@@ -210,12 +210,17 @@ impl Input {
 
     /// Opens the database from which the tree is read. Returns `None` if the tree is read from a document.
     pub(crate) fn database(&self) -> Option<Result<Database>> {
-        (!self.is_document()).then(|| self.open(&self.found()))
+        (!self.is_document()).then(|| self.open())
     }
 
-    fn open(&self, found: &Found) -> Result<Database> {
-        let opened = Database::open(&found.path, Access::Read, self.database.wait.wait);
-        opened.map_err(|error| mending::open_failure(&error, found, Access::Read, true))
+    fn open(&self) -> Result<Database> {
+        let found = self.found();
+        let opened = self.open_database(&found);
+        opened.map_err(|error| mending::open_failure(&error, &found, Access::Read, true))
+    }
+
+    fn open_database(&self, found: &Found) -> Result<Database, StoreError> {
+        Database::open(&found.path, Access::Read, self.database.wait.wait)
     }
 
     /// Loads the live tree of the plugin if no option names a tree and the plugin answers this user. Otherwise calls [`Input::load`].
@@ -237,7 +242,8 @@ impl Input {
         let live = match live_tree::load(&flux) {
             Ok(live) => live,
             Err(_) if live_tree::is_denied(&flux) => {
-                self.open(&self.found()).map_err(|fault| mending::explain_denied_tree_access(&fault))?;
+                self.open_database(&self.found())
+                    .map_err(|error| mending::explain_denied_tree_access(&error))?;
                 return Ok(Loaded { is_denied: true, ..self.load(rules, progress)? });
             }
             Err(_) => return self.load(rules, progress),
@@ -293,7 +299,7 @@ impl Input {
     }
 
     fn load_database(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded> {
-        let mut database = self.open(&self.found())?;
+        let mut database = self.open()?;
         let snapshot = database.snapshot().map_err(failure)?;
         let site = snapshot.site_policy().map_err(failure)?;
         let options = rules.over(site)?;
@@ -390,7 +396,7 @@ impl Loaded {
             Source::Database { counted } => {
                 let path = path.display().to_string();
                 let path = printable(&path);
-                let live = format!(" These values are stored: {LIVE_DENIED}.");
+                let live = format!(" These values are stored: {LIVE_DENIED}; {OWN_VALUES}.");
                 let live = if self.is_denied { live.as_str() } else { "" };
                 Some(match counted {
                     Some(at) => {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::database::{DatabaseArg, Found, VARIABLE};
 use crate::outcome::{Failure, failure};
+use crate::ui::messages::{ASK, is_guest};
 use crate::ui::printable::printable;
 use fairshare::TreeError;
 use fairshare_accounting::pipeline::PipelineError;
@@ -15,7 +16,8 @@ const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOB
 
 /// Returns the message for a database that can't be opened, with the options that name another database. If
 /// the command also reads documents, the message names the option for documents. If the command only reads,
-/// the message names the commands that ask the plugin.
+/// the message names the commands that ask the plugin. A guest can neither create the database nor get access to it, so
+/// the message to a guest begins with what the guest can do.
 pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, reads_files: bool) -> Failure {
     let source = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let document = if reads_files { ", -t FILE reads a document instead" } else { "" };
@@ -23,6 +25,10 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
     let is_named = error.reason == Reason::Missing && found.by.is_none();
     let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
     let text = match &error.reason {
+        Reason::Missing | Reason::Denied(_) if access == Access::Read && is_guest() => match found.by {
+            Some(_) => format!("{}; {error}{source}; {ASK}", describe_commands_for_guests()),
+            None => format!("{error}; {elsewhere}; {ASK}"),
+        },
         Reason::Missing => {
             format!("{error}{source}; {elsewhere}, \"flux account create-db\" creates a database{live}")
         }
@@ -39,14 +45,19 @@ pub(crate) fn open_failure(error: &StoreError, found: &Found, access: Access, re
     failure(text)
 }
 
-/// The reason why a guest can't read the live tree, and the remedy.
-pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree; \"flux fairshare standing\" shows your own live values";
+/// The reason why a guest can't read the live tree.
+pub(crate) const LIVE_DENIED: &str = "only the instance owner and admins may read the live tree";
+/// What a guest can do instead of reading the live tree.
+pub(crate) const OWN_VALUES: &str = "\"flux fairshare standing\" shows your own live values";
+
+/// Returns the commands that a guest can use without the database.
+fn describe_commands_for_guests() -> String {
+    format!("{OWN_VALUES}; \"flux fairshare why YOURJOB OTHERJOB\" compares two jobs")
+}
 
 /// Returns the message for a guest who may not read the live tree, and for whom the database can't be opened.
-pub(crate) fn explain_denied_tree_access(fault: &Failure) -> Failure {
-    let why = "; \"flux fairshare why YOURJOB OTHERJOB\" compares two jobs; ";
-    let denied = LIVE_DENIED.replacen("; ", why, 1);
-    Failure::No(format!("{}; {denied}", fault.to_string().split("; ").next().unwrap_or_default()))
+pub(crate) fn explain_denied_tree_access(error: &StoreError) -> Failure {
+    Failure::No(format!("{}; {LIVE_DENIED}; {error}", describe_commands_for_guests()))
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.
