@@ -2,6 +2,7 @@
 //! `flux fairshare limit`: limits beyond flux-accounting's.
 
 use clap::ValueEnum;
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
 use super::push;
@@ -16,9 +17,11 @@ use crate::ui::suggest::did_you_mean;
 use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
 use fairshare_client::Flux;
-use fairshare_engine::accounts::{Target, measures};
+use fairshare_engine::accounts::{SiteLimit, Target, measures};
 use fairshare_engine::engine::answers::LimitUse;
 use fairshare_engine::ids::Amount;
+use fairshare_protocol::limits::read_limits;
+use fairshare_protocol::records::LimitRecord;
 
 const MEASURES: &str = include_str!("limit.txt").trim_ascii_end();
 
@@ -224,39 +227,29 @@ fn list_limits(snapshot: &Snapshot<'_>, loaded: Option<&[LimitUse]>) -> Result<V
 
 /// Returns the limits of the tables `[[fairshare.limits]]`, which the plugin has checked. The tables name users by id.
 fn configured_limits(tables: &[Map<String, Value>]) -> Vec<ListedLimit> {
-    let measures = measures();
-    let mut limits = Vec::new();
-    for table in tables {
-        let text = |key: &str| match table.get(key) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => String::new(),
+    let read = to_raw_value(tables).ok().and_then(|tables| read_limits(&tables).ok());
+    let list_limit = |limit: &SiteLimit| {
+        let LimitRecord { scope, name, queue, counts, caps } = LimitRecord::from(limit);
+        let name = match (scope.as_str(), name.split_once('/')) {
+            ("user", _) => user_name(&name),
+            ("association", Some((id, bank))) => format!("{}/{bank}", user_name(id)),
+            _ => name,
         };
-        let scope = text("scope");
-        let name = match (scope.as_str(), text("name")) {
-            ("user", id) => user_name(&id),
-            ("association", name) => match name.split_once('/') {
-                Some((id, bank)) => format!("{}/{bank}", user_name(id)),
-                None => name,
+        let is_given = counts.is_some();
+        caps.into_iter().map(move |(measure, value)| ListedLimit {
+            limit: StoredLimit {
+                scope: scope.clone(),
+                name: name.clone(),
+                queue: queue.clone(),
+                measure,
+                value,
+                is_given,
             },
-            (_, name) => name,
-        };
-        for (measure, value) in table.iter().filter(|(key, _)| measures.contains(key)) {
-            limits.push(ListedLimit {
-                limit: StoredLimit {
-                    scope: scope.clone(),
-                    name: name.clone(),
-                    queue: text("queue"),
-                    measure: measure.clone(),
-                    value: value.as_i64().unwrap_or_default(),
-                    is_given: text("counts") == "given",
-                },
-                source: "config",
-                is_pushed: None,
-            });
-        }
-    }
-    limits
+            source: "config",
+            is_pushed: None,
+        })
+    };
+    read.unwrap_or_default().iter().flat_map(list_limit).collect()
 }
 
 /// Returns the name of the user with this id, or the id if the user is unknown.

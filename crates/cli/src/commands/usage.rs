@@ -13,7 +13,7 @@ use crate::outcome::{Answer, Failure, Outcome, Result, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::plugin::running::{self, Running};
 use crate::site::database::DatabaseArg;
-use crate::ui::figures::{Unit, format_moment, plain, to_zoned, zone_name};
+use crate::ui::figures::{Unit, format_moment, parse_duration, plain, to_zoned, zone_name};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -413,14 +413,8 @@ pub(super) fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result
     if let Ok(seconds) = text.parse::<f64>() {
         return Ok(seconds);
     }
-    let ago = |unit: char, length: f64| {
-        text.strip_suffix(unit)?.parse::<f64>().ok().map(|number| present - number * length)
-    };
-    let days = 24.0 * HOUR;
-    for found in [ago('m', 60.0), ago('h', HOUR), ago('d', days), ago('w', 7.0 * days)] {
-        if let Some(instant) = found.filter(|instant| instant.is_finite()) {
-            return Ok(instant);
-        }
+    if let Ok(ago) = parse_duration(text) {
+        return Ok(present - ago.as_secs_f64());
     }
     let local: Option<DateTime> = text.parse().ok();
     local

@@ -3,14 +3,12 @@
 //!
 //! 1. The environment variable FLUX_FAIRSHARE_DATABASE.
 //! 2. The path that flux-accounting was built for. The path is read from the file of flux-accounting's Python
-//!    module, because this is cheap. Python is started only if this file is not found.
+//!    module, without starting Python.
 //! 3. The path that flux-accounting has on most systems.
 
 use std::cell::OnceCell;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use super::input::Wait;
 use crate::outcome::Result;
@@ -74,8 +72,7 @@ fn find() -> Found {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Found { path: path.into(), by: Some(VARIABLE) };
     }
-    let commands = command_directories();
-    if let Some(path) = read_module_path(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
+    if let Some(path) = read_module_path(&command_directories()) {
         return Found { path, by: Some("flux-accounting's own default") };
     }
     Found {
@@ -136,47 +133,9 @@ fn parse_db_path(module: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// Runs flux-accounting's Python module with `flux python`, the Python that Flux was built for, and returns its database path.
-fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
-    if !commands.iter().any(|directory| has_accounting(directory)) {
-        return None;
-    }
-    let program = "import fluxacct.accounting; print(fluxacct.accounting.DB_PATH)";
-    let output = Command::new(flux)
-        .args(["python", "-c", program])
-        // Python searches its working directory for modules first, and another user may have put a module
-        // there.
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    path.starts_with('/').then(|| PathBuf::from(path))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{from_python, parse_db_path};
-    use std::path::Path;
-    use std::process::Command;
-
-    #[test]
-    fn python_is_started_in_the_root_directory() {
-        let room = tempfile::tempdir().expect("a directory");
-        let flux = room.path().join("flux");
-        // A shell writes the program. If the test wrote the program itself, a child process of another test could hold the file open
-        // for writing, and the program would not start.
-        let make = "printf '#!/bin/sh\\npwd >\"$0.started\"\\necho /nowhere.db\\n' >flux && chmod +x flux && touch flux-account.py";
-        let made = Command::new("sh").args(["-c", make]).current_dir(room.path()).status();
-        assert!(made.expect("sh runs").success());
-        let found = from_python(flux.as_os_str(), &[room.path().to_owned()]);
-        assert_eq!(found.as_deref(), Some(Path::new("/nowhere.db")));
-        assert_eq!(std::fs::read_to_string(room.path().join("flux.started")).expect("it ran"), "/\n");
-        let found = from_python(flux.as_os_str(), &[room.path().join("elsewhere")]);
-        assert_eq!(found, None, "without flux-accounting nothing is started");
-    }
+    use super::parse_db_path;
 
     #[test]
     fn the_database_path_is_read_from_the_module() {

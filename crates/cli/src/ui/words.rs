@@ -61,7 +61,7 @@ impl<'a> Words<'a> {
         for word in text.split_inclusive(' ') {
             let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
             let (number, after) = word.split_at(digits);
-            let name = match last {
+            let name = match last.trim_start_matches('(') {
                 "job " => number.parse().ok().map(|id| self.job(id)),
                 "user " => number.parse().ok().map(|id| self.user(id)),
                 _ => None,
@@ -150,6 +150,7 @@ mod tests {
         for (text, named) in [
             ("the end of job 12, of user 7: 4 of user 8", "the end of job ƒ12, of user ann: 4 of user 8"),
             ("job 12", "job ƒ12"),
+            ("bad (user 7, bank chem)", "bad (user ann, bank chem)"),
             ("4 of 4 jobs of user 7", "4 of 4 jobs of user ann"),
             ("a job of another user", "a job of another user"),
             ("", ""),

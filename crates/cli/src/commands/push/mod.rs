@@ -5,8 +5,8 @@ pub(super) mod parts;
 
 use std::path::Path;
 
+use jiff::tz::TimeZone;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, Result, failure, mark_stored};
@@ -18,6 +18,7 @@ use crate::site::mending;
 use crate::ui::companions::add_companion_members;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
+use crate::ui::words::Words;
 use fairshare_accounting::pipeline::budgets;
 use fairshare_accounting::pipeline::fairshare::read_and_check_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
@@ -264,38 +265,23 @@ fn warn(path: &Path, text: &str) -> Result<()> {
 /// Checks a site document as the plugin would, and returns the warnings.
 fn check_document(path: &Path, text: &str) -> Result<Vec<String>> {
     let place = path.display();
-    let record = |index: usize| {
-        let document: Value = serde_json::from_str(text).ok()?;
-        let record = document.get(ASSOCIATIONS)?.get(index)?;
-        Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
-    };
     match document::check(text) {
         Ok((warnings, more)) => {
-            let named = |warning: &String| format!("{place}: {}", add_association_name(warning, record));
+            let named = |warning: &String| format!("{place}: {}", add_user_names(warning));
             let more = (more > 0).then(|| format!("{place}: more warnings of this kind: {more}"));
             Ok(warnings.iter().map(named).chain(more).collect())
         }
         Err(fault) => {
-            let fault = add_association_name(&fault, record);
+            let fault = add_user_names(&fault);
             Err(failure(format!("{place}: the plugin would refuse the data: {fault}")))
         }
     }
 }
 
-const ASSOCIATIONS: &str = "associations";
-
-/// Adds user and bank to a message about `associations[3]`. `record` returns user id and bank of an index.
-fn add_association_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
-    let index = || {
-        let (_, rest) = said.split_once(ASSOCIATIONS)?;
-        rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
-    };
-    let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
-    let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
-    // The plugin's text may end with the user id and the bank, but it never contains the user's name.
-    let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
-    let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
-    format!("{bare} (user {name}{userid}{bank})")
+/// Adds the names of users to a message of the plugin, which has only their ids.
+fn add_user_names(said: &str) -> String {
+    let name = |userid| user_name(userid).map(|name| format!("{name}, {userid}"));
+    Words::new(f58, name, TimeZone::UTC, 0.0).named(said)
 }
 
 /// Describes a failed connection; if permission is missing, adds that only the instance owner may push.
@@ -389,23 +375,16 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                let error = self.describe_refused_record(&error.to_string());
+                let error = add_user_names(&error.to_string());
                 let message = format!("{}: only a part was accepted: {error}{hint}", self.path.display());
                 Err(failure(message))
             }
         }
     }
 
-    /// Adds the path, user and bank to the plugin's refusal of a push.
+    /// Adds the path and the names of users to the plugin's refusal of a push.
     fn explain_refusal(&self, error: &Failure) -> Failure {
-        failure(format!("{}: {}", self.path.display(), self.describe_refused_record(&error.to_string())))
-    }
-
-    fn describe_refused_record(&self, said: &str) -> String {
-        add_association_name(said, |index| {
-            let record = self.data.associations.get(index)?;
-            Some((record.userid.to_string(), record.bank.clone()))
-        })
+        failure(format!("{}: {}", self.path.display(), add_user_names(&error.to_string())))
     }
 }
 
@@ -414,23 +393,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_user_and_the_bank() {
-        let nobodys = |_| Some(("0".to_owned(), String::new()));
-        assert_eq!(
-            add_association_name("associations[3].bank: bad", nobodys),
-            "associations[3].bank: bad (user root, 0)"
-        );
-        let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
+    fn a_refusal_names_the_user() {
         for (message, named) in [
-            ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),
             (
-                "associations[3].bank: bad (user 0, bank chem)",
-                "associations[3].bank: bad (user root, 0, bank chem)",
+                "x: associations[3].bank: bad (user 0, bank chem)",
+                "x: associations[3].bank: bad (user root, 0, bank chem)",
             ),
-            ("associations[4].bank: bad", "associations[4].bank: bad"),
+            ("associations[3].bank: bad (user 0)", "associations[3].bank: bad (user root, 0)"),
             ("queues[3].queue: bad", "queues[3].queue: bad"),
         ] {
-            assert_eq!(add_association_name(message, record), named);
+            assert_eq!(add_user_names(message), named);
         }
     }
 

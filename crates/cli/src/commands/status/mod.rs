@@ -25,6 +25,7 @@ use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
 use fairshare_engine::ids::{Limit, UserId, f58};
+use fairshare_engine::limits::RULES;
 use fairshare_engine::standing::TreePage;
 
 /// Show the state of the priority plugin: its data, weights and half-life, jobs held by each limit
@@ -492,7 +493,8 @@ impl Summary {
         let mut by_limit = BTreeMap::new();
         for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
         {
-            *by_limit.entry(find_limit_of_dependency(limit).to_owned()).or_default() += 1;
+            let name = RULES.parse(limit).map_or(limit.as_str(), |found| found.hold.name());
+            *by_limit.entry(name.to_owned()).or_default() += 1;
         }
         let named_banks: BTreeSet<&str> = all().map(|association| association.bank_name.as_str()).collect();
         Summary {
@@ -507,26 +509,5 @@ impl Summary {
             held: all().map(|association| association.held_jobs.len()).sum(),
             by_limit,
         }
-    }
-}
-
-/// Returns the name of the limit that a dependency is for. If the dependency ends with a number, such as `.2`,
-/// removes the number. The number marks a repeated use of the limit.
-fn find_limit_of_dependency(dependency: &str) -> &str {
-    match dependency.rsplit_once('.') {
-        Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
-        _ => dependency,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::find_limit_of_dependency;
-
-    #[test]
-    fn the_use_count_is_removed_from_a_dependency_name_of_a_limit() {
-        assert_eq!(find_limit_of_dependency("max-run-jobs-queue"), "max-run-jobs-queue");
-        assert_eq!(find_limit_of_dependency("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
-        assert_eq!(find_limit_of_dependency("a.b"), "a.b");
     }
 }
