@@ -160,7 +160,7 @@ impl Snapshot<'_> {
                 progress(done);
             }
         };
-        let mut write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             let sql = format!("UPDATE association_table SET job_usage = ?2 WHERE {associations} = ?1");
             let mut update = self.transaction.prepare(&sql)?;
             for (at, usage) in &changes.usages {
@@ -202,8 +202,7 @@ impl Snapshot<'_> {
             } else {
                 self.write_rows(ledger, bins, changes, &mut report_progress)
             }
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 
     fn write_rows(

@@ -97,7 +97,7 @@ impl Snapshot<'_> {
     /// Stores a deposit and returns its number. `deposit.id` is ignored.
     pub fn add_deposit(&self, deposit: &Deposit) -> StoreResult<i64> {
         let BudgetRecord { scope, name, unit, start, end, deposited, .. } = &deposit.budget;
-        let write = || -> rusqlite::Result<i64> {
+        self.run_sql(|| {
             self.create_kept_table(TABLE, "deposit", COLUMNS)?;
             self.transaction.execute_batch(REJECT_OVERLAP)?;
             self.transaction.execute(
@@ -117,8 +117,7 @@ impl Snapshot<'_> {
                 ],
             )?;
             Ok(self.transaction.last_insert_rowid())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 
     /// Returns the spent amount of a budget as the last sync stored it, in unit-milliseconds. Also returns true if
@@ -132,29 +131,30 @@ impl Snapshot<'_> {
             "SELECT spent, {is_final} FROM fairshare_spent_table WHERE (scope, name, unit, start) = (?1, ?2, ?3, ?4)"
         );
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let spent = self.transaction.query_row(&sql, (scope, name, unit.name(), start), read).optional();
-        spent.map_err(|error| self.sqlite_error(&error))
+        let key = (scope, name, unit.name(), start);
+        self.run_sql(|| self.transaction.query_row(&sql, key, read).optional())
     }
 
     /// Marks spent amounts as final if the window is over at `now` and started before `before`. Scrub removes records of jobs that
     /// ended before `before`. Both times are in seconds since the epoch.
     pub fn mark_final(&self, before: f64, now: f64) -> StoreResult<()> {
         let has_final = self.table("fairshare_spent_table")?.is_some_and(|it| it.has_column("final"));
-        let marked = has_final.then(|| self.transaction.execute(MARK_FINAL, (before, now))).transpose();
-        marked.map(|_| ()).map_err(|error| self.sqlite_error(&error))
+        if has_final {
+            self.run_sql(|| self.transaction.execute(MARK_FINAL, (before, now)))?;
+        }
+        Ok(())
     }
 
     /// Stores the spent amount of each budget. Lowers a stored amount only if `can_lower` is true.
     pub fn write_spent_amounts(&self, budgets: &[BudgetRecord], can_lower: bool) -> StoreResult<()> {
         let lacks_final = self.table("fairshare_spent_table")?.is_some_and(|it| !it.has_column("final"));
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.transaction.execute_batch(if lacks_final { ADD_FINAL } else { CREATE_SPENT })?;
             let mut insert = self.transaction.prepare(WRITE_SPENT)?;
             for BudgetRecord { scope, name, unit, start, spent, .. } in budgets {
                 insert.execute((scope, name, unit.name(), start, spent, can_lower))?;
             }
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 }

@@ -75,15 +75,14 @@ impl Snapshot<'_> {
         let Some(new) = history.rules().last().copied() else { return Ok(None) };
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let Resources { nodes, cores, gpus } = new.totals;
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.create_kept_table(RULES, "charge rule", RULE_COLUMNS)?;
             self.transaction.execute(
                 "INSERT INTO fairshare_charge_by_table (since, charge_by, nodes, cores, gpus) VALUES (?1, ?2, ?3, ?4, ?5)",
                 (new.since, new.charge_by.name(), count(nodes), count(cores), count(gpus)),
             )?;
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))?;
+        })?;
         Ok(Some(new))
     }
 
@@ -132,7 +131,7 @@ impl Snapshot<'_> {
         if new.is_empty() {
             return Ok(NewCharges { factors: new, rule });
         }
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.create_kept_table(TABLE, "charge factor", COLUMNS)?;
             let sql = "INSERT INTO fairshare_charge_table (queue, since, factor) VALUES (?1, ?2, ?3)";
             let mut insert = self.transaction.prepare(sql)?;
@@ -140,8 +139,7 @@ impl Snapshot<'_> {
                 insert.execute((&**queue, since, factor))?;
             }
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))?;
+        })?;
         Ok(NewCharges { factors: new, rule })
     }
 }

@@ -92,7 +92,7 @@ impl Snapshot<'_> {
 
     /// Stores a credit and returns its number. `credit.id` is ignored.
     pub fn add_credit(&self, credit: &Credit) -> StoreResult<i64> {
-        let write = || -> rusqlite::Result<i64> {
+        self.run_sql(|| {
             self.create_kept_table(TABLE, "credit", COLUMNS)?;
             let kind = if credit.is_set { "set" } else { "add" };
             self.transaction.execute(
@@ -113,7 +113,6 @@ impl Snapshot<'_> {
                 ],
             )?;
             Ok(self.transaction.last_insert_rowid())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 }

@@ -32,7 +32,7 @@ impl Snapshot<'_> {
             has("bank"),
             has("requested_duration")
         );
-        let mut read = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             let mut statement = self.transaction.prepare(&sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
@@ -54,8 +54,7 @@ impl Snapshot<'_> {
                 });
             }
             Ok(())
-        };
-        read().map_err(|error| self.sqlite_error(&error))?;
+        })?;
         self.check_database_unchanged()
     }
 }

@@ -106,7 +106,7 @@ impl Snapshot<'_> {
             COLUMNS.split(' ').zip(&known).filter(|(_, known)| **known).map(|(name, _)| name).collect();
         let placeholders = vec!["?"; names.len()].join(", ");
         let sql = format!("INSERT OR IGNORE INTO jobs ({}) VALUES ({placeholders})", names.join(", "));
-        let insert = || -> rusqlite::Result<u64> {
+        self.run_sql(|| {
             let mut statement = self.transaction.prepare_cached(&sql)?;
             let mut inserted = 0;
             for record in records {
@@ -130,22 +130,21 @@ impl Snapshot<'_> {
                 inserted += statement.execute(params_from_iter(cells))? as u64;
             }
             Ok(inserted)
-        };
-        insert().map_err(|error| self.sqlite_error(&error))
+        })
     }
 
     /// Returns the end of the newest job on record that ended at or before `until`, or `None` if none exists.
     pub fn newest_inactive(&self, until: f64) -> StoreResult<Option<f64>> {
         self.required_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
-        self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(sql, [until], |row| row.get(0)))
     }
 
     /// Returns the end of the oldest job on record that has an end, or `None` if none exists.
     pub fn oldest_inactive(&self) -> StoreResult<Option<f64>> {
         self.required_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(sql, [], |row| row.get(0)))
     }
 
     /// Calls `each` with the selected records, in the order of rows or of the given ids.
@@ -171,7 +170,7 @@ impl Snapshot<'_> {
             Which::Ids(_) => format!("{select} WHERE id = ?1"),
             Which::EndedSince(_) => format!("{select} WHERE t_inactive >= ?1"),
         };
-        let mut read = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             let mut statement = self.transaction.prepare(&sql)?;
             match which {
                 Which::All => visit_records(statement.query([])?, each),
@@ -181,8 +180,7 @@ impl Snapshot<'_> {
                     ids.iter().try_for_each(|id| visit_records(statement.query([id.to_string()])?, each))
                 }
             }
-        };
-        read().map_err(|error| self.sqlite_error(&error))?;
+        })?;
         self.check_database_unchanged()
     }
 
@@ -194,10 +192,7 @@ impl Snapshot<'_> {
     /// Returns the row of a record, or `None` if it was removed.
     pub fn find_row_of_job(&self, id: &str) -> StoreResult<Option<i64>> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
-        self.transaction
-            .query_row(&sql, [id], |row| row.get(0))
-            .optional()
-            .map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(&sql, [id], |row| row.get(0)).optional())
     }
 
     /// Returns row and job id of the newest record, or `None` if no such record exists.
@@ -205,7 +200,7 @@ impl Snapshot<'_> {
         let number = self.job_rows()?;
         let sql = format!("SELECT {number}, CAST(id AS text) FROM jobs ORDER BY {number} DESC LIMIT 1");
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(&sql, [], read).optional())
     }
 
     /// Returns the job id of the last record whose row is at most `row`.
@@ -213,23 +208,20 @@ impl Snapshot<'_> {
         let number = self.job_rows()?;
         let sql =
             format!("SELECT CAST(id AS text) FROM jobs WHERE {number} <= ?1 ORDER BY {number} DESC LIMIT 1");
-        self.transaction
-            .query_row(&sql, [row], |row| row.get(0))
-            .optional()
-            .map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(&sql, [row], |row| row.get(0)).optional())
     }
 
     /// Returns the number of records of jobs that ended before `time`.
     pub fn count_jobs_ended_before(&self, time: f64) -> StoreResult<usize> {
         let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
-        let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
-        count.map(|count| count as usize).map_err(|error| self.sqlite_error(&error))
+        let count: u32 = self.run_sql(|| self.transaction.query_row(sql, [time], |row| row.get(0)))?;
+        Ok(count as usize)
     }
 
     /// Removes the records of jobs that ended before `time`, and returns their number.
     pub fn remove_jobs_before(&self, time: f64) -> StoreResult<usize> {
         let sql = "DELETE FROM jobs WHERE t_inactive < ?1";
-        self.transaction.execute(sql, [time]).map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.execute(sql, [time]))
     }
 
     fn job_rows(&self) -> StoreResult<&'static str> {

@@ -376,7 +376,7 @@ impl Snapshot<'_> {
         columns: &[&'static str],
         mut each: impl FnMut(&QueryRow<'_, '_>) -> Result<(), String>,
     ) -> StoreResult<()> {
-        let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut statement = self.run_sql(|| self.transaction.prepare(sql))?;
         let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut number = 0;
         while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {

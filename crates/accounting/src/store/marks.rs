@@ -194,7 +194,7 @@ impl Snapshot<'_> {
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
         let old = self.table(MARKS)?;
         let missing = |name: &&&str| old.as_ref().is_some_and(|table| !table.has_column(name));
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.transaction.execute_batch(
                 "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
                      one integer PRIMARY KEY CHECK (one = 1), period_start real, period_end real, half_life real,
@@ -239,8 +239,7 @@ impl Snapshot<'_> {
                 ],
             )?;
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 
     /// Reads the state of the last complete fetch, or `None` if there was none.
@@ -250,11 +249,7 @@ impl Snapshot<'_> {
         let oldest = if table.has_column("oldest") { "CAST(oldest AS real)" } else { "NULL" };
         let sql = format!("SELECT CAST(fetched AS real), {oldest} FROM {FETCH_MARKS} WHERE one = 1");
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<f64>>(0)?, row.get(1)?));
-        let found = self
-            .transaction
-            .query_row(&sql, [], read)
-            .optional()
-            .map_err(|error| self.sqlite_error(&error))?;
+        let found = self.run_sql(|| self.transaction.query_row(&sql, [], read).optional())?;
         Ok(found.and_then(|(fetched, oldest)| Some(LastFetchState { fetched: fetched?, oldest })))
     }
 
@@ -269,7 +264,7 @@ impl Snapshot<'_> {
     /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
     pub fn store_complete_fetch_state(&self, marks: LastFetchState) -> StoreResult<()> {
         let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has_column("oldest"));
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.transaction.execute_batch(&format!(
                 "CREATE TABLE IF NOT EXISTS {FETCH_MARKS} (
                      one integer PRIMARY KEY CHECK (one = 1), fetched real, oldest real)"
@@ -281,7 +276,6 @@ impl Snapshot<'_> {
             let sql =
                 format!("INSERT OR REPLACE INTO {FETCH_MARKS} (one, fetched, oldest) VALUES (1, ?1, ?2)");
             self.transaction.execute(&sql, (marks.fetched, marks.oldest)).map(drop)
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 }

@@ -143,6 +143,11 @@ impl Snapshot<'_> {
         StoreError::from_sqlite(self.path, self.wait, error).with_access(self.access)
     }
 
+    /// Runs SQL statements. An error of SQLite becomes an error about this database.
+    fn run_sql<T>(&self, statements: impl FnOnce() -> rusqlite::Result<T>) -> StoreResult<T> {
+        statements().map_err(|error| self.sqlite_error(&error))
+    }
+
     fn error(&self, reason: Reason) -> StoreError {
         let reason = match reason {
             // The text contains an SQL command with a placeholder for the path of the database.
@@ -186,9 +191,7 @@ impl Snapshot<'_> {
 
     /// Returns `PRAGMA user_version`, which is 0 before flux-accounting 0.20.
     pub fn schema_version(&self) -> StoreResult<i64> {
-        self.transaction
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row("PRAGMA user_version", [], |row| row.get(0)))
     }
 }
 

@@ -138,8 +138,9 @@ impl Snapshot<'_> {
             .is_some_and(|table| table.has_column("end_half_life_period"))
         {
             let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
-            let boundary = self.transaction.query_row(sql, [], |row| row.get(0)).optional();
-            pace.boundary = boundary.map_err(|error| self.sqlite_error(&error))?.and_then(to_number);
+            let boundary =
+                self.run_sql(|| self.transaction.query_row(sql, [], |row| row.get(0)).optional())?;
+            pace.boundary = boundary.and_then(to_number);
         }
         Ok(pace)
     }
@@ -151,7 +152,7 @@ impl Snapshot<'_> {
             return Ok((columns > 0).then(|| columns - 1));
         }
         let sql = "SELECT max(period) FROM job_usage_per_association_table WHERE typeof(period) = 'integer'";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(sql, [], |row| row.get(0)))
     }
 }
 

@@ -93,8 +93,7 @@ impl Snapshot<'_> {
         if self.table(NAME)?.is_some_and(|table| table.has_column("last_job_timestamp")) {
             let sql = "SELECT count(*) FROM job_usage_factor_table \
                        WHERE CAST(last_job_timestamp AS real) > ?1 AND CAST(last_job_timestamp AS real) <= ?2";
-            let counted = self.transaction.query_row(sql, [marks.ran, now], |row| row.get(0));
-            newer = counted.map_err(|error| self.sqlite_error(&error))?;
+            newer = self.run_sql(|| self.transaction.query_row(sql, [marks.ran, now], |row| row.get(0)))?;
         }
         Ok((newer == 0).then_some(marks.ran))
     }

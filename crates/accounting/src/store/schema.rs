@@ -89,15 +89,14 @@ impl Table {
 impl Snapshot<'_> {
     /// Returns the columns of a table, or `None` if the table does not exist.
     pub(super) fn table(&self, name: &'static str) -> StoreResult<Option<Table>> {
-        let read = || -> rusqlite::Result<Table> {
+        let table = self.run_sql(|| {
             let mut statement = self.transaction.prepare("SELECT name FROM pragma_table_info(?1)")?;
             let columns = statement.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
             let numbered =
                 "SELECT type != 'view' AND NOT wr FROM pragma_table_list(?1) WHERE schema = 'main'";
             let numbered = self.transaction.query_row(numbered, [name], |row| row.get(0)).optional()?;
             Ok(Table { name, columns, numbered: numbered.unwrap_or(false) })
-        };
-        let table = read().map_err(|error| self.sqlite_error(&error))?;
+        })?;
         Ok((!table.columns.is_empty()).then_some(table))
     }
 

@@ -88,7 +88,7 @@ impl Snapshot<'_> {
 
     /// Stores a limit, replacing one with the same scope, name, queue and measure.
     pub fn set_limit(&self, limit: &StoredLimit) -> StoreResult<()> {
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.transaction.execute(
                 "CREATE TABLE IF NOT EXISTS fairshare_limit_table (scope TEXT NOT NULL, name TEXT NOT NULL, \
                  queue TEXT NOT NULL DEFAULT '', measure TEXT NOT NULL, value INTEGER NOT NULL, \
@@ -103,18 +103,14 @@ impl Snapshot<'_> {
                 (scope, name, queue, measure, value, counts),
             )?;
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 
     /// Removes a limit.
     pub fn unset_limit(&self, limit: &StoredLimit) -> StoreResult<()> {
         let StoredLimit { scope, name, queue, measure, .. } = limit;
         let sql = "DELETE FROM fairshare_limit_table WHERE scope = ?1 AND name = ?2 AND queue = ?3 AND measure = ?4";
-        self.transaction
-            .execute(sql, (scope, name, queue, measure))
-            .map(drop)
-            .map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.execute(sql, (scope, name, queue, measure)).map(drop))
     }
 
     /// Returns true if the bank exists.
@@ -137,7 +133,7 @@ impl Snapshot<'_> {
 
     fn has_row(&self, sql: &str, values: &[&str]) -> StoreResult<bool> {
         let values = rusqlite::params_from_iter(values);
-        self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
+        self.run_sql(|| self.transaction.query_row(sql, values, |row| row.get(0)))
     }
 
     /// Returns the ids of the users that have associations.

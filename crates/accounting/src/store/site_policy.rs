@@ -56,7 +56,7 @@ impl Snapshot<'_> {
         let chosen = site.options.settings().into_iter().zip(defaults);
         let rows =
             chosen.filter(|(chosen, default)| chosen != default).map(|((name, value), _)| (name, value));
-        let write = || -> rusqlite::Result<()> {
+        self.run_sql(|| {
             self.transaction
                 .execute("DELETE FROM config_table WHERE substr(key, 1, 10) = 'fairshare.'", [])?;
             let mut insert =
@@ -66,7 +66,6 @@ impl Snapshot<'_> {
                 insert.execute([format!("{PREFIX}{name}"), value])?;
             }
             Ok(())
-        };
-        write().map_err(|error| self.sqlite_error(&error))
+        })
     }
 }

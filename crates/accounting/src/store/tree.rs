@@ -177,7 +177,7 @@ impl Snapshot<'_> {
                 outcome = outcome.and_then(|()| each(&period.to_string(), &column, "job_usage_factor_table"));
             }
         }
-        outcome.map_err(|error| self.sqlite_error(&error))?;
+        self.run_sql(|| outcome)?;
         for (user, bank, credits) in self.read_usage_bins_with_credits(of)? {
             credits.into_iter().for_each(|bin| take(&user, &bank, bin));
         }
@@ -188,7 +188,7 @@ impl Snapshot<'_> {
     pub fn write_fairshare(&self, changes: &[(i64, f64)], progress: &mut dyn FnMut(u64)) -> StoreResult<()> {
         let number = self.row_number("association_table")?;
         let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
-        let write = |progress: &mut dyn FnMut(u64)| -> rusqlite::Result<()> {
+        self.run_sql(|| {
             let mut statement = self.transaction.prepare(&sql)?;
             for (done, (rowid, fairshare)) in changes.iter().enumerate() {
                 statement.execute((*rowid, *fairshare))?;
@@ -197,8 +197,7 @@ impl Snapshot<'_> {
                 }
             }
             Ok(())
-        };
-        write(progress).map_err(|error| self.sqlite_error(&error))
+        })
     }
 }
 

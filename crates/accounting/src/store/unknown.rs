@@ -46,18 +46,18 @@ impl Snapshot<'_> {
     pub fn unknown_columns(&self) -> StoreResult<Vec<UnknownColumn>> {
         let mut unknown = Vec::new();
         for (table, known) in known_columns() {
-            let read = || -> rusqlite::Result<Vec<(String, Option<String>)>> {
+            let found: Vec<(String, Option<String>)> = self.run_sql(|| {
                 let mut statement =
                     self.transaction.prepare("SELECT name, dflt_value FROM pragma_table_info(?1)")?;
                 statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-            };
-            for (column, default) in read().map_err(|error| self.sqlite_error(&error))? {
+            })?;
+            for (column, default) in found {
                 if known.iter().any(|name| column.eq_ignore_ascii_case(name)) {
                     continue;
                 }
                 let default = default.unwrap_or_else(|| "NULL".to_owned());
                 let default_value = parse_literal(&default);
-                let count = || -> rusqlite::Result<usize> {
+                let rows = self.run_sql(|| {
                     let sql = format!("SELECT \"{}\" FROM {table}", column.replace('"', "\"\""));
                     let mut statement = self.transaction.prepare(&sql)?;
                     let mut rows = statement.query([])?;
@@ -66,8 +66,7 @@ impl Snapshot<'_> {
                         other += usize::from(!is_default(row.get_ref(0)?, &default_value));
                     }
                     Ok(other)
-                };
-                let rows = count().map_err(|error| self.sqlite_error(&error))?;
+                })?;
                 if rows > 0 {
                     unknown.push(UnknownColumn { table, column, default, rows });
                 }
