@@ -8,7 +8,7 @@ use super::{
     queue_shapes, shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId, Queue};
-use crate::ids::{BankName, Measure, UserId};
+use crate::ids::{BankName, UserId};
 use crate::limits::Size;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub enum RejectionCause {
     ActiveJobs,
     /// The resources of the jobspec can't be counted.
     Resources,
-    /// The job requests too many or too few nodes, cores or GPUs.
+    /// The job requests too many or too few nodes, cores or GPUs, or exceeds a limit of a scope on one job.
     Size,
     /// The job has no time limit, or its time limit is too long.
     TimeLimit,
@@ -94,7 +94,7 @@ type Known<'a> = (AssociationId, &'a Association);
 type Check = fn(&Shared, Known<'_>, &JobFacts<'_>) -> Option<String>;
 
 /// The checks of a job whose association is known, in order. The first check that fails gives the message.
-const CHECKS: [(RejectionCause, Check); 13] = [
+const CHECKS: [(RejectionCause, Check); 12] = [
     (RejectionCause::Bank, disabled_rejection),
     (RejectionCause::Queue, queue_rejection),
     (RejectionCause::Project, |shared, (id, _), facts| shared.forbidden_project(id, facts.project)),
@@ -108,9 +108,6 @@ const CHECKS: [(RejectionCause, Check); 13] = [
         find_queue_shape_violation(shared, facts, queue_shapes::time_limit_rejection)
     }),
     (RejectionCause::Size, size_rejection),
-    (RejectionCause::TimeLimit, |shared, (id, _), facts| {
-        find_scope_rejection(shared, id, facts, Measure::is_time)
-    }),
     (RejectionCause::Budget, |shared, (id, _), facts| budget_rejection(shared, id, facts)),
     (RejectionCause::Queue, |shared, (id, _), facts| move_rejection(shared, id, facts)),
     (RejectionCause::Name, |_, _, facts| long_name_rejection(facts)),
@@ -195,24 +192,14 @@ fn find_queue_shape_violation(
     shared.book.queues_of(facts.queue).find_map(|queue| check(queue, size))
 }
 
-/// Returns the text that rejects a job because it alone exceeds a limit of the site on a measure that `is_checked` selects.
-fn find_scope_rejection(
-    shared: &Shared,
-    id: AssociationId,
-    facts: &JobFacts<'_>,
-    is_checked: fn(Measure) -> bool,
-) -> Option<String> {
-    let queue = queue_name(shared, facts.queue);
-    shared.limits().find_scope_rejection(id, queue.as_ref(), facts.full_size()?, is_checked)
-}
-
 pub fn size_rejection(shared: &Shared, (id, association): Known<'_>, facts: &JobFacts<'_>) -> Option<String> {
     let size = facts.full_size()?;
     let rejection = |association: &Association| {
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
     let Some(text) = rejection(association) else {
-        return find_scope_rejection(shared, id, facts, |measure| !measure.is_time());
+        let queue = queue_name(shared, facts.queue);
+        return shared.limits().find_scope_rejection(id, queue.as_ref(), size);
     };
     let other = find_bank_that_accepts_job(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} accepts the job")))

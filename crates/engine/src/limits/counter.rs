@@ -585,17 +585,15 @@ impl<'a> Limits<'a> {
         self.active_jobs_limits(association, queue, moved).into_iter().find(|limit| limit.headroom() == 0)
     }
 
-    /// Returns the rejection message if the job alone is larger than a limit of the site allows. Only limits on the
-    /// measures that `is_checked` selects are checked.
+    /// Returns the rejection message if the job alone is larger than a limit of the site allows.
     pub fn find_scope_rejection(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
         size: Size,
-        is_checked: fn(Measure) -> bool,
     ) -> Option<String> {
         self.filter_counting_scopes(association, queue, |ids| &ids.all).find_map(|(_, scope)| {
-            let mut caps = scope.caps.iter().filter(|(amount, _)| is_checked(amount.measure));
+            let mut caps = scope.caps.iter();
             caps.find_map(|(amount, cap)| rejection(&scope.target, scope.queue.as_ref(), *amount, *cap, size))
         })
     }
