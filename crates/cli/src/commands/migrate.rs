@@ -130,7 +130,7 @@ fn check_data(flux: &Flux) -> Result<()> {
         )));
     }
     if stats.jobs.waiting > 0 {
-        let jobs = count(usize::try_from(stats.jobs.waiting).unwrap_or(usize::MAX), "job");
+        let jobs = count(stats.jobs.waiting, "job");
         remark(format_args!(
             "{jobs} of users without data are not listed: whether a limit holds them is unknown until the \
              users' records are pushed; \"flux fairshare status\" names the users"

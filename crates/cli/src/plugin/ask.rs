@@ -153,16 +153,21 @@ pub(crate) fn describe_job_instance(flux: &Flux) -> Option<String> {
     ))
 }
 
-/// Returns true if a plugin named mf_priority is loaded. Guests may not list the plugins. For guests, the
-/// plugin is loaded if `rec_update`, a method for the instance owner, is refused with EPERM.
-fn is_loaded(flux: &Flux) -> bool {
-    #[derive(Deserialize)]
+/// Returns all plugins of the job manager, in the order in which Flux calls them. Guests may not ask.
+pub(crate) fn request_plugins(flux: &Flux) -> Result<Vec<String>, FluxError> {
+    #[derive(Default, Deserialize)]
     struct Plugins {
         plugins: Vec<String>,
     }
-    match flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#) {
-        Ok(answer) => serde_json::from_str::<Plugins>(&answer.unwrap_or_default())
-            .is_ok_and(|list| list.plugins.iter().any(|name| name.starts_with("mf_priority"))),
+    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#)?.unwrap_or_default();
+    Ok(serde_json::from_str::<Plugins>(&answer).unwrap_or_default().plugins)
+}
+
+/// Returns true if a plugin named mf_priority is loaded. Guests may not list the plugins. For guests, the
+/// plugin is loaded if `rec_update`, a method for the instance owner, is refused with EPERM.
+fn is_loaded(flux: &Flux) -> bool {
+    match request_plugins(flux) {
+        Ok(plugins) => plugins.iter().any(|name| name.starts_with("mf_priority")),
         Err(FluxError::Request { errno: libc::EPERM, .. }) => {
             let answer = flux.rpc("job-manager.mf_priority.rec_update", "{}");
             matches!(answer, Err(FluxError::Request { errno: libc::EPERM, .. }))

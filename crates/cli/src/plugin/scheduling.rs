@@ -301,20 +301,19 @@ fn compare_resources(
     let within = if nodes.len() < of_queue.len() { "within its constraint " } else { "" };
     let owner = requirement.map_or("the instance".to_owned(), |(name, _)| format!("queue {name}"));
     let owner = format!("{within}{owner}");
-    let many = |amount: u64, unit: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), unit);
     let too_few = |wanted: u64, unit: &str, of_node: fn(&NodeShape) -> u64| {
         let there: u64 = nodes.values().map(|node| node.count * of_node(node)).sum();
-        (wanted > there).then(|| format!("it requests {}, and {owner} has {there}", many(wanted, unit)))
+        (wanted > there).then(|| format!("it requests {}, and {owner} has {there}", count(wanted, unit)))
     };
     let too_small = |wanted: &NodeShape| {
         let is_enough = |node: &&NodeShape| node.cores >= wanted.cores && node.gpus >= wanted.gpus;
         let there: u64 = nodes.values().filter(is_enough).map(|node| node.count).sum();
-        let mut each = vec![many(wanted.cores, "core")];
-        each.extend((wanted.gpus > 0).then(|| many(wanted.gpus, "GPU")));
-        let such = if there == 0 { "no such node".to_owned() } else { many(there, "such node") };
+        let mut each = vec![count(wanted.cores, "core")];
+        each.extend((wanted.gpus > 0).then(|| count(wanted.gpus, "GPU")));
+        let such = if there == 0 { "no such node".to_owned() } else { count(there, "such node") };
         (wanted.count > there).then(|| {
             let per_node = if wanted.count == 1 { "" } else { " each" };
-            let (nodes, each) = (many(wanted.count, "node"), each.join(" and "));
+            let (nodes, each) = (count(wanted.count, "node"), each.join(" and "));
             format!("it requests {nodes} with {each}{per_node}, and {owner} has {such}")
         })
     };
@@ -338,8 +337,8 @@ fn compare_resources(
             ("node", request.nodes, [free.values().filter(is_free).count() as u64, nodes.len() as u64])
         }
     };
-    let free = format!("{} of {} free", number(free), many(total, unit));
-    let free = format!("it needs {}, and {owner} has {free}", many(needed, unit));
+    let free = format!("{} of {} free", number(free), count(total, unit));
+    let free = format!("it needs {}, and {owner} has {free}", count(needed, unit));
     Some([misfit, is_known.then_some(free)])
 }
 

@@ -77,8 +77,9 @@ pub(crate) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
 }
 
 /// Formats a count with its noun: `1 level`, `2 levels`, `1,000 levels`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
+pub(crate) fn count(number: impl ToString, noun: &str) -> String {
+    let number = super::figures::number(number);
+    format!("{number} {noun}{}", if number == "1" { "" } else { "s" })
 }
 
 /// Capitalizes a text and adds a period.

@@ -100,11 +100,10 @@ fn describe_size(teller: &TextPrinter<'_>, checked: &CheckedJob) -> String {
     parts.extend(checked.queue.as_ref().map(|queue| format!("in queue {queue}")));
     let project = checked.project.as_ref().filter(|project| project.as_str() != "*");
     parts.extend(project.map(|project| format!("for project {project}")));
-    let many = |amount: u64, what: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), what);
     let mut size = Vec::new();
-    size.extend((checked.nodes > 0).then(|| many(checked.nodes, "node")));
-    size.extend((checked.cores > 0).then(|| many(checked.cores, "core")));
-    size.extend((checked.gpus > 0).then(|| many(checked.gpus, "GPU")));
+    size.extend((checked.nodes > 0).then(|| count(checked.nodes, "node")));
+    size.extend((checked.cores > 0).then(|| count(checked.cores, "core")));
+    size.extend((checked.gpus > 0).then(|| count(checked.gpus, "GPU")));
     size.push(checked.duration.map_or("no time limit".to_owned(), exact_duration));
     format!("{}: {}.", parts.join(" "), size.join(", "))
 }

@@ -228,7 +228,7 @@ pub(crate) fn describe_preview(preview: &Preview) -> Vec<String> {
     lines.extend(describe_omitted_items(preview.rejected_count, preview.rejected.len(), "job", "would end"));
     lines.extend(preview.removed_with_jobs.iter().map(|association| {
         let RemovedAssociation { user, bank, jobs } = association;
-        let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
+        let jobs = count(*jobs, "live job");
         format!(
             "user {} in bank {} would be removed; {jobs} of this association would continue",
             format_user_or_id(user.0),

@@ -304,7 +304,6 @@ fn describe_place(association: &AssociationStanding, standing: &Standings, name:
 
 pub(super) fn describe_jobs(association: &AssociationStanding) -> String {
     let jobs = association.jobs;
-    let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     let blocked = match jobs.blocked {
         0 => String::new(),
         blocked => format!(", {} more blocked (urgency 0, priority 0 or dependencies)", number(blocked)),
@@ -312,7 +311,7 @@ pub(super) fn describe_jobs(association: &AssociationStanding) -> String {
     format!(
         "Jobs: {} running on {}, {} pending, {} more held{blocked}.",
         number(jobs.running),
-        many(jobs.cores, "core"),
+        count(jobs.cores, "core"),
         number(jobs.pending),
         number(jobs.held)
     )

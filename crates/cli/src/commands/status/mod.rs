@@ -6,11 +6,11 @@ use std::io::{Write, stdout};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::outcome::{Answer, Failure, Outcome, Result, failure};
-use crate::plugin::ask::{InstanceArg, describe_job_instance};
+use crate::plugin::ask::{InstanceArg, describe_job_instance, request_plugins};
 use crate::plugin::installed::load_command;
 use crate::plugin::live_tree::fetch_live_tree_settings;
 use crate::site::database::DatabaseArg;
@@ -128,13 +128,7 @@ pub(super) fn find_plugin(plugins: &[String]) -> Option<&str> {
 
 /// Returns all plugins of the job manager, in the order in which Flux calls them.
 pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>> {
-    #[derive(Deserialize)]
-    struct Plugins {
-        plugins: Vec<String>,
-    }
-    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(describe_query_failure)?;
-    let plugins: Plugins = serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)?;
-    Ok(plugins.plugins)
+    request_plugins(flux).map_err(describe_query_failure)
 }
 
 /// Returns the priority plugins in `plugins`, except `ours`. Plugins with other names are not returned,
@@ -240,7 +234,7 @@ fn print_summary(
         line("jobs", "unknown before the first push".to_owned())?;
         line("held", "unknown before the first push".to_owned())?;
     } else {
-        let cores = count(usize::try_from(summary.cores).unwrap_or(0), "core");
+        let cores = count(summary.cores, "core");
         line("jobs", format!("{} active, {} running on {cores}", summary.active, summary.running))?;
         line("held", if summary.held == 0 { "none".to_owned() } else { count(summary.held, "job") })?;
         for (limit, jobs) in &summary.by_limit {

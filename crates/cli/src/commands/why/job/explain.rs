@@ -149,8 +149,8 @@ impl TextPrinter<'_> {
                 .filter(|project| *project != "*")
                 .map(|project| format!("project {project}")),
         );
-        parts.push(count(usize::try_from(job.nodes).unwrap_or(0), "node"));
-        parts.push(count(usize::try_from(job.cores).unwrap_or(0), "core"));
+        parts.push(count(job.nodes, "node"));
+        parts.push(count(job.cores, "core"));
         parts.push(
             job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", duration(limit))),
         );
