@@ -6,6 +6,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit as Time, Zoned};
 
+use fairshare_protocol::settings;
+
 /// The unit of a usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -224,15 +226,15 @@ pub(crate) fn half_life_text(seconds: f64) -> String {
     }
 }
 
-/// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`. A day has 24 hours.
+/// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`, or a Flux Standard Duration such as `1.5d`. A day has 24 hours.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
-    let span: Span = text.trim().parse().map_err(|_| expected())?;
-    let seconds = span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).map_err(|_| expected())?;
-    // The limit is 100 years. A longer time after the present date could end beyond the last valid date.
-    if !(0.0..=3.2e9).contains(&seconds) {
-        return Err("expected a length of time from 0 to 100 years".to_owned());
-    }
+    let text = text.trim();
+    let total = |span: Span| span.total((Time::Second, SpanRelativeTo::days_are_24_hours())).ok();
+    let seconds = (text.parse().ok().and_then(total))
+        .or_else(|| settings::parse_duration(text).filter(|_| text.ends_with(char::is_alphabetic)))
+        // The limit is 100 years. A longer time after the present date could end beyond the last valid date.
+        .filter(|seconds| (0.0..=3.2e9).contains(seconds))
+        .ok_or("expected a length of time up to 100 years, like 7d, 36h or \"2 weeks\"")?;
     Ok(Duration::from_secs_f64(seconds))
 }
 
@@ -368,9 +370,14 @@ mod tests {
 
     #[test]
     fn durations_are_parsed_and_formatted() {
-        for (text, seconds) in
-            [("7d", 604_800), ("36h", 129_600), ("2 weeks", 1_209_600), ("P1D", 86_400), ("1d 12h", 129_600)]
-        {
+        for (text, seconds) in [
+            ("7d", 604_800),
+            ("36h", 129_600),
+            ("2 weeks", 1_209_600),
+            ("P1D", 86_400),
+            ("1d 12h", 129_600),
+            ("1.5d", 129_600),
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "7", "soon", "-1d", "900y", "1mo"] {
