@@ -29,10 +29,12 @@ pub(super) struct OpenStagedPush {
 }
 
 impl StagedPushes {
-    /// Opens a push, and ends the push that is open. Returns the number of the new push.
-    pub fn begin(&mut self, beginning: StagedPushOptions) -> u64 {
-        self.latest += 1;
-        let number = self.latest;
+    /// Opens a push at `now`, in seconds since the epoch, and ends the push that is open. Returns the number of the new push.
+    pub fn begin(&mut self, beginning: StagedPushOptions, now: f64) -> u64 {
+        // After a reload, a client that began a push earlier must not change the push of another client. So the numbers of the
+        // reloaded plugin are larger.
+        let number = (self.latest + 1).max((now * 1000.0) as u64);
+        self.latest = number;
         self.end(&format!("push {number} replaced it"));
         self.open = Some(OpenStagedPush { number, beginning, reader: Reader::default() });
         number

@@ -95,6 +95,19 @@ fn a_staged_push_is_not_visible_before_the_commit_or_after_an_abort() {
 }
 
 #[test]
+fn a_push_from_before_a_reload_does_not_change_a_later_push() {
+    let site = Site::new();
+    let earlier = site.begin();
+    site.host.remove(SO).unwrap();
+    site.host.advance(1.0);
+    site.load(&document());
+    let later = site.begin();
+    let text = site.refusal_text("policy_part", &json!({"push": earlier, "projects": []}));
+    assert!(text.contains("there is no such push"), "{text}");
+    assert_eq!(site.rpc("policy_abort", &json!({ "push": later })), Ok(None));
+}
+
+#[test]
 fn a_request_for_a_push_that_is_not_staged_is_refused() {
     let site = Site::new();
     let before = site.query();

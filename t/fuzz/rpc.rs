@@ -13,6 +13,8 @@ use super::{SiteCache, assert_no_control_characters, check_log, configured_data,
 use crate::abi::{Site, document, job, topic};
 
 const EPERM: i32 = 1;
+/// The number of the first push of a site: the time at which the embedded job manager starts, in milliseconds.
+const FIRST_PUSH: u64 = 1_700_000_000_000;
 /// The methods that guests may call.
 const GUEST_METHODS: [&str; 4] = ["explain", "standing", "jobs", "check_job"];
 
@@ -29,8 +31,10 @@ fn list_payloads(method: &str) -> Vec<Value> {
         "rec_config_update" => vec![json!({"data": {"deny_unknown_queues": true, "zero_score": "floor"}})],
         "policy_update" => vec![all.clone(), json!({"data": all, "dry_run": true})],
         "policy_begin" => vec![json!({"dry_run": false, "keep_config": true, "expires": 60})],
-        "policy_part" => vec![json!({"push": 1, "associations": all["associations"], "banks": all["banks"]})],
-        "policy_commit" | "policy_abort" => vec![json!({"push": 1})],
+        "policy_part" => {
+            vec![json!({"push": FIRST_PUSH, "associations": all["associations"], "banks": all["banks"]})]
+        }
+        "policy_commit" | "policy_abort" => vec![json!({"push": FIRST_PUSH})],
         "associations" => vec![json!({"after": [5001, "A"], "user": 5002, "limit": 10})],
         "priorities" | "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
         "hand_over" => vec![json!({"after": 1, "limit": 10})],

@@ -26,7 +26,7 @@ pub fn answer_push_begin(plugin: &MfPriority, host: Host<'_, MfPriority>, reques
     plugin.feed_request_event(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
     plugin.costs.step.set(CompletedPushStep::Begin);
     let expires = beginning.expires;
-    let number = plugin.staged_pushes.borrow_mut().begin(beginning);
+    let number = plugin.staged_pushes.borrow_mut().begin(beginning, host.now());
     host.restart_timer(Timer::Expire.index(), expires as f64);
     make_reply(&BeginPushAnswer { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
 }
