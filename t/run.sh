@@ -10,7 +10,7 @@
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
 #   --asan         the same with AddressSanitizer, which needs the nightly toolchain; then tests of the embedded job manager
 #   --tsan         only the tests of the command's threads, with ThreadSanitizer
-#   -j N           number of sharness tests at a time (default: two for each processor, since they mostly wait)
+#   -j N           number of sharness tests at a time (default: five for two processors, since they often wait)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
 #   --long [M]     only the long tests: each fuzzing target for M minutes (default 5, may be 0.2), properties with M * 4,000 cases, a
 #                  panic in eight calls of each kind and place, 200 failures of jansson's allocations, 10,000 loads and removals, a push
@@ -22,7 +22,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-plugin=${PLUGIN_UNDER_TEST:-} under= jobs=$((2 * $(nproc))) only=() random= long=
+plugin=${PLUGIN_UNDER_TEST:-} under= jobs=$((5 * $(nproc) / 2)) only=() random= long=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;

@@ -23,7 +23,7 @@ const FAULT: &str = "MF_PRIORITY_FAULT";
 /// The maximum number of histories for each place: before the work of a call, after its work, and before each of its
 /// effects. In history N, the call panics when it reaches the place for the Nth time. The environment variable `STRIKES`
 /// overrides this number.
-const TIMES: usize = 4;
+const TIMES: usize = 2;
 /// Callbacks, methods, timers and futures that have no effects in the tested history. So no panic can be injected before
 /// an effect.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
