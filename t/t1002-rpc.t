@@ -79,7 +79,7 @@ test_expect_success 'the plugin logs a warning that names a negative max_active_
 	clear_log && mf data assoc 5008 A max_active_jobs=-1 && log_has "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)"
 '
 test_expect_success 'a negative max_active_jobs means no limit, as 0 does' '
-	id=$(mf submit 5008) && wait_for depend $id && cancel $id
+	id=$(mf submit 5008) && wait_for depend $id && cancel $id && wait_ended $id
 '
 
 # Each method must refuse each payload below with an error text, and must leave the query document unchanged.
