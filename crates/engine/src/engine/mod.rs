@@ -30,7 +30,8 @@
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
 //! - Work that must not begin before earlier effects are carried out is an effect itself: [`Effect::Then`] with a [`Step`].
 //! - Work that must not be done in the running callback is noted for the next reactor turn (`reactor_turn.rs`), mostly in `Due`.
-//! - A refresh continues in slices ([`Timer::Slice`]), because it visits all associations and jobs.
+//! - A refresh continues in slices ([`Timer::Slice`]), because it visits all associations and jobs. It may pause between posts.
+//! - Flux may refuse a post or a read again in the next reactor turn. So the engine repeats it after 5 s ([`Timer::Retry`]).
 //!
 //! docs/design/README.md says why none of these ways can replace another.
 

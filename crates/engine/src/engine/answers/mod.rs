@@ -10,7 +10,10 @@
 //! |---|---|
 //! | `heading` | the members with which several answers begin |
 //! | `queue_rules` | the rules of queues for limits and priorities |
-//! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other blockers (`others`) |
+//! | `job` | `explain`: the priority of a job, and the reasons why it is held or blocked |
+//! | `holds` | a part of `job` and `submission`: the limits that hold the job, and the jobs that free headroom |
+//! | `release`, `latest` | a part of `job`: when the limits release the job |
+//! | `others` | a part of `job`: reasons other than limits, and suggestions |
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | short descriptions of pending and held jobs |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
