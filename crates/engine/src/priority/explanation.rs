@@ -153,8 +153,8 @@ pub struct Score {
     pub outcome: Outcome,
     /// The priority.
     pub priority: u32,
-    /// True if the age is in the sum. The age is left out if the other terms sum to 0 or less: otherwise a job with a score of 0 could run
-    /// just because it has waited long.
+    /// True if the age is in the sum. The age is left out if the rounded sum of the other terms is 0 or less: otherwise a job with a score
+    /// of 0 could run just because it has waited long.
     pub counts_age: bool,
 }
 

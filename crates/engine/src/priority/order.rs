@@ -99,7 +99,7 @@ impl<T> Pending<T> {
         }
         let head = |jobs: &[PendingJob]| match bounds.refreshes_stale {
             true => QueueHead::new(jobs.to_vec(), bounds.depth),
-            false => QueueHead::with_incomparable_jobs(jobs, bounds.depth),
+            false => QueueHead::with_all_jobs_comparable(jobs, bounds.depth),
         };
         let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
         let heads: Vec<QueueHead> = self.queues().filter(has_stale).map(head).collect();
@@ -194,7 +194,7 @@ impl QueueHead {
     }
 
     /// Works like [`QueueHead::new`], but treats all posted priorities as comparable with current priorities.
-    fn with_incomparable_jobs(jobs: &[PendingJob], depth: usize) -> QueueHead {
+    fn with_all_jobs_comparable(jobs: &[PendingJob], depth: usize) -> QueueHead {
         let jobs = jobs.iter().map(|job| PendingJob { is_incomparable: false, ..*job });
         QueueHead::new(jobs.collect(), depth)
     }
@@ -250,7 +250,7 @@ impl QueueHead {
         if correct_depth > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
             return (within, Some(correct_depth));
         }
-        let head = QueueHead::with_incomparable_jobs(&self.jobs, self.steps.len());
+        let head = QueueHead::with_all_jobs_comparable(&self.jobs, self.steps.len());
         if head.find_fewest_jobs_to_post(depth).count <= budget {
             return (head.fewest_posts(depth), None);
         }
