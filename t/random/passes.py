@@ -193,7 +193,8 @@ class Passes(Stream):
             # R16: while the plugin reads the eventlog of a job, jobs that share a limit with this job stay held.
             is_put_off = walk in self.reading
             if left and walk == key and must:
-                self.fail(f"job {left[0].id} may go, and stays")
+                verb = "go" if self.could_go(left[0], blocked) else "lose a dependency"
+                self.fail(f"job {left[0].id} may {verb}, and stays")
             if (left or is_put_off) and walk == key:
                 self.due.append(key)
             if not left and not is_put_off and walk != key:
@@ -262,14 +263,15 @@ class Passes(Stream):
                    for group in self.model.scopes.of(one.assoc))
 
     def left(self, walk, lines, blocked):
-        """Returns held jobs that fit, and jobs of the association itself with names to remove."""
+        """Returns held jobs that fit, and jobs of the association itself with names to remove. The reservations of the jobs that this scan found
+        `blocked` count until the scan ends (R9), also against names (R5)."""
         found = []
         # Between a push and the reprioritize that follows, a release scan applies the new data only to its own association.
         for key in [walk] if self.model.is_stale else self.model.list_sharing(walk):
             for _, job in [] if self.is_amid(key) else self.list_in_turn(key, lines):
                 if self.could_go(job, blocked):
                     found.append(job)
-                elif key == walk and self.list_satisfied(job, self.model.exceeded(job)):
+                elif key == walk and self.list_satisfied(job, self.model.exceeded(job, self.may_go(job, blocked))):
                     found.append(job)
         return found
 

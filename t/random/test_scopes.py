@@ -9,7 +9,7 @@ from model import Model
 from scopes import AMOUNTS
 from stream import Difference
 
-RUN = OWN[5]
+RUN, SCHED = OWN[5:7]
 TREE = {"A": "S", "B": "S", "S": "root", "C": "root"}
 
 
@@ -214,6 +214,20 @@ class Turns(Case):
         self.add_job("E", 9, "C", "run"), self.add_job("F", 7, "A", names=[RUN, self.NAME])
         self.add_job("G", 8, "A", "run"), self.add_job("H", 7, "A", "run")
         self.assert_plays(*self.make_end_events("H"), ("F", "dependency-remove", RUN))
+
+    def test_names_stay_while_the_reservation_of_a_blocked_job_counts_in_the_scan(self):
+        """R9: the scan reserves headroom for B, which another plugin blocks. So D exceeds both limits (R5) until the scan ends."""
+        self.make_site({"scope": "bank", "name": "S", "sched-jobs": 1}, max_sched_jobs=1)
+        both = [SCHED, "max-sched-jobs-bank"]
+        self.add_job("A", 7, "B", "sched")
+        self.add_job("B", 7, "B", names=both).deps.append("x=1")
+        self.add_job("D", 7, "B", names=both).deps.append("x=2")
+        for job in "BD":
+            self.model.jobs[ord(job)].subscribed = True
+        released = [("A", "alloc"), *(("B", "dependency-remove", name) for name in both)]
+        self.assert_differs(*released, ("D", "dependency-remove", SCHED))
+        self.assert_plays(*released)
+        self.assert_plays(("D", "dependency-remove", "x=2"), *self.make_release_events("D", *both))
 
     def test_a_scan_continues_when_the_eventlogs_of_jobs_under_the_same_limit_are_read(self):
         """R16: a name that is added to another job comes between two releases."""
