@@ -134,11 +134,20 @@ class Follower(Release):
         for job, text in self.to_follow:
             if job in self.model.line(job.assoc):
                 self.fail(text)
+        for job in [job for key in self.followed for job in self.list_left_over(key)]:
+            self.fail(f"job {job.id} is not blocked and may go, and stays")
         if self.due_fatal:
             self.fail(f"expected exceptions {self.due_fatal}")
         for job in self.model.jobs.values():
             if self.model.loaded and self.missing(job) and job.state == "SCHED":
                 self.fail(f"job {job.id} still lacks {self.missing(job)}")
+
+    def list_left_over(self, key):
+        """Returns the held jobs that are not blocked and fit. At the end of a step, the release scans have ended, and with them the reservations of
+        blocked jobs (R9)."""
+        keys = [key] if self.model.is_stale else self.model.list_sharing(key)
+        held = [job for other in keys if not self.is_amid(other) for job in self.model.line(other) if not job.list_foreign_names()]
+        return [job for job in held if not (self.model.may_be_kept_from(job) or self.model.has_unknown_budget(job) or self.model.exceeded(job))]
 
     def follow_clock(self):
         """At the start and the end of a window, a release scan of all held jobs follows (B11)."""

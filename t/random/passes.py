@@ -111,6 +111,7 @@ class Passes(Stream):
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True
             blocked.append(job)
+            self.followed.add(job.assoc)
 
     def list_removed_next(self, job):
         """Returns the names of the job that the next events remove."""

@@ -202,7 +202,8 @@ class Release(Passes):
     def let_go(self, job):
         """Checks the limits of a job whose last dependency of another plugin is gone."""
         if job.list_our_names():
-            # The job is still held. A release scan may follow. It includes all jobs, or only the jobs that are not blocked.
+            # The job is still held. A release scan follows (R10). It includes all jobs, or only the jobs that are not blocked.
+            self.followed |= {job.assoc} if job.subscribed else set()
             (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
         if not self.model.judges or not (job.subscribed or self.does("sees_unheld")):

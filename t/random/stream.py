@@ -40,6 +40,7 @@ class Stream:
         self.queued = []
         self.depth = 0  # nested release scans
         self.to_follow = []  # jobs that must go in this step, each with the text of the failure if it stays
+        self.followed = set()  # associations of which a release scan over jobs that are not blocked must follow in this step (R9, R10)
         self.updating = None  # the job whose update was accepted in this step
 
     @staticmethod

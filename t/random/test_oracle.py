@@ -245,6 +245,16 @@ class Judged(Case):
         self.assert_plays(("A", "exception"), ("A", "clean"), *self.make_release_events("C", RUN))
         self.assertEqual(self.list_held(), {"B": [RUN]})
 
+    def test_a_scan_follows_the_scan_that_found_a_blocked_job(self):
+        """R9: the release shows that another plugin blocks B. When the scan ends, B has no reservation, so C goes."""
+        self.make_site(max_running_jobs=1)
+        self.add_job("A", "run"), self.add_job("C", names=[RUN])
+        self.add_job("B", names=[RUN], foreign=["x=1"], subscribed=False)
+        released = [("A", "exception"), ("A", "clean"), ("B", "dependency-remove", RUN)]
+        decided = {"sees_undeclared": False, "discovered_binds": True}
+        self.assert_differs(*released, **decided)
+        self.assert_plays(*released, *self.make_release_events("C", RUN), **decided)
+
 
 class Prices(Case):
     """4.4, with the figures of flux-accounting's tests."""

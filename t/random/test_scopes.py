@@ -216,7 +216,8 @@ class Turns(Case):
         self.assert_plays(*self.make_end_events("H"), ("F", "dependency-remove", RUN))
 
     def test_names_stay_while_the_reservation_of_a_blocked_job_counts_in_the_scan(self):
-        """R9: the scan reserves headroom for B, which another plugin blocks. So D exceeds both limits (R5) until the scan ends."""
+        """R9: the scan reserves headroom for B, which another plugin blocks. So D exceeds both limits (R5) until the scan ends. If D is unblocked later,
+        B has no reservation, so D goes (R10)."""
         self.make_site({"scope": "bank", "name": "S", "sched-jobs": 1}, max_sched_jobs=1)
         both = [SCHED, "max-sched-jobs-bank"]
         self.add_job("A", 7, "B", "sched")
@@ -227,6 +228,7 @@ class Turns(Case):
         released = [("A", "alloc"), *(("B", "dependency-remove", name) for name in both)]
         self.assert_differs(*released, ("D", "dependency-remove", SCHED))
         self.assert_plays(*released)
+        self.assert_differs(("D", "dependency-remove", "x=2"))
         self.assert_plays(("D", "dependency-remove", "x=2"), *self.make_release_events("D", *both))
 
     def test_a_scan_continues_when_the_eventlogs_of_jobs_under_the_same_limit_are_read(self):
