@@ -276,7 +276,7 @@ run_random() {
 	local log=$out/random.log only=() python=python3 rc n found place command=${EMBEDDED_UNDER_TEST:-target/debug/fairshare-embedded}
 	install_packages gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
-	if (cd t/random && python3 -m unittest -q test_oracle test_scopes test_budgets) >"$log" 2>&1; then
+	if (cd t/random && python3 -m unittest -q test_oracle test_scopes test_budgets test_player) >"$log" 2>&1; then
 		passed=$((passed + $(sed -nE 's/^Ran ([0-9]+) test.*/\1/p' "$log")))
 	else
 		cat "$log"

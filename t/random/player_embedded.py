@@ -72,6 +72,8 @@ class Player:
     def end(self):
         """Ends the command, and returns the text of an error or None."""
         self.process.stdin.close()
+        # At its end, the command prints the events of all jobs. If the player does not read them, the command waits when the pipe is full.
+        self.process.stdout.read()
         if self.process.wait() == 0:
             return None
         self.errors.seek(0)
