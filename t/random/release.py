@@ -68,6 +68,9 @@ class Release(Passes):
                 full = self.list_certain(job)
                 if full:
                     self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
+                # R17: a replayed job that leaves DEPEND during a push stays in PRIORITY. The reprioritize at the end of the push releases the job.
+                if job.replayed and self.is_amid(job.assoc):
+                    job.waits, job.grant = True, False
             job.state = "PRIORITY"
             self.on_priority(job)
 

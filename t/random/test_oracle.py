@@ -245,6 +245,15 @@ class Judged(Case):
         self.assert_plays(("A", "exception"), ("A", "clean"), *self.make_release_events("C", RUN))
         self.assertEqual(self.list_held(), {"B": [RUN]})
 
+    def test_a_replayed_job_that_is_unblocked_during_a_push_waits_for_the_reprioritize(self):
+        """R17: the push gave B its association, and no reprioritize followed."""
+        self.make_site()
+        self.add_job("B", foreign=["x=1"], replayed=True, late=True)
+        self.model.is_stale = True
+        unblocked = [("B", "dependency-remove", "x=1"), ("B", "depend")]
+        self.assert_differs(*unblocked, ("B", "priority", 50000))
+        self.assert_plays(*unblocked)
+
     def test_a_scan_follows_the_scan_that_found_a_blocked_job(self):
         """R9: the release shows that another plugin blocks B. When the scan ends, B has no reservation, so C goes."""
         self.make_site(max_running_jobs=1)
