@@ -38,10 +38,11 @@ test_expect_success 'a reload annotates the pending jobs again' '
 	set_usage 5001 10 && flux fairshare push -p $DB && print_annotation $one >old && flux config get | jq ".fairshare.annotate = true" >on.json && flux config load <on.json &&
 	reload_plugin && flux fairshare push -p $DB && wait_settled && wait_for_annotation 5001 $one && wait_for_annotation 5002 $two && print_annotation $one >new && test_must_fail test_cmp old new
 '
+names_limit() { print_annotation $1 | grep -x "held: max-running-jobs-user-limit 0/0"; }
 test_expect_success 'the annotation of a held job names its limit, also after a reload' '
 	flux account edit-user user5002 --max-active-jobs=9 --max-running-jobs=0 && flux fairshare push -p $DB && held=$(mf submit 5002) && wait_held_by $held max-running-jobs-user-limit &&
-	for try in $(seq 50); do print_annotation $held >found; grep -x "held: max-running-jobs-user-limit 0/0" found && break; sleep 0.1; done && grep -x "held: max-running-jobs-user-limit 0/0" found &&
-	reload_plugin && flux fairshare push -p $DB && wait_settled && print_annotation $held | grep -x "held: max-running-jobs-user-limit 0/0"
+	wait_until names_limit $held &&
+	reload_plugin && flux fairshare push -p $DB && wait_settled && wait_until names_limit $held
 '
 test_expect_success 'annotations are not written to eventlogs' '
 	flux job eventlog $one >log && cat log && ! grep standing log
