@@ -177,7 +177,7 @@ impl Snapshot<'_> {
                 outcome = outcome.and_then(|()| each(&period.to_string(), &column, "job_usage_factor_table"));
             }
         }
-        self.run_sql(|| outcome)?;
+        outcome.map_err(|error| self.sqlite_error(&error))?;
         for (user, bank, credits) in self.read_usage_bins_with_credits(of)? {
             credits.into_iter().for_each(|bin| take(&user, &bank, bin));
         }
