@@ -15,7 +15,7 @@ use crate::ui::figures::{hours, now, parse_duration};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, ValueColumn, column, value_column};
 use fairshare_accounting::pipeline::budgets::{self, Budgets};
 use fairshare_accounting::store::{Access, Database, Deposit, Snapshot};
 use fairshare_engine::ids::{JobId, f58};
@@ -168,7 +168,7 @@ fn print_stored(args: &Args, database: &mut Database, deposit: Deposit) -> Resul
     budgets.retain(|(it, _)| (&*it.scope, &*it.name, it.unit) == target && it.start == start);
     warn_of_used_up_budgets(&budgets, now);
     let state = (!budgets.is_empty()).then(|| budget_rows(args, budgets, now));
-    Ok(print(args, deposit_rows(vec![deposit]), state, Some(&running))?)
+    Ok(print(args, Rows::new("deposits", DEPOSIT_COLUMNS, [deposit]), state, Some(&running))?)
 }
 
 /// Parses an amount of hours. Returns unit-milliseconds, or `None` if the amount is not a whole number of them.
@@ -279,7 +279,7 @@ fn list(args: &Args) -> Outcome {
     drop(database);
     match budgets {
         _ if deposits.is_empty() && args.output.is_table() => say("no budgets")?,
-        None => print(args, deposit_rows(deposits), None, None)?,
+        None => print(args, Rows::new("deposits", DEPOSIT_COLUMNS, deposits), None, None)?,
         Some(mut budgets) => {
             budgets.retain(|(budget, _)| is_selected(budget));
             warn_of_used_up_budgets(&budgets, now);
@@ -329,12 +329,6 @@ pub(super) const COLUMNS: &[Column<'static>] = &[
     column("lasts_until", "LastsUntil (7d)", Style::Time),
 ];
 
-/// Returns the cells that name a budget.
-pub(super) fn make_name_cells(budget: &BudgetRecord) -> [Cell; 3] {
-    let BudgetRecord { scope, name, unit, .. } = budget;
-    [Cell::Text(scope.clone()), Cell::Text(name.clone()), Cell::Text(unit.to_string())]
-}
-
 /// Columns that a table leaves out if the screen is narrow.
 const GIVE_UP: &[&str] =
     &["created", "author", "job", "lasts_until", "rate_ms", "start", "spent_ms", "deposited_ms"];
@@ -359,7 +353,8 @@ fn print(args: &Args, rows: Rows<'_>, more: Option<Rows<'_>>, jobs: Option<&Runn
 fn budget_rows(args: &Args, budgets: Vec<(BudgetRecord, i64)>, now: f64) -> Rows<'static> {
     let is_table = args.output.is_table();
     let rows = budgets.into_iter().map(move |(budget, last_day)| {
-        let mut cells = make_name_cells(&budget).to_vec();
+        let BudgetRecord { scope, name, unit, .. } = &budget;
+        let mut cells = Vec::from([scope.clone(), name.clone(), unit.to_string()].map(Cell::Text));
         cells.extend([budget.start, budget.end].map(|time| Cell::Number(time as f64)));
         cells.extend([budget.deposited, budget.spent, budgets::left(&budget)].map(Cell::Gain));
         for rate in [last_day, budget.rate] {
@@ -378,38 +373,19 @@ fn budget_rows(args: &Args, budgets: Vec<(BudgetRecord, i64)>, now: f64) -> Rows
 }
 
 /// The columns of the table of deposits.
-pub(super) const DEPOSIT_COLUMNS: &[Column<'static>] = &[
-    column("id", "Deposit", Style::Id),
-    column("created", "Created", Style::Time),
-    column("author", "Author", Style::Text),
-    column("scope", "Scope", Style::Text),
-    column("name", "Name", Style::Text),
-    column("unit", "Unit", Style::Text),
-    column("amount_ms", "Amount", Style::Hours),
-    column("start", "From", Style::Time),
-    column("end", "Until", Style::Time),
-    column("job", "Job", Style::Text),
-    column("reason", "Reason", Style::Text),
+pub(super) const DEPOSIT_COLUMNS: [ValueColumn<'static, Deposit>; 11] = [
+    value_column("id", "Deposit", Style::Id, |deposit| Cell::Count(deposit.id.unsigned_abs())),
+    value_column("created", "Created", Style::Time, |deposit| Cell::Number(deposit.created as f64)),
+    value_column("author", "Author", Style::Text, |deposit| deposit.author.as_str().into()),
+    value_column("scope", "Scope", Style::Text, |deposit| deposit.budget.scope.as_str().into()),
+    value_column("name", "Name", Style::Text, |deposit| deposit.budget.name.as_str().into()),
+    value_column("unit", "Unit", Style::Text, |deposit| deposit.budget.unit.to_string().into()),
+    value_column("amount_ms", "Amount", Style::Hours, |deposit| Cell::Gain(deposit.budget.deposited)),
+    value_column("start", "From", Style::Time, |deposit| Cell::Number(deposit.budget.start as f64)),
+    value_column("end", "Until", Style::Time, |deposit| Cell::Number(deposit.budget.end as f64)),
+    value_column("job", "Job", Style::Text, |deposit| deposit.job.parse().ok().map(f58).into()),
+    value_column("reason", "Reason", Style::Text, |deposit| deposit.reason.as_str().into()),
 ];
-
-/// Returns deposits in the order of their numbers.
-fn deposit_rows(deposits: Vec<Deposit>) -> Rows<'static> {
-    let rows = deposits.into_iter().map(|deposit| {
-        let Deposit { id, budget, reason, author, created, job } = deposit;
-        let mut cells =
-            vec![Cell::Count(id.unsigned_abs()), Cell::Number(created as f64), Cell::Text(author)];
-        cells.extend(make_name_cells(&budget));
-        cells.extend([
-            Cell::Gain(budget.deposited),
-            Cell::Number(budget.start as f64),
-            Cell::Number(budget.end as f64),
-            job.parse().map_or(Cell::None, |id| Cell::Text(f58(id))),
-            Cell::Text(reason),
-        ]);
-        cells
-    });
-    Rows { key: "deposits", columns: DEPOSIT_COLUMNS.to_vec(), rows: Box::new(rows) }
-}
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use crate::ui::figures::{Unit, format_moment, trim_decimals};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Look, Rows, Style, ValueColumn, value_column};
 use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
@@ -367,37 +367,22 @@ fn print_log(args: &Args) -> Outcome {
 }
 
 /// The columns of the table of credits.
-pub(super) const COLUMNS: &[Column<'static>] = &[
-    column("id", "Id", Style::Id),
-    column("created", "Created", Style::Time),
-    column("author", "Author", Style::Text),
-    column("user", "User", Style::Text),
-    column("bank", "Bank", Style::Text),
-    column("kind", "Kind", Style::Text),
-    column("amount", "Amount", Style::Text),
-    column("unit", "Unit", Style::Text),
-    column("usage", "Usage", Style::Usage(Unit::Unknown)),
-    column("from", "From", Style::Time),
-    column("reason", "Reason", Style::Text),
+pub(super) const COLUMNS: [ValueColumn<'static, Credit>; 11] = [
+    value_column("id", "Id", Style::Id, |credit| Cell::Count(credit.id.unsigned_abs())),
+    value_column("created", "Created", Style::Time, |credit| credit.created.into()),
+    value_column("author", "Author", Style::Text, |credit| credit.author.as_str().into()),
+    value_column("user", "User", Style::Text, |credit| credit.user.as_str().into()),
+    value_column("bank", "Bank", Style::Text, |credit| credit.bank.as_str().into()),
+    value_column("kind", "Kind", Style::Text, |credit| if credit.is_set { "set" } else { "add" }.into()),
+    value_column("amount", "Amount", Style::Text, |credit| credit.amount.as_str().into()),
+    value_column("unit", "Unit", Style::Text, |credit| credit.unit.as_str().into()),
+    value_column("usage", "Usage", Style::Usage(Unit::Unknown), |credit| credit.usage.into()),
+    value_column("from", "From", Style::Time, |credit| credit.from.into()),
+    value_column("reason", "Reason", Style::Text, |credit| credit.reason.as_str().into()),
 ];
 
 fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
-    let rows = credits.into_iter().map(|credit| {
-        vec![
-            Cell::Count(credit.id.unsigned_abs()),
-            Cell::Number(credit.created),
-            Cell::Text(credit.author),
-            Cell::Text(credit.user),
-            Cell::Text(credit.bank),
-            Cell::Text(if credit.is_set { "set" } else { "add" }.to_owned()),
-            Cell::Text(credit.amount),
-            Cell::Text(credit.unit),
-            Cell::Number(credit.usage),
-            Cell::Number(credit.from),
-            Cell::Text(credit.reason),
-        ]
-    });
-    let rows = Rows { key: "credits", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
+    let rows = Rows::new("credits", COLUMNS, credits);
     // The column Usage shows the credit's amount in another unit, so it may be left out.
     let look = Look { give_up: &["usage", "kind"], ..Look::WHOLE };
     args.output.print_as(Report { rows, ..Report::default() }, look, Progress::none())

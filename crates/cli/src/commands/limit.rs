@@ -12,7 +12,7 @@ use crate::plugin::ask::{self, InstanceArg};
 use crate::site::database::DatabaseArg;
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::rows::{Cell, Rows, Style, ValueColumn, value_column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::format_user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
@@ -183,7 +183,7 @@ fn make_note_about_association_limits(args: &Args) -> Option<String> {
 
 /// A limit that `limit show` lists.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ListedLimit {
+pub(super) struct ListedLimit {
     limit: StoredLimit,
     /// Where the limit is set: `database`, `queue` or `config`.
     source: &'static str,
@@ -330,15 +330,17 @@ pub(super) fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, que
     Ok(())
 }
 
-pub(super) const COLUMNS: [Column<'static>; 8] = [
-    column("scope", "Scope", Style::Text),
-    column("name", "Name", Style::Text),
-    column("queue", "Queue", Style::Text),
-    column("measure", "Measure", Style::Text),
-    column("value", "Limit", Style::Count),
-    column("counts", "Counts", Style::Text),
-    column("source", "Source", Style::Text),
-    column("pushed", "Pushed", Style::Flag),
+pub(super) const COLUMNS: [ValueColumn<'static, ListedLimit>; 8] = [
+    value_column("scope", "Scope", Style::Text, |listed| listed.limit.scope.as_str().into()),
+    value_column("name", "Name", Style::Text, |listed| listed.limit.name.as_str().into()),
+    value_column("queue", "Queue", Style::Text, |listed| listed.limit.queue.as_str().into()),
+    value_column("measure", "Measure", Style::Text, |listed| listed.limit.measure.as_str().into()),
+    value_column("value", "Limit", Style::Count, |listed| Cell::Count(listed.limit.value.unsigned_abs())),
+    value_column("counts", "Counts", Style::Text, |listed| {
+        if listed.limit.is_given { "given" } else { "asked" }.into()
+    }),
+    value_column("source", "Source", Style::Text, |listed| listed.source.into()),
+    value_column("pushed", "Pushed", Style::Flag, |listed| listed.is_pushed.map(Cell::Flag).into()),
 ];
 
 fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
@@ -351,22 +353,6 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     }
     notes.extend(make_note_about_association_limits(args));
     let is_known = !args.output.is_table() || limits.iter().any(|listed| listed.is_pushed.is_some());
-    let columns = COLUMNS.into_iter().filter(|column| is_known || column.key != "pushed").collect();
-    let rows = limits.into_iter().map(|ListedLimit { limit, source, is_pushed }| {
-        vec![
-            Cell::Text(limit.scope),
-            Cell::Text(limit.name),
-            Cell::Text(limit.queue),
-            Cell::Text(limit.measure),
-            Cell::Count(limit.value.unsigned_abs()),
-            Cell::Text(if limit.is_given { "given" } else { "asked" }.to_owned()),
-            Cell::Text(source.to_owned()),
-            is_pushed.map_or(Cell::None, Cell::Flag),
-        ]
-    });
-    args.output.print(Report {
-        rows: Rows { key: "limits", columns, rows: Box::new(rows) },
-        notes,
-        ..Report::default()
-    })
+    let columns = COLUMNS.into_iter().filter(|one| is_known || one.column.key != "pushed");
+    args.output.print(Report { rows: Rows::new("limits", columns, limits), notes, ..Report::default() })
 }

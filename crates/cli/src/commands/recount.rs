@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 
-use super::budget::make_name_cells;
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, Result, failure, mark_stored};
 use crate::site::database::DatabaseArg;
@@ -11,7 +10,7 @@ use crate::ui::figures::{Unit, date};
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::rows::{Cell, Rows, Style, ValueColumn, value_column};
 use fairshare_accounting::pipeline::budgets::Budgets;
 use fairshare_accounting::pipeline::{Difference, Recount};
 use fairshare_accounting::store::{Access, Snapshot};
@@ -79,36 +78,42 @@ fn compare_budgets(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<(BudgetRecor
     Ok(compared)
 }
 
-/// The columns of the table of budgets.
-pub(super) const BUDGET_COLUMNS: [Column<'static>; 7] = [
-    column("scope", "Scope", Style::Text),
-    column("name", "Name", Style::Text),
-    column("unit", "Unit", Style::Text),
-    column("start", "From", Style::Time),
-    column("stored_ms", "Stored", Style::Hours),
-    column("recounted_ms", "Recounted", Style::Hours),
-    column("difference_ms", "Difference (ms)", Style::Change),
+/// The columns of the table of budgets. A row is a budget and its stored amount.
+pub(super) const BUDGET_COLUMNS: [ValueColumn<'static, (BudgetRecord, i64)>; 7] = [
+    value_column("scope", "Scope", Style::Text, |(budget, _)| budget.scope.as_str().into()),
+    value_column("name", "Name", Style::Text, |(budget, _)| budget.name.as_str().into()),
+    value_column("unit", "Unit", Style::Text, |(budget, _)| budget.unit.to_string().into()),
+    value_column("start", "From", Style::Time, |(budget, _)| Cell::Number(budget.start as f64)),
+    value_column("stored_ms", "Stored", Style::Hours, |(_, stored)| Cell::Gain(*stored)),
+    value_column("recounted_ms", "Recounted", Style::Hours, |(budget, _)| Cell::Gain(budget.spent)),
+    value_column("difference_ms", "Difference (ms)", Style::Change, |(budget, stored)| {
+        Cell::Gain(budget.spent.saturating_sub(*stored))
+    }),
 ];
 
 /// Returns the rows of the budgets whose stored amount differs from the records.
 fn budget_rows(budgets: Vec<(BudgetRecord, i64)>) -> Rows<'static> {
     let differing = budgets.into_iter().filter(|(budget, stored)| budget.spent != *stored);
-    let cells = |(budget, stored): (BudgetRecord, i64)| {
-        let amounts = [stored, budget.spent, budget.spent.saturating_sub(stored)].map(Cell::Gain);
-        let names = make_name_cells(&budget).into_iter().chain([Cell::Number(budget.start as f64)]);
-        names.chain(amounts).collect()
-    };
-    Rows { key: "budgets", columns: BUDGET_COLUMNS.to_vec(), rows: Box::new(differing.map(cells)) }
+    Rows::new("budgets", BUDGET_COLUMNS, differing)
 }
 
-pub(super) const COLUMNS: [Column<'static>; 6] = [
-    column("user", "User", Style::Text),
-    column("bank", "Bank", Style::Text),
-    column("stored", "Stored (decayed)", Style::Usage(Unit::Unknown)),
-    column("recounted", "Recounted (decayed)", Style::Usage(Unit::Unknown)),
-    column("difference", "Difference", Style::Usage(Unit::Unknown)),
-    column("due", "Due", Style::Flag),
+/// A row of the table of differences. The row of a bank has no user.
+pub(super) struct DifferenceRow {
+    user: Option<String>,
+    bank: String,
+    usage: Difference,
+}
+
+pub(super) const COLUMNS: [ValueColumn<'static, DifferenceRow>; 6] = [
+    value_column("user", "User", Style::Text, |row| row.user.as_deref().into()),
+    value_column("bank", "Bank", Style::Text, |row| row.bank.as_str().into()),
+    value_column("stored", "Stored (decayed)", USAGE, |row| row.usage.stored.into()),
+    value_column("recounted", "Recounted (decayed)", USAGE, |row| row.usage.recounted.into()),
+    value_column("difference", "Difference", USAGE, |row| (row.usage.recounted - row.usage.stored).into()),
+    value_column("due", "Due", Style::Flag, |row| Cell::Flag(row.usage.is_due)),
 ];
+
+const USAGE: Style = Style::Usage(Unit::Unknown);
 
 /// The members of the JSON document besides the list of differences between stored and recounted usage.
 #[derive(Serialize)]
@@ -129,15 +134,16 @@ pub(super) struct RecountJsonFields {
 fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRecord, i64)>) -> Result<()> {
     let ledger = &recount.plan.ledger;
     let mut rows = Vec::new();
-    for one in &recount.associations {
-        let Some(account) = ledger.accounts.get(one.index) else { continue };
-        rows.push((Cell::Text(account.user.clone()), ledger.bank_name(account).to_owned(), *one));
+    for usage in &recount.associations {
+        let Some(account) = ledger.accounts.get(usage.index) else { continue };
+        let bank = ledger.bank_name(account).to_owned();
+        rows.push(DifferenceRow { user: Some(account.user.clone()), bank, usage: *usage });
     }
-    for one in &recount.banks {
-        let Some(bank) = ledger.banks.get(one.index) else { continue };
-        rows.push((Cell::None, bank.name.clone(), *one));
+    for usage in &recount.banks {
+        let Some(bank) = ledger.banks.get(usage.index) else { continue };
+        rows.push(DifferenceRow { user: None, bank: bank.name.clone(), usage: *usage });
     }
-    let size = |row: &(Cell, String, Difference)| (row.2.recounted - row.2.stored).abs();
+    let size = |row: &DifferenceRow| (row.usage.recounted - row.usage.stored).abs();
     rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let (shown, mut notes) = args.output.limit_rows(rows.len(), args.limit);
     let due = recount.associations.iter().filter(|one| one.is_due).count();
@@ -185,20 +191,7 @@ fn print(args: &Args, recount: &Recount, half_life: f64, budgets: Vec<(BudgetRec
             without_association: tally.waiting,
             records_since: recount.records_since,
         })?,
-        rows: Rows {
-            key: "differences",
-            columns: COLUMNS.to_vec(),
-            rows: Box::new(rows.into_iter().take(shown).map(|(user, bank, one)| {
-                vec![
-                    user,
-                    Cell::Text(bank),
-                    Cell::Number(one.stored),
-                    Cell::Number(one.recounted),
-                    Cell::Number(one.recounted - one.stored),
-                    Cell::Flag(one.is_due),
-                ]
-            })),
-        },
+        rows: Rows::new("differences", COLUMNS, rows.into_iter().take(shown)),
         notes,
         ..Report::default()
     })?;

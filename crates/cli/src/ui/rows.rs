@@ -28,9 +28,28 @@ pub(crate) enum Cell {
     },
 }
 
-impl From<Option<f64>> for Cell {
-    fn from(number: Option<f64>) -> Self {
-        number.map_or(Cell::None, Cell::Number)
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Self {
+        Cell::Number(number)
+    }
+}
+
+/// An empty cell if there is no value.
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::None, T::into)
     }
 }
 
@@ -93,12 +112,43 @@ pub(crate) const fn column<'a>(key: &'a str, title: &'a str, style: Style) -> Co
     Column { key, title, style }
 }
 
+/// A column, and the function that returns its cell of a row.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueColumn<'a, T> {
+    pub(crate) column: Column<'a>,
+    pub(crate) value: fn(&T) -> Cell,
+}
+
+/// Builds a [`ValueColumn`].
+pub(crate) const fn value_column<'a, T>(
+    key: &'a str,
+    title: &'a str,
+    style: Style,
+    value: fn(&T) -> Cell,
+) -> ValueColumn<'a, T> {
+    ValueColumn { column: column(key, title, style), value }
+}
+
 /// Rows and their columns.
 pub(crate) struct Rows<'a> {
     /// The key of the rows in the JSON document.
     pub(crate) key: &'static str,
     pub(crate) columns: Vec<Column<'a>>,
     pub(crate) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
+}
+
+impl<'a> Rows<'a> {
+    /// Returns a row for each of `list`, with the cells of `columns`.
+    pub(crate) fn new<T: 'a>(
+        key: &'static str,
+        columns: impl IntoIterator<Item = ValueColumn<'a, T>>,
+        list: impl IntoIterator<Item = T, IntoIter: 'a>,
+    ) -> Rows<'a> {
+        let (columns, values): (Vec<_>, Vec<_>) =
+            columns.into_iter().map(|one| (one.column, one.value)).unzip();
+        let make_row = move |one: T| values.iter().map(|value| value(&one)).collect();
+        Rows { key, columns, rows: Box::new(list.into_iter().map(make_row)) }
+    }
 }
 
 /// How a report is printed.

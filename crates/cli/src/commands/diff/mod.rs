@@ -20,7 +20,7 @@ use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::rows::{Rows, Style, ValueColumn, value_column};
 use fairshare_accounting::store::{Credit, PolicyData};
 use fairshare_engine::engine::answers::PushChanges;
 use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 /// A value that differs between the sources. If a source is not compared, its value is `None`.
 #[derive(Debug, PartialEq)]
-struct Difference {
+pub(super) struct Difference {
     record: RecordId,
     /// The field; `None` if a source lacks the whole record.
     field: Option<String>,
@@ -174,13 +174,13 @@ fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-pub(super) const COLUMNS: [Column<'static>; 6] = [
-    column("kind", "Kind", Style::Text),
-    column("name", "Name", Style::Text),
-    column("field", "Field", Style::Text),
-    column("database", "Database", Style::Text),
-    column("plugin", "Plugin", Style::Text),
-    column("flux", "Flux", Style::Text),
+pub(super) const COLUMNS: [ValueColumn<'static, Difference>; 6] = [
+    value_column("kind", "Kind", Style::Text, |difference| difference.record.kind.into_str().into()),
+    value_column("name", "Name", Style::Text, |difference| difference.record.name.as_str().into()),
+    value_column("field", "Field", Style::Text, |difference| difference.field.as_deref().into()),
+    value_column("database", "Database", Style::Text, |difference| difference.database.as_deref().into()),
+    value_column("plugin", "Plugin", Style::Text, |difference| difference.plugin.as_deref().into()),
+    value_column("flux", "Flux", Style::Text, |difference| difference.flux.as_deref().into()),
 ];
 
 /// The JSON document without the differences.
@@ -236,26 +236,11 @@ fn print(
             .to_owned(),
     );
     let nothing = "The database, the plugin and the queues of Flux's configuration agree.".to_owned();
-    let cell = |text: Option<String>| text.map_or(Cell::None, Cell::Text);
-    let columns = if differs || !args.output.is_table() { COLUMNS.to_vec() } else { Vec::new() };
+    let columns = COLUMNS.into_iter().filter(|_| differs || !args.output.is_table());
     args.output.print(Report {
         facts: Facts::new(&DiffFacts { differs, generation: changes.generation, push: changes, unlisted })?,
         before: if differs { Vec::new() } else { vec![nothing] },
-        rows: Rows {
-            key: "differences",
-            columns,
-            rows: Box::new(differences.into_iter().map(move |difference| {
-                let Difference { record, field, database, plugin, flux } = difference;
-                vec![
-                    Cell::Text(record.kind.into_str().to_owned()),
-                    Cell::Text(record.name),
-                    cell(field),
-                    cell(database),
-                    cell(plugin),
-                    cell(flux),
-                ]
-            })),
-        },
+        rows: Rows::new("differences", columns, differences),
         notes,
         ..Report::default()
     })?;

@@ -19,7 +19,7 @@ use crate::ui::figures::Unit;
 use crate::ui::messages::remark;
 use crate::ui::output::{OutputArgs, Report, print_json_or_text};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Look, Rows, Style, ValueColumn, value_column};
 use crate::ui::screen::ScreenArgs;
 use crate::ui::teller::TextPrinter;
 use crate::ui::words::{Words, caller, userid};
@@ -152,6 +152,30 @@ fn print_json(args: &Args, mut document: Value, standing: &Standings, words: &Wo
     Ok(Answer::Yes)
 }
 
+/// An association, and the name of its user.
+type ListedAssociation<'a> = (&'a AssociationStanding, String);
+
+/// Returns the columns of the list of associations.
+fn list_columns<'a>(usage: &'a str, unit: Unit) -> [ValueColumn<'a, ListedAssociation<'a>>; 13] {
+    [
+        value_column("place", "Place", Style::Count, |(one, _)| {
+            one.rank.map(|rank| Cell::Count(rank.place as u64)).into()
+        }),
+        value_column("user", "User", Style::Text, |(_, user)| user.as_str().into()),
+        value_column("bank", "Bank", Style::Text, |(one, _)| one.bank.as_str().into()),
+        value_column("fairshare", "FairShare", Style::Fraction, |(one, _)| one.fairshare.into()),
+        value_column("usage", usage, Style::Usage(unit), |(one, _)| one.usage.into()),
+        value_column("running", "Running", Style::Count, |(one, _)| Cell::Count(one.jobs.running)),
+        value_column("pending", "Pending", Style::Count, |(one, _)| Cell::Count(one.jobs.pending)),
+        value_column("held", "Held", Style::Count, |(one, _)| Cell::Count(one.jobs.held)),
+        value_column("blocked", "Blocked", Style::Count, |(one, _)| Cell::Count(one.jobs.blocked)),
+        value_column("nodes", "Nodes", Style::Count, |(one, _)| Cell::Count(one.jobs.nodes)),
+        value_column("cores", "Cores", Style::Count, |(one, _)| Cell::Count(one.jobs.cores)),
+        value_column("active", "Active", Style::Flag, |(one, _)| Cell::Flag(one.is_active)),
+        value_column("userid", "UserId", Style::Id, |(one, _)| Cell::Count(one.userid.0.into())),
+    ]
+}
+
 /// Prints one line per association.
 fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()> {
     let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
@@ -160,43 +184,14 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
             |association: &AssociationStanding| association.rank.map_or(usize::MAX, |rank| rank.place);
         associations.sort_by_key(|association| (place(association), association.userid));
     }
-    let rows = associations.into_iter().map(|association| {
-        let jobs = association.jobs;
-        vec![
-            association.rank.map_or(Cell::None, |rank| Cell::Count(rank.place as u64)),
-            Cell::Text(words.user(association.userid.0)),
-            Cell::Text(association.bank.to_string()),
-            association.fairshare.into(),
-            association.usage.into(),
-            Cell::Count(jobs.running),
-            Cell::Count(jobs.pending),
-            Cell::Count(jobs.held),
-            Cell::Count(jobs.blocked),
-            Cell::Count(jobs.nodes),
-            Cell::Count(jobs.cores),
-            Cell::Flag(association.is_active),
-            Cell::Count(association.userid.0.into()),
-        ]
-    });
     let unit = Unit::new(standing.in_node_seconds);
     let usage = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { "Usage (decayed)" };
-    let columns = vec![
-        column("place", "Place", Style::Count),
-        column("user", "User", Style::Text),
-        column("bank", "Bank", Style::Text),
-        column("fairshare", "FairShare", Style::Fraction),
-        column("usage", usage, Style::Usage(unit)),
-        column("running", "Running", Style::Count),
-        column("pending", "Pending", Style::Count),
-        column("held", "Held", Style::Count),
-        column("blocked", "Blocked", Style::Count),
-        column("nodes", "Nodes", Style::Count),
-        column("cores", "Cores", Style::Count),
-        column("active", "Active", Style::Flag),
-        column("userid", "UserId", Style::Id),
-    ];
-    let report =
-        Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
+    let rows = Rows::new(
+        "associations",
+        list_columns(usage, unit),
+        associations.into_iter().map(|association| (association, words.user(association.userid.0))),
+    );
+    let report = Report { rows, ..Report::default() };
     let look = Look { give_up: &["userid", "cores", "nodes", "active", "blocked", "usage"], ..Look::WHOLE };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }

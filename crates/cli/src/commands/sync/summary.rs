@@ -12,7 +12,7 @@ use super::steps::Done;
 use crate::ui::figures::Unit;
 use crate::ui::output::{Facts, Report};
 use crate::ui::printable::{count, printable};
-use crate::ui::rows::{Cell, Column, Rows, Style, column};
+use crate::ui::rows::{Rows, Style, ValueColumn, value_column};
 use crate::ui::words::format_user_or_id;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
@@ -105,9 +105,11 @@ pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
 
 /// The changes of an association: old and new values.
 #[derive(Default)]
-struct AssociationChange {
-    usage: Option<(f64, f64)>,
-    fairshare: Option<(Option<f64>, f64)>,
+pub(in crate::commands) struct AssociationChange {
+    usage_stored: Option<f64>,
+    usage: Option<f64>,
+    fairshare_stored: Option<f64>,
+    fairshare: Option<f64>,
 }
 
 /// Prints the table of --dry-run.
@@ -117,7 +119,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         for (at, usage) in &changes.usages {
             if let Some(account) = ledger.accounts.get(*at) {
                 let moved = moves.entry((ledger.bank_name(account), account.user.as_str())).or_default();
-                moved.usage = Some((account.usage, *usage));
+                (moved.usage_stored, moved.usage) = (Some(account.usage), Some(*usage));
             }
         }
     }
@@ -125,46 +127,43 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         for change in changes {
             let bank = tree.parent(change.node).map_or("", |bank| tree.name(bank));
             let moved = moves.entry((bank, tree.name(change.node))).or_default();
-            moved.fairshare = Some((change.stored.fairshare, change.fairshare));
+            (moved.fairshare_stored, moved.fairshare) = (change.stored.fairshare, Some(change.fairshare));
         }
     }
     let (shown, mut notes) = args.output.limit_rows(moves.len(), args.limit);
     let mut rows: Vec<_> = moves.into_iter().collect();
-    let distance =
-        |moved: &AssociationChange| moved.usage.map_or(0.0, |(before, after)| (after - before).abs());
+    let distance = |moved: &AssociationChange| {
+        let usages = moved.usage_stored.zip(moved.usage);
+        usages.map_or(0.0, |(before, after)| (after - before).abs())
+    };
     rows.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
     notes.push(format!("{}; nothing was stored or sent", summarize_steps(args, done)));
     let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncJsonFields::new(args, &plan.tally)));
     args.output.print(Report {
         facts: facts.transpose()?.unwrap_or_default(),
-        rows: Rows {
-            key: "changes",
-            columns: COLUMNS.to_vec(),
-            rows: Box::new(rows.into_iter().take(shown).map(|((bank, user), moved)| {
-                vec![
-                    Cell::Text(user.to_owned()),
-                    Cell::Text(bank.to_owned()),
-                    moved.usage.map(|usage| usage.0).into(),
-                    moved.usage.map(|usage| usage.1).into(),
-                    moved.fairshare.and_then(|fairshare| fairshare.0).into(),
-                    moved.fairshare.map(|fairshare| fairshare.1).into(),
-                ]
-            })),
-        },
+        rows: Rows::new("changes", columns(), rows.into_iter().take(shown)),
         notes,
         ..Report::default()
     })
 }
 
-/// The columns of --dry-run.
-pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
-    column("user", "User", Style::Text),
-    column("bank", "Bank", Style::Text),
-    column("usage_stored", "Usage (decayed)", Style::Usage(Unit::Unknown)),
-    column("usage", "NewUsage (decayed)", Style::Usage(Unit::Unknown)),
-    column("fairshare_stored", "FairShare", Style::Fraction),
-    column("fairshare", "NewFairShare", Style::Fraction),
-];
+/// A row of --dry-run: bank, user and changes.
+type ChangeRow<'a> = ((&'a str, &'a str), AssociationChange);
+
+/// Returns the columns of --dry-run.
+pub(in crate::commands) fn columns<'a>() -> [ValueColumn<'static, ChangeRow<'a>>; 6] {
+    let usage = Style::Usage(Unit::Unknown);
+    [
+        value_column("user", "User", Style::Text, |((_, user), _)| (*user).into()),
+        value_column("bank", "Bank", Style::Text, |((bank, _), _)| (*bank).into()),
+        value_column("usage_stored", "Usage (decayed)", usage, |(_, moved)| moved.usage_stored.into()),
+        value_column("usage", "NewUsage (decayed)", usage, |(_, moved)| moved.usage.into()),
+        value_column("fairshare_stored", "FairShare", Style::Fraction, |(_, moved)| {
+            moved.fairshare_stored.into()
+        }),
+        value_column("fairshare", "NewFairShare", Style::Fraction, |(_, moved)| moved.fairshare.into()),
+    ]
+}
 
 /// The members of the JSON document besides the list of changes, if sync counted usage.
 #[derive(Serialize)]

@@ -19,7 +19,7 @@ use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::moves;
 use crate::ui::companions::add_schemas_of_readable_members;
 use crate::ui::figures::Unit;
-use crate::ui::rows::{Column, Style};
+use crate::ui::rows::{Column, Style, ValueColumn};
 use fairshare::Policy;
 use fairshare_accounting::pipeline::report::By;
 use fairshare_engine::engine::answers::{CheckedJob, Heading, Preview, Refused, Standings, Why};
@@ -61,9 +61,15 @@ static NO_TITLES: moves::Titles =
 /// The columns of one kind of rows, with their descriptions.
 type Described = Vec<(Column<'static>, &'static str)>;
 
+impl<'a, T> From<ValueColumn<'a, T>> for Column<'a> {
+    fn from(of: ValueColumn<'a, T>) -> Column<'a> {
+        of.column
+    }
+}
+
 /// Describes columns by their titles.
-fn titled(columns: impl IntoIterator<Item = Column<'static>>) -> Described {
-    columns.into_iter().map(|column| (column, "")).collect()
+fn titled(columns: impl IntoIterator<Item: Into<Column<'static>>>) -> Described {
+    columns.into_iter().map(|column| (column.into(), "")).collect()
 }
 
 /// Returns the schema of the value of a column.
@@ -187,7 +193,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
     let usages =
         [By::Association, By::User, By::Bank, By::Project, By::Day].map(|by| titled(usage::columns(by)));
     let budgets = || titled(budget::COLUMNS.iter().copied());
-    let deposits = || titled(budget::DEPOSIT_COLUMNS.iter().copied());
+    let deposits = || titled(budget::DEPOSIT_COLUMNS);
     let jobs: Described = jobs::columns::list_described_columns().chain(titled([jobs::ID_DECIMAL])).collect();
     let forms = [
         ("show", JsonDocumentForms::new().report::<show::ShowFacts>(&[("nodes", &[show(), Vec::new()])])),
@@ -211,8 +217,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ),
         (
             "credit",
-            JsonDocumentForms::new()
-                .report::<NoJsonFields>(&[("credits", &[titled(credit::COLUMNS.iter().copied())])]),
+            JsonDocumentForms::new().report::<NoJsonFields>(&[("credits", &[titled(credit::COLUMNS)])]),
         ),
         (
             "push",
@@ -223,8 +228,8 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         (
             "sync",
             JsonDocumentForms::new()
-                .report::<sync::summary::SyncJsonFields>(&[("changes", &[titled(sync::summary::COLUMNS)])])
-                .report::<NoJsonFields>(&[("changes", &[titled(sync::summary::COLUMNS)])]),
+                .report::<sync::summary::SyncJsonFields>(&[("changes", &[titled(sync::summary::columns())])])
+                .report::<NoJsonFields>(&[("changes", &[titled(sync::summary::columns())])]),
         ),
         (
             "recount",
